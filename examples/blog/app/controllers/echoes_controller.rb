@@ -1,0 +1,5 @@
+# frozen_string_literal: true
+
+class EchoesController < ApplicationController
+  def show; end
+end

@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+Rails.application.routes.draw do
+  root "posts#index"
+
+  resources :posts do
+    resources :comments, only: %i[create destroy]
+  end
+  resource :echo, only: :show
+end
