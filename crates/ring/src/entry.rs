@@ -1,0 +1,161 @@
+//! The dispatch order: the front places, the worker claims, the front may take back.
+//!
+//! An entry is one word, so that one compare-and-swap decides who has the slot it names.
+
+use crate::layout::ENTRIES;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Positions have 40 bits; a ring ends before they run out.
+pub const MAX_POSITION: u64 = (1 << 40) - 1;
+
+/// The state of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Never used.
+    Free,
+    /// Given to the worker.
+    Placed,
+    /// Begun by the worker.
+    Claimed,
+    /// Taken back by the front.
+    TakenBack,
+}
+
+/// An entry's word, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    /// The entry's position in the order, from 1.
+    pub position: u64,
+    /// The slot that holds the request.
+    pub slot: u16,
+    /// Whose it is.
+    pub state: State,
+}
+
+impl Word {
+    /// Packs the word: position (40 bits), slot (16), state (8).
+    pub fn pack(self) -> u64 {
+        let state = match self.state {
+            State::Free => 0,
+            State::Placed => 1,
+            State::Claimed => 2,
+            State::TakenBack => 3,
+        };
+        self.position << 24 | u64::from(self.slot) << 8 | state
+    }
+
+    /// Unpacks a word. An unknown state (only a worker gone mad writes one) reads as [`State::Free`].
+    pub fn unpack(word: u64) -> Self {
+        let state = match word & 0xff {
+            1 => State::Placed,
+            2 => State::Claimed,
+            3 => State::TakenBack,
+            _ => State::Free,
+        };
+        Word {
+            position: word >> 24,
+            slot: (word >> 8) as u16,
+            state,
+        }
+    }
+}
+
+/// A view of the ring's entries.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'a>(&'a [AtomicU64]);
+
+/// What a worker found at its cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It has this slot now.
+    Claimed {
+        /// The slot.
+        slot: u16,
+        /// The entry's position, by which descriptors are tagged.
+        position: u64,
+    },
+    /// Nothing is placed.
+    Empty,
+}
+
+impl<'a> Entries<'a> {
+    /// A view of `words`, whose number is a power of two ([`ENTRIES`] in a ring).
+    pub fn new(words: &'a [AtomicU64]) -> Self {
+        debug_assert!(words.len().is_power_of_two() && words.len() <= ENTRIES);
+        Entries(words)
+    }
+
+    fn at(self, position: u64) -> &'a AtomicU64 {
+        &self.0[position as usize & (self.0.len() - 1)]
+    }
+
+    /// Front: gives `slot` to the worker at `position`. The request must be in the slot already.
+    pub fn place(self, position: u64, slot: u16) {
+        let word = Word {
+            position,
+            slot,
+            state: State::Placed,
+        };
+        self.at(position).store(word.pack(), Ordering::Release);
+    }
+
+    /// Front: takes the entry back. `false`: the worker was faster (or wrote nonsense).
+    pub fn take_back(self, position: u64, slot: u16) -> bool {
+        self.swap_placed(position, slot, State::TakenBack)
+    }
+
+    /// Front: whether the worker has begun the entry (anything but `Placed` counts: a worker gone mad
+    /// must not look idle).
+    pub fn is_claimed(self, position: u64) -> bool {
+        let word = Word::unpack(self.at(position).load(Ordering::Acquire));
+        word.position != position || word.state != State::Placed
+    }
+
+    /// Worker: claims the next placed entry, moving `cursor` past it and past those taken back.
+    pub fn claim(self, cursor: &mut u64) -> Claim {
+        loop {
+            let word = Word::unpack(self.at(*cursor).load(Ordering::Acquire));
+            if word.position != *cursor {
+                return Claim::Empty;
+            }
+            let Word { position, slot, .. } = word;
+            let mine =
+                word.state == State::Placed && self.swap_placed(position, slot, State::Claimed);
+            *cursor += 1;
+            if mine {
+                return Claim::Claimed { slot, position };
+            }
+        }
+    }
+
+    /// Worker: whether [`Entries::claim`] would find something.
+    pub fn has_placed(self, mut cursor: u64) -> bool {
+        for _ in 0..self.0.len() {
+            let word = Word::unpack(self.at(cursor).load(Ordering::Acquire));
+            if word.position != cursor {
+                return false;
+            }
+            if word.state == State::Placed {
+                return true;
+            }
+            cursor += 1;
+        }
+        false
+    }
+
+    fn swap_placed(self, position: u64, slot: u16, to: State) -> bool {
+        let word = |state| Word {
+            position,
+            slot,
+            state,
+        };
+        self.at(position)
+            .compare_exchange(
+                word(State::Placed).pack(),
+                word(to).pack(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok()
+    }
+}

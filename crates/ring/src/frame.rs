@@ -1,0 +1,109 @@
+//! Response frames: a 4-byte header (kind, payload length), then the payload.
+
+use crate::layout::RingError;
+
+/// Bytes of a frame header.
+pub const HEADER_BYTES: usize = 4;
+/// Longest payload of a frame.
+pub const MAX_PAYLOAD: usize = (1 << 24) - 1;
+/// Longest payload of a `HEAD` frame.
+pub const MAX_HEAD: usize = 256 * 1024;
+/// Bytes of a `FILE` payload.
+pub const FILE_PAYLOAD: usize = 16;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Status and header fields.
+    Head = 1,
+    /// Bytes of the body.
+    Body = 2,
+    /// A part of a file that came over the descriptor socket.
+    File = 3,
+    /// The connection is handed to a socket that came over the descriptor socket.
+    Hijack = 4,
+    /// The answer is complete.
+    End = 5,
+    /// The answer cannot be completed.
+    Abort = 6,
+}
+
+/// A frame header, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What the frame is.
+    pub kind: Kind,
+    /// Bytes that follow.
+    pub length: usize,
+}
+
+impl Header {
+    /// The four bytes of this header.
+    pub fn encode(self) -> [u8; HEADER_BYTES] {
+        debug_assert!(self.length <= MAX_PAYLOAD);
+        (u32::from(self.kind as u8) | (self.length as u32) << 8).to_le_bytes()
+    }
+
+    /// Reads a header, and checks that its kind may have such a length.
+    ///
+    /// # Errors
+    /// An unknown kind or a length that its kind cannot have is a breach.
+    pub fn decode(bytes: [u8; HEADER_BYTES]) -> Result<Self, RingError> {
+        let word = u32::from_le_bytes(bytes);
+        let length = (word >> 8) as usize;
+        let kind = match word & 0xff {
+            1 => Kind::Head,
+            2 => Kind::Body,
+            3 => Kind::File,
+            4 => Kind::Hijack,
+            5 => Kind::End,
+            6 => Kind::Abort,
+            _ => return Err(RingError::Breach("a frame of an unknown kind")),
+        };
+        let allowed = match kind {
+            Kind::Head => (4..=MAX_HEAD).contains(&length),
+            Kind::Body => true,
+            Kind::File => length == FILE_PAYLOAD,
+            Kind::Hijack | Kind::End | Kind::Abort => length == 0,
+        };
+        if allowed {
+            Ok(Header { kind, length })
+        } else {
+            Err(RingError::Breach("a frame of the wrong length"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_the_way() {
+        for (kind, length) in [
+            (Kind::Head, 4),
+            (Kind::Body, MAX_PAYLOAD),
+            (Kind::File, FILE_PAYLOAD),
+            (Kind::End, 0),
+        ] {
+            let header = Header { kind, length };
+            assert_eq!(Header::decode(header.encode()).unwrap(), header);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_a_breach() {
+        for word in [
+            0u32,
+            7,
+            255,
+            5 | 1 << 8,
+            1,
+            3,
+            1 | ((MAX_HEAD as u32 + 1) << 8),
+        ] {
+            assert!(Header::decode(word.to_le_bytes()).is_err(), "{word:#x}");
+        }
+    }
+}

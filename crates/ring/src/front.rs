@@ -1,0 +1,292 @@
+//! The front's end of a ring.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::EventfdFlags;
+use rustix::thread::futex;
+
+use crate::descriptors::{self, Tag};
+use crate::entry::MAX_POSITION;
+use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
+use crate::memory::Memory;
+use crate::sync::{AtomicU32, Ordering};
+
+/// The front's end: it places requests and reads answers. Not shared between threads.
+#[derive(Debug)]
+pub struct FrontRing {
+    memory: Memory,
+    wake: OwnedFd,
+    descriptors: OwnedFd,
+    /// Free slots; the last used first, so that few pages are ever touched.
+    free: Vec<u16>,
+    /// The next position.
+    tail: u64,
+    slots: Vec<Slot>,
+    /// Entries placed since the worker was last rung for.
+    unrung: bool,
+}
+
+/// What the front knows of a slot, in memory of its own.
+#[derive(Debug, Default)]
+struct Slot {
+    position: u64,
+    consumed: u32,
+    descriptor: Option<OwnedFd>,
+}
+
+/// What the worker is given: its side of the ring.
+#[derive(Debug)]
+pub struct WorkerFds {
+    /// The ring's memory.
+    pub memory: OwnedFd,
+    /// The eventfd that wakes the front.
+    pub wake_front: OwnedFd,
+    /// The worker's descriptor socket.
+    pub descriptors: OwnedFd,
+}
+
+/// A request that was placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// Its slot.
+    pub slot: u16,
+    /// Its position.
+    pub position: u64,
+}
+
+/// Makes a ring: both ends.
+///
+/// # Errors
+/// A geometry that breaks a rule, or what the system refused.
+pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
+    let (memory, memory_fd) = Memory::create(geometry)?;
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|e| RingError::system("create the ring's eventfd", e))?;
+    let wake_front = rustix::io::fcntl_dupfd_cloexec(&wake, 3)
+        .map_err(|e| RingError::system("copy the eventfd", e))?;
+    let (ours, theirs) = descriptors::pair()?;
+    let slots = memory.geometry().slots as u16;
+    let front = FrontRing {
+        memory,
+        wake,
+        descriptors: ours,
+        free: (0..slots).rev().collect(),
+        tail: 1,
+        slots: (0..slots).map(|_| Slot::default()).collect(),
+        unrung: false,
+    };
+    let worker = WorkerFds {
+        memory: memory_fd,
+        wake_front,
+        descriptors: theirs,
+    };
+    Ok((front, worker))
+}
+
+impl FrontRing {
+    /// The ring's size.
+    pub fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+
+    /// The eventfd to wait for: readable when the worker has woken the front.
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Empties the eventfd after a wake.
+    pub fn clear_wake(&self) {
+        // Nothing to read is as good as something read.
+        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+    }
+
+    /// Whether another request can be placed now.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() && self.cursor_follows()
+    }
+
+    /// Places a request: `head` block and inline `body` (together at most
+    /// [`Geometry::request_capacity`]), with the open file of a spooled body. `Ok(None)`: there is no
+    /// room now. The worker is woken by [`FrontRing::ring`].
+    ///
+    /// # Errors
+    /// The descriptor socket failed: the worker is gone or has closed it.
+    pub fn place(
+        &mut self,
+        head: &[u8],
+        body: &[u8],
+        spooled: Option<BorrowedFd<'_>>,
+    ) -> Result<Option<Placed>, RingError> {
+        if !self.cursor_follows() || self.tail >= MAX_POSITION {
+            return Ok(None);
+        }
+        let Some(&slot) = self.free.last() else {
+            return Ok(None);
+        };
+        let placed = Placed {
+            slot,
+            position: self.tail,
+        };
+        if let Some(file) = spooled {
+            let Placed { slot, position } = placed;
+            if !descriptors::send(&self.descriptors, Tag { position, slot }, file)? {
+                return Ok(None);
+            }
+        }
+        self.free.pop();
+        self.tail += 1;
+        self.memory.stream(slot).reset();
+        self.memory.write_request(slot, 0, head);
+        self.memory.write_request(slot, head.len(), body);
+        self.slots[usize::from(slot)] = Slot {
+            position: placed.position,
+            ..Slot::default()
+        };
+        self.memory.entries().place(placed.position, slot);
+        self.unrung = true;
+        Ok(Some(placed))
+    }
+
+    /// Takes a request back. `true`: the worker had not begun it, and its slot is free again.
+    pub fn take_back(&mut self, placed: Placed) -> bool {
+        let taken = self
+            .memory
+            .entries()
+            .take_back(placed.position, placed.slot);
+        if taken {
+            self.release(placed.slot);
+        }
+        taken
+    }
+
+    /// Whether the worker has begun the request.
+    pub fn is_claimed(&self, placed: Placed) -> bool {
+        self.memory.entries().is_claimed(placed.position)
+    }
+
+    /// Worker threads that sleep (as the worker tells it).
+    pub fn sleepers(&self) -> u32 {
+        self.memory.bell().sleepers.load(Ordering::Relaxed)
+    }
+
+    /// Whether something was placed for which the worker has not been rung.
+    pub fn is_unrung(&self) -> bool {
+        self.unrung
+    }
+
+    /// Wakes up to `threads` sleeping threads of the worker, for all that was placed since the last
+    /// call. Costs a system call only if one sleeps.
+    pub fn ring(&mut self, threads: u32) {
+        self.unrung = false;
+        let bell = self.memory.bell();
+        if bell.should_ring() {
+            wake_futex(bell.word, threads);
+        }
+    }
+
+    /// Calls `visit` for each slot that has news.
+    pub fn take_ready(&mut self, mut visit: impl FnMut(&mut Self, u16)) {
+        for word in 0..READY_WORDS {
+            let mut bits = self.memory.ready().take(word);
+            while bits != 0 {
+                let slot = (word * 64) as u16 + bits.trailing_zeros() as u16;
+                bits &= bits - 1;
+                // A bit beyond the slots is a worker gone mad; it names nothing.
+                if u32::from(slot) < self.geometry().slots {
+                    visit(self, slot);
+                }
+            }
+        }
+    }
+
+    /// Whether any slot has news.
+    pub fn any_ready(&self) -> bool {
+        self.memory.ready().any()
+    }
+
+    /// Announces that the front is about to sleep. Call [`FrontRing::any_ready`] after it.
+    pub fn announce_sleep(&self) {
+        self.memory.front_sleep().announce();
+    }
+
+    /// The front is awake.
+    pub fn retract_sleep(&self) {
+        self.memory.front_sleep().retract();
+    }
+
+    /// Appends up to `most` new response bytes of `slot` to `out`, and says how many.
+    ///
+    /// # Errors
+    /// A counter beyond the area is a breach.
+    pub fn read(&mut self, slot: u16, most: usize, out: &mut Vec<u8>) -> Result<usize, RingError> {
+        let ours = &mut self.slots[usize::from(slot)];
+        let stream = self.memory.stream(slot);
+        let length = (stream.readable(ours.consumed)? as usize).min(most);
+        if length == 0 {
+            return Ok(0);
+        }
+        self.memory.read_response(slot, ours.consumed, length, out);
+        ours.consumed = ours.consumed.wrapping_add(length as u32);
+        if stream.consume(ours.consumed) {
+            wake_futex(stream.space_bell, u32::MAX);
+        }
+        Ok(length)
+    }
+
+    /// Response bytes of `slot` that wait to be read.
+    ///
+    /// # Errors
+    /// A counter beyond the area is a breach.
+    pub fn readable(&self, slot: u16) -> Result<usize, RingError> {
+        let consumed = self.slots[usize::from(slot)].consumed;
+        Ok(self.memory.stream(slot).readable(consumed)? as usize)
+    }
+
+    /// The descriptor that came with a `FILE` or `HIJACK` frame of `slot`. Others that are met on the
+    /// way are kept for their slots; those that belong to nothing are closed.
+    ///
+    /// # Errors
+    /// A missing or malformed descriptor is a breach.
+    pub fn receive_descriptor(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
+        // A worker can have one descriptor under way per slot; more is nonsense.
+        for _ in 0..=self.slots.len() {
+            if let Some(found) = self.slots[usize::from(slot)].descriptor.take() {
+                return Ok(found);
+            }
+            let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
+                break;
+            };
+            if let Some(owner) = self.slots.get_mut(usize::from(tag.slot)) {
+                if owner.position == tag.position {
+                    owner.descriptor = Some(descriptor);
+                }
+            }
+        }
+        Err(RingError::Breach("a frame without its descriptor"))
+    }
+
+    /// Nobody wants the answer of `slot` any more; the worker learns it at its next write.
+    pub fn cancel(&self, slot: u16) {
+        let stream = self.memory.stream(slot);
+        stream.cancel();
+        wake_futex(stream.space_bell, u32::MAX);
+    }
+
+    /// The answer of `slot` has ended: the slot is free.
+    pub fn release(&mut self, slot: u16) {
+        debug_assert!(!self.free.contains(&slot));
+        self.slots[usize::from(slot)].descriptor = None;
+        self.free.push(slot);
+    }
+
+    /// Whether the entry that the next position needs has been passed by the worker.
+    fn cursor_follows(&self) -> bool {
+        let cursor = self.memory.cursor().load(Ordering::Acquire);
+        self.tail < cursor.saturating_add(ENTRIES as u64)
+    }
+}
+
+fn wake_futex(word: &AtomicU32, threads: u32) {
+    // It fails only for a bad address, and this one is mapped.
+    let _ = futex::wake(word, futex::Flags::empty(), threads.min(i32::MAX as u32));
+}

@@ -1,0 +1,96 @@
+//! The request area: a head block of fixed part and fields, then the body if it is small.
+
+/// Bytes of the fixed part of a head block.
+pub const FIXED_BYTES: usize = 32;
+/// Bytes before the name and value of each field.
+pub const FIELD_BYTES: usize = 8;
+
+/// Flag: the body follows the head block.
+pub const BODY_INLINE: u32 = 1;
+/// Flag: the body is an open file on the descriptor socket.
+pub const BODY_SPOOLED: u32 = 2;
+/// Flag: the client speaks TLS.
+pub const HTTPS: u32 = 4;
+/// Flag: the request is HTTP/1.0.
+pub const HTTP_1_0: u32 = 8;
+/// Flag: the method is HEAD.
+pub const HEAD_METHOD: u32 = 16;
+
+/// The fixed part of a head block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fixed {
+    /// Bytes of the head block, this part included.
+    pub head_bytes: u32,
+    /// Fields that follow.
+    pub fields: u32,
+    /// The flags above.
+    pub flags: u32,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// When the request's first byte was read: µs, CLOCK_MONOTONIC.
+    pub received_us: u64,
+}
+
+impl Fixed {
+    /// The bytes of this part.
+    pub fn encode(self) -> [u8; FIXED_BYTES] {
+        let mut bytes = [0; FIXED_BYTES];
+        bytes[0..4].copy_from_slice(&self.head_bytes.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.fields.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.body_bytes.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.received_us.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the part back.
+    pub fn decode(bytes: &[u8; FIXED_BYTES]) -> Self {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        Fixed {
+            head_bytes: u32_at(0),
+            fields: u32_at(4),
+            flags: u32_at(8),
+            body_bytes: u64_at(16),
+            received_us: u64_at(24),
+        }
+    }
+}
+
+/// A field of a head block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Index into [`crate::env_keys::KEYS`], or [`crate::env_keys::OTHER`].
+    pub key: u16,
+    /// The name, if `key` is `OTHER`.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// The fields of a head block, read one after the other. Ends early at a field that does not fit.
+#[derive(Debug, Clone)]
+pub struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The fields in `block`: what follows the fixed part.
+    pub fn new(block: &'a [u8]) -> Self {
+        Fields(block)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'a>> {
+        let (fixed, rest) = self.0.split_first_chunk::<FIELD_BYTES>()?;
+        let key = u16::from_le_bytes([fixed[0], fixed[1]]);
+        let name_bytes = usize::from(u16::from_le_bytes([fixed[2], fixed[3]]));
+        let value_bytes = u32::from_le_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]) as usize;
+        let (name, rest) = rest.split_at_checked(name_bytes)?;
+        let (value, rest) = rest.split_at_checked(value_bytes)?;
+        self.0 = rest;
+        Some(Field { key, name, value })
+    }
+}

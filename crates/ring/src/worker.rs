@@ -1,0 +1,207 @@
+//! The worker's end of a ring.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64 as PrivateU64;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::descriptors::{self, Tag};
+use crate::entry::Claim;
+use crate::layout::{Geometry, RingError};
+use crate::memory::Memory;
+use crate::sync::{AtomicU32, Ordering};
+
+/// The worker's end, shared by its threads. [`WorkerRing::claim`] is called with the GVL held.
+#[derive(Debug)]
+pub struct WorkerRing {
+    memory: Memory,
+    wake_front: OwnedFd,
+    descriptors: OwnedFd,
+    /// The worker's place in the dispatch order. Private: the copy in the ring only informs the front.
+    cursor: PrivateU64,
+}
+
+/// Why a write of response bytes ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// There is room for at least one byte.
+    Some,
+    /// None yet.
+    None,
+    /// Nobody wants the answer any more.
+    Cancelled,
+}
+
+impl WorkerRing {
+    /// Maps the ring behind `memory`.
+    ///
+    /// # Errors
+    /// [`RingError::NotARing`], or what the system refused.
+    pub fn open(
+        memory: BorrowedFd<'_>,
+        wake_front: OwnedFd,
+        descriptors: OwnedFd,
+    ) -> Result<Self, RingError> {
+        Ok(WorkerRing {
+            memory: Memory::open(memory)?,
+            wake_front,
+            descriptors,
+            cursor: PrivateU64::new(1),
+        })
+    }
+
+    /// The ring's size.
+    pub fn geometry(&self) -> Geometry {
+        self.memory.geometry()
+    }
+
+    /// Claims the next request: its slot and position. Only one thread at a time may call this.
+    pub fn claim(&self) -> Option<(u16, u64)> {
+        let before = self.cursor.load(Ordering::Relaxed);
+        let mut cursor = before;
+        let claim = self.memory.entries().claim(&mut cursor);
+        if cursor != before {
+            self.cursor.store(cursor, Ordering::Relaxed);
+            self.memory.cursor().store(cursor, Ordering::Release);
+        }
+        match claim {
+            Claim::Claimed { slot, position } => Some((slot, position)),
+            Claim::Empty => None,
+        }
+    }
+
+    /// Announces that this thread is about to sleep. `None`: there is something to claim after all.
+    /// `Some`: call [`WorkerRing::sleep`] with it, without the GVL, then [`WorkerRing::awake`].
+    pub fn announce_sleep(&self) -> Option<u32> {
+        let bell = self.memory.bell();
+        let seen = bell.announce();
+        if self
+            .memory
+            .entries()
+            .has_placed(self.cursor.load(Ordering::Relaxed))
+        {
+            bell.retract();
+            return None;
+        }
+        Some(seen)
+    }
+
+    /// Sleeps until rung, interrupted or `timeout` has passed. May return early; look again.
+    pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
+        wait_futex(self.memory.bell().word, seen, timeout);
+    }
+
+    /// This thread is awake again.
+    pub fn awake(&self) {
+        self.memory.bell().retract();
+    }
+
+    /// Ends the sleep of every thread. Safe to call from any thread and from a signal handler.
+    pub fn interrupt(&self) {
+        let bell = self.memory.bell();
+        bell.interrupt();
+        let _ = futex::wake(bell.word, futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// Hands a wake-up on to another thread (this one was woken, but ends instead of claiming).
+    pub fn pass_on(&self) {
+        let bell = self.memory.bell();
+        if bell.should_ring() {
+            let _ = futex::wake(bell.word, futex::Flags::empty(), 1);
+        }
+    }
+
+    /// The request area of a slot.
+    ///
+    /// # Safety
+    /// The caller must have claimed the slot and not yet ended its answer.
+    #[allow(unsafe_code)]
+    pub unsafe fn request(&self, slot: u16) -> &[u8] {
+        // SAFETY: the caller's promise is the one asked for.
+        unsafe { self.memory.request_bytes(slot) }
+    }
+
+    /// Writes as many of `bytes` as there is room for, from count `written` on. Nothing is visible
+    /// until [`WorkerRing::publish`].
+    pub fn write(&self, slot: u16, written: u32, bytes: &[u8]) -> usize {
+        let room = self.memory.stream(slot).room(written) as usize;
+        let length = bytes.len().min(room);
+        self.memory.write_response(slot, written, &bytes[..length]);
+        length
+    }
+
+    /// Makes all bytes up to count `written` visible and wakes the front if it sleeps.
+    pub fn publish(&self, slot: u16, written: u32) {
+        self.memory.stream(slot).publish(written);
+        self.memory.ready().set(slot);
+        if self.memory.front_sleep().must_wake() {
+            // Full means that a wake-up is pending already.
+            let _ = rustix::io::write(&self.wake_front, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Whether there is room beyond count `written`.
+    pub fn room(&self, slot: u16, written: u32) -> Room {
+        let stream = self.memory.stream(slot);
+        if stream.is_cancelled() {
+            Room::Cancelled
+        } else if stream.room(written) > 0 {
+            Room::Some
+        } else {
+            Room::None
+        }
+    }
+
+    /// Announces that this thread is about to wait for room beyond count `written`. `None`: there is
+    /// no need to. `Some`: call [`WorkerRing::sleep_for_room`] with it, without the GVL.
+    pub fn announce_wait_for_room(&self, slot: u16, written: u32) -> Option<u32> {
+        let seen = self.memory.stream(slot).want_space();
+        (self.room(slot, written) == Room::None).then_some(seen)
+    }
+
+    /// Sleeps until there may be room, or the answer is cancelled, or
+    /// [`WorkerRing::interrupt_room`] is called. May return early; look again.
+    pub fn sleep_for_room(&self, slot: u16, seen: u32) {
+        wait_futex(self.memory.stream(slot).space_bell, seen, None);
+    }
+
+    /// Ends a wait for room. Safe to call from any thread.
+    pub fn interrupt_room(&self, slot: u16) {
+        let stream = self.memory.stream(slot);
+        stream.release_waiter();
+        let _ = futex::wake(stream.space_bell, futex::Flags::empty(), i32::MAX as u32);
+    }
+
+    /// Sends the descriptor that a `FILE` or `HIJACK` frame speaks of; before that frame is published.
+    /// `Ok(false)`: the socket is full; try again a little later.
+    ///
+    /// # Errors
+    /// The front is gone.
+    pub fn send_descriptor(
+        &self,
+        slot: u16,
+        position: u64,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<bool, RingError> {
+        descriptors::send(self.descriptors.as_fd(), Tag { position, slot }, descriptor)
+    }
+
+    /// Receives the next descriptor from the front: the file of a spooled body.
+    ///
+    /// # Errors
+    /// The front is gone.
+    pub fn receive_descriptor(&self) -> Result<Option<(Tag, OwnedFd)>, RingError> {
+        descriptors::receive(self.descriptors.as_fd())
+    }
+}
+
+fn wait_futex(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
+    let timeout = timeout.and_then(|t| rustix::time::Timespec::try_from(t).ok());
+    match futex::wait(word, futex::Flags::empty(), seen, timeout.as_ref()) {
+        // Rung, changed before the wait, a signal, or time is up: the caller looks again.
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
+        Err(error) => debug_assert!(false, "futex wait: {error}"),
+    }
+}

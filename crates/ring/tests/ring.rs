@@ -1,0 +1,324 @@
+//! Both ends of a ring in one process.
+
+use std::collections::VecDeque;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use highball_ring::descriptors::Tag;
+use highball_ring::worker::Room;
+use highball_ring::{create, FrontRing, Geometry, Placed, WorkerRing};
+use proptest::prelude::*;
+
+fn both_ends(slots: u32) -> (FrontRing, WorkerRing) {
+    let geometry = Geometry {
+        slots,
+        request_bytes: 4096,
+        response_bytes: 4096,
+        threads: 1,
+    };
+    let (front, fds) = create(geometry).unwrap();
+    let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
+    (front, worker)
+}
+
+fn answer(worker: &WorkerRing, slot: u16, bytes: &[u8]) {
+    assert_eq!(worker.write(slot, 0, bytes), bytes.len());
+    worker.publish(slot, bytes.len() as u32);
+}
+
+fn read_all(front: &mut FrontRing) -> Vec<(u16, Vec<u8>)> {
+    let mut answers = Vec::new();
+    front.take_ready(|front, slot| {
+        let mut bytes = Vec::new();
+        front.read(slot, usize::MAX, &mut bytes).unwrap();
+        answers.push((slot, bytes));
+    });
+    answers
+}
+
+#[test]
+fn a_request_goes_there_and_its_answer_comes_back() {
+    let (mut front, worker) = both_ends(4);
+    let placed = front.place(b"head", b"body", None).unwrap().unwrap();
+    assert!(!front.is_claimed(placed));
+    let (slot, position) = worker.claim().unwrap();
+    assert_eq!((slot, position), (placed.slot, placed.position));
+    assert!(front.is_claimed(placed));
+    assert!(
+        !front.take_back(placed),
+        "a claimed request cannot be taken back"
+    );
+    // SAFETY: the slot is claimed and its answer not yet ended.
+    #[allow(unsafe_code)]
+    let request = unsafe { worker.request(slot) };
+    assert_eq!(&request[..8], b"headbody");
+    answer(&worker, slot, b"answer");
+    assert_eq!(read_all(&mut front), [(slot, b"answer".to_vec())]);
+    front.release(slot);
+    assert!(worker.claim().is_none());
+}
+
+#[test]
+fn what_is_taken_back_is_never_claimed() {
+    let (mut front, worker) = both_ends(4);
+    let first = front.place(b"1", b"", None).unwrap().unwrap();
+    let second = front.place(b"2", b"", None).unwrap().unwrap();
+    assert!(front.take_back(first));
+    assert_eq!(worker.claim(), Some((second.slot, second.position)));
+    assert_eq!(worker.claim(), None);
+}
+
+#[test]
+fn a_full_ring_says_so_and_a_cursor_left_behind_bounds_what_is_placed() {
+    let (mut front, worker) = both_ends(2);
+    let one = front.place(b"1", b"", None).unwrap().unwrap();
+    front.place(b"2", b"", None).unwrap().unwrap();
+    assert!(front.place(b"3", b"", None).unwrap().is_none());
+    assert!(front.take_back(one));
+    // Placed and taken back over and over, while the worker looks at nothing.
+    let mut count = 0;
+    while let Some(placed) = front.place(b"x", b"", None).unwrap() {
+        assert!(front.take_back(placed));
+        count += 1;
+    }
+    assert_eq!(count, 510);
+    assert!(
+        worker.claim().is_some(),
+        "the second request is still there"
+    );
+    assert!(worker.claim().is_none());
+    assert!(front.has_room());
+}
+
+#[test]
+fn an_answer_larger_than_the_area_streams_through_it() {
+    let (mut front, worker) = both_ends(1);
+    let total = 1_000_003;
+    front.place(b"x", b"", None).unwrap().unwrap();
+    let writer = std::thread::spawn(move || {
+        let (slot, _) = worker.claim().unwrap();
+        let bytes: Vec<u8> = (0..total).map(|n| (n % 251) as u8).collect();
+        let mut written = 0u32;
+        while (written as usize) < bytes.len() {
+            let more = worker.write(slot, written, &bytes[written as usize..]);
+            written += more as u32;
+            worker.publish(slot, written);
+            if worker.room(slot, written) == Room::None {
+                if let Some(seen) = worker.announce_wait_for_room(slot, written) {
+                    worker.sleep_for_room(slot, seen);
+                }
+            }
+        }
+    });
+    let mut got = Vec::new();
+    while got.len() < total {
+        let mut event = [rustix::event::PollFd::from_borrowed_fd(
+            front.wake_fd(),
+            rustix::event::PollFlags::IN,
+        )];
+        front.announce_sleep();
+        if !front.any_ready() {
+            rustix::event::poll(&mut event, None).unwrap();
+        }
+        drop(event);
+        front.retract_sleep();
+        front.clear_wake();
+        front.take_ready(|front, slot| {
+            front.read(slot, usize::MAX, &mut got).unwrap();
+        });
+    }
+    writer.join().unwrap();
+    assert!(got
+        .iter()
+        .enumerate()
+        .all(|(n, byte)| *byte == (n % 251) as u8));
+}
+
+#[test]
+fn a_cancelled_answer_ends_the_wait_for_room() {
+    let (mut front, worker) = both_ends(1);
+    let placed = front.place(b"x", b"", None).unwrap().unwrap();
+    let (slot, _) = worker.claim().unwrap();
+    let written = worker.write(slot, 0, &[7; 5000]) as u32;
+    assert_eq!(written, 4096);
+    worker.publish(slot, written);
+    let waiter = std::thread::spawn(move || {
+        while worker.room(slot, written) == Room::None {
+            if let Some(seen) = worker.announce_wait_for_room(slot, written) {
+                worker.sleep_for_room(slot, seen);
+            }
+        }
+        worker.room(slot, written)
+    });
+    front.cancel(placed.slot);
+    assert_eq!(waiter.join().unwrap(), Room::Cancelled);
+}
+
+#[test]
+fn a_sleeping_worker_is_woken() {
+    let (mut front, worker) = both_ends(4);
+    let sleeper = std::thread::spawn(move || loop {
+        if let Some((slot, _)) = worker.claim() {
+            return slot;
+        }
+        if let Some(seen) = worker.announce_sleep() {
+            worker.sleep(seen, Some(Duration::from_secs(20)));
+            worker.awake();
+        }
+    });
+    while front.sleepers() == 0 {
+        std::thread::yield_now();
+    }
+    let placed = front.place(b"x", b"", None).unwrap().unwrap();
+    front.ring(1);
+    assert_eq!(sleeper.join().unwrap(), placed.slot);
+}
+
+#[test]
+fn descriptors_find_their_requests() {
+    let (mut front, worker) = both_ends(4);
+    let mut file = tempfile();
+    file.write_all(b"spooled").unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    let placed = front.place(b"x", b"", Some(file.as_fd())).unwrap().unwrap();
+    worker.claim().unwrap();
+    let (tag, received) = worker.receive_descriptor().unwrap().unwrap();
+    assert_eq!(
+        tag,
+        Tag {
+            position: placed.position,
+            slot: placed.slot
+        }
+    );
+    let mut text = String::new();
+    std::fs::File::from(received)
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(text, "spooled");
+
+    let other = front.place(b"y", b"", None).unwrap().unwrap();
+    worker.claim().unwrap();
+    for placed in [
+        other,
+        placed,
+        Placed {
+            slot: 3,
+            position: 999,
+        },
+    ] {
+        assert!(worker
+            .send_descriptor(placed.slot, placed.position, file.as_fd())
+            .unwrap());
+    }
+    assert!(front.receive_descriptor(placed.slot).is_ok());
+    assert!(front.receive_descriptor(other.slot).is_ok());
+    assert!(
+        front.receive_descriptor(other.slot).is_err(),
+        "there was only one"
+    );
+}
+
+#[test]
+fn a_lie_about_the_counter_is_a_breach() {
+    let (mut front, worker) = both_ends(1);
+    front.place(b"x", b"", None).unwrap().unwrap();
+    let (slot, _) = worker.claim().unwrap();
+    worker.publish(slot, 5000);
+    assert!(front.readable(slot).is_err());
+    assert!(front.read(slot, usize::MAX, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn memory_that_is_no_ring_is_refused() {
+    let (_, fds) = create(Geometry::new(1, 1, 100)).unwrap();
+    let mut file = tempfile();
+    file.write_all(&[0; 8192]).unwrap();
+    assert!(WorkerRing::open(file.as_fd(), fds.wake_front, fds.descriptors).is_err());
+}
+
+fn tempfile() -> std::fs::File {
+    std::fs::File::from(rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Place(u8),
+    TakeBack(prop::sample::Index),
+    Claim,
+    Answer(prop::sample::Index, Vec<u8>),
+    Read,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        any::<u8>().prop_map(Step::Place),
+        any::<prop::sample::Index>().prop_map(Step::TakeBack),
+        Just(Step::Claim),
+        (
+            any::<prop::sample::Index>(),
+            prop::collection::vec(any::<u8>(), 0..100)
+        )
+            .prop_map(|(which, bytes)| Step::Answer(which, bytes)),
+        Just(Step::Read),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// Any sequence of steps does what a plain queue would do.
+    #[test]
+    fn the_ring_is_a_queue(steps in prop::collection::vec(step(), 1..300)) {
+        let (mut front, worker) = both_ends(5);
+        let mut waiting: VecDeque<(Placed, u8)> = VecDeque::new();
+        let mut begun: Vec<(u16, u8)> = Vec::new();
+        let mut answered: Vec<(u16, Vec<u8>)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Place(byte) => {
+                    let placed = front.place(&[byte], b"", None).unwrap();
+                    let used = waiting.len() + begun.len() + answered.len();
+                    if used == 5 {
+                        prop_assert!(placed.is_none());
+                    } else if let Some(placed) = placed {
+                        waiting.push_back((placed, byte));
+                    } else {
+                        prop_assert!(!front.has_room());
+                    }
+                }
+                Step::TakeBack(which) if !waiting.is_empty() => {
+                    let (placed, _) = waiting.remove(which.index(waiting.len())).unwrap();
+                    prop_assert!(front.take_back(placed));
+                }
+                Step::Claim => match (worker.claim(), waiting.pop_front()) {
+                    (Some((slot, _)), Some((placed, byte))) => {
+                        prop_assert_eq!(slot, placed.slot);
+                        // SAFETY: the slot is claimed and its answer not yet ended.
+                        #[allow(unsafe_code)]
+                        let first = unsafe { worker.request(slot) }[0];
+                        prop_assert_eq!(first, byte);
+                        begun.push((slot, byte));
+                    }
+                    (claimed, expected) => prop_assert!(claimed.is_none() && expected.is_none()),
+                },
+                Step::Answer(which, bytes) if !begun.is_empty() => {
+                    let (slot, _) = begun.swap_remove(which.index(begun.len()));
+                    answer(&worker, slot, &bytes);
+                    answered.push((slot, bytes));
+                }
+                Step::Read => {
+                    let mut got = read_all(&mut front);
+                    for (slot, _) in &got {
+                        front.release(*slot);
+                    }
+                    got.sort();
+                    answered.sort();
+                    prop_assert_eq!(&got, &answered);
+                    answered.clear();
+                }
+                _ => {}
+            }
+        }
+    }
+}
