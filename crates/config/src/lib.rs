@@ -1,6 +1,88 @@
 //! Options: one table, from which the command line, the configuration file, the environment and the
 //! manual are made, and the resolved [`Settings`] that the rest of Highball is given.
+//!
+//! In reading order:
+//!
+//! - `options`: the table, one entry per option;
+//! - `command_line`: the command line, made from the table, read into what was *given*;
+//! - `given`: what was given, where, and which of it counts;
+//! - `file`: the configuration file;
+//! - `value`: sizes, durations, addresses and other values as people write them;
+//! - `cpus`: how many CPUs this process may use;
+//! - `resolve`: from what was given to [`Settings`];
+//! - [`settings`]: what comes out;
+//! - `error`: what is said when it does not work out;
+//! - `manual`: `docs/configuration.md`.
 
+mod command_line;
+mod cpus;
+mod error;
+mod file;
+mod given;
+mod manual;
+mod options;
+mod resolve;
 pub mod settings;
+mod value;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub use error::ConfigError;
+pub use manual::manual;
 pub use settings::{Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles};
+
+use command_line::Command;
+
+/// What the user asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Invocation {
+    /// Serve an application.
+    Serve(Box<Settings>),
+    /// Say how a running instance is doing.
+    Status {
+        /// As JSON for programs, instead of a table for people.
+        json: bool,
+        /// Which instance.
+        selector: Selector,
+    },
+    /// Drain and stop a running instance.
+    Stop {
+        /// Which instance.
+        selector: Selector,
+    },
+    /// Print this help text on standard output.
+    Help(String),
+    /// Print this version line on standard output.
+    Version(String),
+}
+
+/// Which of the running instances is meant; with neither, the only one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// The one that listens on this TCP port.
+    pub port: Option<u16>,
+    /// The one that serves the application in this folder: absolute, symbolic links resolved where the
+    /// folder still exists.
+    pub app: Option<PathBuf>,
+}
+
+/// Reads a command line (`args`, beginning with the program's own name) and, for `serve`, the environment
+/// and the configuration file.
+///
+/// # Errors
+///
+/// When something was given that cannot be understood, or the application folder cannot be read. The
+/// error's text says what failed and what to do, and needs no more than `highball: ` before it.
+pub fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Invocation, ConfigError> {
+    Ok(match command_line::read(args)? {
+        Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
+        Command::Status { json, selector } => Invocation::Status { json, selector },
+        Command::Stop { selector } => Invocation::Stop { selector },
+        Command::Help(text) => Invocation::Help(text),
+        Command::Version(text) => Invocation::Version(text),
+    })
+}

@@ -1,0 +1,165 @@
+//! The command line, made from the table of options.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{value_parser, Arg, ArgAction, ArgMatches};
+
+use crate::error::ConfigError;
+use crate::given::{Given, Origin, Raw};
+use crate::options::{did_you_mean, Form, Opt, Section, OPTIONS};
+use crate::Selector;
+
+/// What the command line asks for; for `serve`, before the environment and the file have been looked at.
+pub(crate) enum Command {
+    Serve { path: Option<PathBuf>, given: Given },
+    Status { json: bool, selector: Selector },
+    Stop { selector: Selector },
+    Help(String),
+    Version(String),
+}
+
+/// Reads the command line. `args` begins with the program's name.
+pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigError> {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return not_a_command(&error),
+    };
+    match matches.subcommand() {
+        Some(("status", matches)) => {
+            Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
+        }
+        Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
+        Some((_, matches)) => serve(matches),
+        None => serve(&matches),
+    }
+}
+
+/// The whole command, for parsing and for its help texts.
+pub(crate) fn command() -> clap::Command {
+    let highball = clap::Command::new("highball")
+        .bin_name("highball")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
+        .args_conflicts_with_subcommands(true)
+        .override_usage("highball [serve] [OPTIONS] [PATH]\n       highball status|stop [OPTIONS] [PATH]")
+        .subcommand(with_serve_args(
+            clap::Command::new("serve")
+                .about("Serve the application at PATH (what happens without a command too)"),
+        ))
+        .subcommand(
+            with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")),
+        )
+        .subcommand(with_selector_args(
+            clap::Command::new("stop").about("Let a running server finish its requests and end"),
+        ));
+    with_serve_args(highball)
+}
+
+fn with_serve_args(command: clap::Command) -> clap::Command {
+    let path = Arg::new("PATH")
+        .value_parser(value_parser!(PathBuf))
+        .help("Application folder [default: the current folder]");
+    // Taken only to say that there is no room for them.
+    let more = Arg::new("MORE").value_parser(value_parser!(PathBuf)).num_args(0..).hide(true);
+    let options = Section::ALL
+        .into_iter()
+        .flat_map(|section| OPTIONS.iter().filter(move |option| option.section == section));
+    command.arg(path).arg(more).args(options.map(argument))
+}
+
+fn argument(option: &'static Opt) -> Arg {
+    let first_sentence =
+        option.doc.split_inclusive(". ").next().unwrap_or(option.doc).trim_end_matches(['.', ' ']);
+    let variables = option.env.iter().map(|name| format!(" [env: {name}]")).collect::<String>();
+    let arg = Arg::new(option.name)
+        .long(option.long())
+        .value_name(option.form.metavar())
+        .help_heading(option.section.title())
+        .action(if option.repeats() { ArgAction::Append } else { ArgAction::Set })
+        .help(format!("{first_sentence} [default: {}]{}", option.default_text(), variables));
+    let arg = if matches!(option.form, Form::Path) { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
+    match option.short {
+        Some(short) => arg.short(short),
+        None => arg,
+    }
+}
+
+fn with_selector_args(command: clap::Command) -> clap::Command {
+    command
+        .arg(
+            Arg::new("port")
+                .short('p')
+                .long("port")
+                .value_name("N")
+                .value_parser(value_parser!(u16))
+                .help("The server that listens on this port"),
+        )
+        .arg(
+            Arg::new("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .help("The server of the application in this folder [default: the only one]"),
+        )
+}
+
+fn selector(matches: &ArgMatches) -> Selector {
+    let app = matches.get_one::<PathBuf>("PATH");
+    Selector {
+        port: matches.get_one::<u16>("port").copied(),
+        app: app.map(|path| {
+            path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone())
+        }),
+    }
+}
+
+fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
+    let path: Option<&PathBuf> = matches.get_one("PATH");
+    if let (Some(first), Some(second)) = (path, matches.get_one("MORE")) {
+        return Err(ConfigError::Usage(several_paths(first, second)));
+    }
+    let mut given = Given::default();
+    for option in OPTIONS {
+        let Some(texts) = matches.get_many::<String>(option.name) else { continue };
+        let raw =
+            |text: &String| Raw { text: text.clone(), origin: Origin::CommandLine { long: option.long() } };
+        given.add(option, texts.map(raw).collect());
+    }
+    Ok(Command::Serve { path: path.cloned(), given })
+}
+
+fn several_paths(first: &Path, second: &Path) -> String {
+    if first == second {
+        return format!("the application folder {} was given twice; name it once", first.display());
+    }
+    format!(
+        "more than one application folder was given ({} and {}); one server serves one application \
+         (many on one server come later): start one for each, with a --port of its own",
+        first.display(),
+        second.display()
+    )
+}
+
+/// The command that a path which is not there may have been meant to be.
+pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
+    did_you_mean(path.to_str()?, ["serve", "status", "stop", "help"].into_iter())
+}
+
+/// Help and version are errors to clap, and answers to the user.
+fn not_a_command(error: &clap::Error) -> Result<Command, ConfigError> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp => Ok(Command::Help(text)),
+        ErrorKind::DisplayVersion => Ok(Command::Version(text)),
+        _ => Err(ConfigError::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_is_sound() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,62 @@
+//! What is said when the configuration does not work out.
+
+use std::path::PathBuf;
+
+use crate::given::Origin;
+
+/// Why a command line, an environment or a configuration file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The command line does not parse.
+    #[error("{0}")]
+    Usage(String),
+
+    /// An option has a value that it cannot have.
+    #[error("{origin}: {problem}")]
+    Value {
+        /// Where the value was given.
+        origin: Origin,
+        /// What is wrong with it, and what it may be.
+        problem: String,
+    },
+
+    /// The configuration file cannot be used.
+    #[error("configuration file {}{}: {problem}", path.display(), line.map(|n| format!(", line {n}")).unwrap_or_default())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1, where one is to blame.
+        line: Option<usize>,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+
+    /// The application folder cannot be used.
+    #[error("application folder {}: {problem}", path.display())]
+    App {
+        /// The folder as it was given.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+
+    /// The folder that Highball was started in cannot be found out.
+    #[error("the current folder is gone or cannot be read ({0}); change to another one, or name the application by its full path")]
+    CurrentFolder(#[source] std::io::Error),
+}
+
+impl ConfigError {
+    /// The process's exit code: 2, as for every command that was called wrongly.
+    pub fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Words for the reasons an operating system gives most often, without its error numbers.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "does not exist".into(),
+        std::io::ErrorKind::PermissionDenied => "may not be read by this user".into(),
+        _ => format!("cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,230 @@
+//! What was given, and where. Sources are added in the order of their weight (command line, environment,
+//! file): what is there already stays. Defaults come last, when a value is asked for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::ConfigError;
+use crate::options::{named, Default, Form, Opt, OPTIONS};
+use crate::settings::Bind;
+use crate::value;
+
+/// Where a value comes from, in the words of an error message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// `--threads` on the command line.
+    CommandLine {
+        /// The option's long name, without dashes before it.
+        long: String,
+    },
+    /// An environment variable.
+    Environment {
+        /// The variable.
+        variable: String,
+    },
+    /// A line of the configuration file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The option's name.
+        name: &'static str,
+    },
+    /// The table of options.
+    Default {
+        /// The option's name.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::CommandLine { long } => write!(f, "option --{long}"),
+            Origin::Environment { variable } => write!(f, "environment variable {variable}"),
+            Origin::File { path, line, name } => {
+                write!(f, "configuration file {}, line {line}, {name}", path.display())
+            }
+            Origin::Default { name } => write!(f, "default of {name}"),
+        }
+    }
+}
+
+/// One value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Raw {
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+}
+
+impl Raw {
+    /// An error that names the place this value was given at.
+    fn wrong(&self, problem: String) -> ConfigError {
+        ConfigError::Value { origin: self.origin.clone(), problem }
+    }
+
+    fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
+        parse(&self.text).map_err(|problem| self.wrong(problem))
+    }
+}
+
+/// Everything that was given for `highball serve`. Nothing has been checked yet but the names.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    values: HashMap<&'static str, Vec<Raw>>,
+}
+
+impl Given {
+    /// Adds what one source says about an option, unless a weightier one has spoken.
+    pub(crate) fn add(&mut self, option: &Opt, values: Vec<Raw>) {
+        self.values.entry(option.name).or_insert(values);
+    }
+
+    /// Adds the environment. A blank variable counts as unset.
+    pub(crate) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+        for option in OPTIONS {
+            let own = option.own_variable();
+            let variables = std::iter::once(own.as_str()).chain(option.env.iter().copied());
+            let found = variables
+                .filter_map(|variable| Some((variable, env(variable)?)))
+                .find(|(_, text)| !text.trim().is_empty());
+            let Some((variable, text)) = found else { continue };
+            let raw = |text: &str| Raw {
+                text: text.trim().to_owned(),
+                origin: Origin::Environment { variable: variable.to_owned() },
+            };
+            let values = if option.repeats() { text.split(',').map(raw).collect() } else { vec![raw(&text)] };
+            self.add(option, values);
+        }
+    }
+
+    /// The values that count for an option, its default included; `None` where it has none.
+    ///
+    /// Asking for an option that is not in the table is a bug, which any call of `resolve` brings out.
+    fn values(&self, name: &str) -> Result<(&'static Opt, Option<Vec<Raw>>), ConfigError> {
+        let option = named(name).expect("option is in the table");
+        if let Some(values) = self.values.get(name) {
+            return Ok((option, Some(values.clone())));
+        }
+        let text = match option.default {
+            Default::Is(text) => text,
+            Default::InDevelopment { yes, .. } if self.word("environment")? == "development" => yes,
+            Default::InDevelopment { no, .. } => no,
+            Default::Without(_) => return Ok((option, None)),
+        };
+        let raw = Raw { text: text.to_owned(), origin: Origin::Default { name: option.name } };
+        Ok((option, Some(vec![raw])))
+    }
+
+    /// The one value that counts for an option which always has one.
+    fn value(&self, name: &str) -> Result<(&'static Form, Raw), ConfigError> {
+        let (option, values) = self.values(name)?;
+        let last = values.and_then(|mut values| values.pop()).expect("option has a default");
+        Ok((&option.form, last))
+    }
+
+    pub(crate) fn word(&self, name: &str) -> Result<String, ConfigError> {
+        let (form, raw) = self.value(name)?;
+        raw.read(|text| match form {
+            Form::OneOf(words) if !words.contains(&text) => {
+                Err(format!("`{text}` is none of: {}", words.join(", ")))
+            }
+            _ if text.is_empty() || text.contains(char::is_whitespace) => {
+                Err(format!("`{text}` is not a name"))
+            }
+            _ => Ok(text.to_owned()),
+        })
+    }
+
+    /// A count that fits the type asked for: the ranges in the table see to that.
+    pub(crate) fn count<T: TryFrom<u64>>(&self, name: &str) -> Result<T, ConfigError> {
+        Ok(self.count_or_auto(name)?.expect("option has no `auto`"))
+    }
+
+    /// `None` is `auto`.
+    pub(crate) fn count_or_auto<T: TryFrom<u64>>(&self, name: &str) -> Result<Option<T>, ConfigError> {
+        let (form, raw) = self.value(name)?;
+        let fit = |number| T::try_from(number).map_err(|_| format!("{number} is too large"));
+        raw.read(|text| match form {
+            Form::CountOrAuto(_) if text == "auto" => Ok(None),
+            Form::CountOrAuto(range) => value::count(text, range)
+                .map_err(|problem| format!("{problem}, or auto"))
+                .and_then(fit)
+                .map(Some),
+            Form::Count(range) => value::count(text, range).and_then(fit).map(Some),
+            _ => unreachable!("{name} is no count"),
+        })
+    }
+
+    pub(crate) fn size(&self, name: &str) -> Result<usize, ConfigError> {
+        let bytes = self.size_or_none(name)?.expect("option has no `none`");
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    pub(crate) fn size_or_none(&self, name: &str) -> Result<Option<u64>, ConfigError> {
+        let (form, raw) = self.value(name)?;
+        raw.read(|text| match form {
+            Form::SizeOrNone(_) if text == "none" => Ok(None),
+            Form::SizeOrNone(range) | Form::Size(range) => value::size(text, range).map(Some),
+            _ => unreachable!("{name} is no size"),
+        })
+    }
+
+    pub(crate) fn duration(&self, name: &str) -> Result<Duration, ConfigError> {
+        Ok(self.duration_or_none(name)?.expect("option has no `none`"))
+    }
+
+    pub(crate) fn duration_or_none(&self, name: &str) -> Result<Option<Duration>, ConfigError> {
+        let (form, raw) = self.value(name)?;
+        raw.read(|text| match form {
+            Form::DurationOrNone(_) if text == "none" => Ok(None),
+            Form::DurationOrNone(range) | Form::Duration(range) => value::duration(text, range).map(Some),
+            _ => unreachable!("{name} is no duration"),
+        })
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Result<bool, ConfigError> {
+        self.value(name)?.1.read(value::switch)
+    }
+
+    /// Addresses; relative socket paths begin where relative paths of their source do.
+    pub(crate) fn binds(&self, port: u16, folders: &Folders) -> Result<Vec<Bind>, ConfigError> {
+        let (_, values) = self.values("bind")?;
+        let values = values.expect("option has a default");
+        values.iter().map(|raw| raw.read(|text| value::bind(text, port, folders.of(&raw.origin)))).collect()
+    }
+
+    /// A path, made absolute by `read`, which also says what may be wrong with it.
+    pub(crate) fn path<T>(
+        &self,
+        name: &str,
+        folders: &Folders,
+        read: impl FnOnce(&str, PathBuf) -> Result<T, String>,
+    ) -> Result<Option<T>, ConfigError> {
+        let (_, values) = self.values(name)?;
+        let Some(raw) = values.and_then(|mut values| values.pop()) else { return Ok(None) };
+        let path = folders.of(&raw.origin).join(&raw.text);
+        if raw.text.is_empty() {
+            return Err(raw.wrong("a path is missing".into()));
+        }
+        raw.read(|text| read(text, path)).map(Some)
+    }
+}
+
+/// Where relative paths begin: those of the file at the application, all others at the current folder.
+pub(crate) struct Folders {
+    pub(crate) current: PathBuf,
+    pub(crate) app: PathBuf,
+}
+
+impl Folders {
+    fn of(&self, origin: &Origin) -> &Path {
+        match origin {
+            Origin::File { .. } => &self.app,
+            _ => &self.current,
+        }
+    }
+}

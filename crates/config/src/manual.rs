@@ -1,0 +1,106 @@
+//! `docs/configuration.md`, made from the table of options.
+
+use std::fmt::Write;
+
+use crate::options::{Form, Opt, Section, OPTIONS};
+use crate::value::{duration_text, size_text};
+
+const INTRODUCTION: &str = "\
+<!-- Made from crates/config/src/options.rs by `just docs`; changes belong there. -->
+
+# Configuration
+
+Highball needs no configuration. Every option can be given in three places, under one name:
+
+| place | example |
+| --- | --- |
+| command line | `highball --idle-timeout 20s` |
+| environment | `HIGHBALL_IDLE_TIMEOUT=20s` |
+| configuration file | `idle_timeout = \"20s\"` |
+
+The command line outweighs the environment, the environment outweighs the file, and the file outweighs the
+default. Variables that platforms and frameworks set, such as `PORT`, count as well; where both are set, the
+variable that begins with `HIGHBALL_` outweighs them. A blank variable counts as unset.
+
+The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config/highball.toml` or
+`highball.toml` in the application. It is [TOML](https://toml.io) without sections. An option that does not
+exist is an error. Relative paths in the file begin at the application's folder, all others at the current
+one.
+
+| value | written as |
+| --- | --- |
+| size | bytes, or a number with `k`, `m` or `g` (powers of 1024): `65536`, `64k`, `1GiB` |
+| time | seconds, or a number with `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `1.5s`, `5m` |
+| switch | `on` or `off` (in the file also `true` or `false`) |
+| no limit | `none`, where an option allows it |
+";
+
+/// The text of `docs/configuration.md`.
+pub fn manual() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for section in Section::ALL {
+        let _ = write!(text, "\n## {}\n", section.title());
+        for option in OPTIONS.iter().filter(|option| option.section == section) {
+            text.push_str(&entry(option));
+        }
+    }
+    text.push_str(&example_file());
+    text
+}
+
+fn entry(option: &Opt) -> String {
+    let short = option.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
+    let mut variables = vec![option.own_variable()];
+    variables.extend(option.env.iter().map(|name| (*name).to_owned()));
+    let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
+    let mut text = format!("\n### {}\n\n{}\n\n", option.name, option.doc);
+    let _ = writeln!(text, "- command line: {short}`--{} {}`", option.long(), option.form.metavar());
+    let _ = writeln!(text, "- environment: {}", variables.join(", "));
+    if let Some(range) = range(&option.form) {
+        let _ = writeln!(text, "- range: {range}");
+    }
+    let _ = writeln!(text, "- default: {}", option.default_text());
+    text
+}
+
+fn range(form: &Form) -> Option<String> {
+    match form {
+        Form::Count(range) => Some(format!("{} to {}", range.start(), range.end())),
+        Form::CountOrAuto(range) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
+        Form::Size(range) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
+        Form::SizeOrNone(_) => Some("any size, or `none`".into()),
+        Form::Duration(range) => {
+            Some(format!("{} to {}", duration_text(*range.start()), duration_text(*range.end())))
+        }
+        Form::DurationOrNone(range) => {
+            Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
+        }
+        Form::OneOf(words) => Some(words.join(", ")),
+        Form::Addresses | Form::Path | Form::Word | Form::Switch => None,
+    }
+}
+
+/// A file with every option: each line is the default, or an example where the default is no value.
+fn example_file() -> String {
+    let mut text =
+        "\n## A configuration file\n\nWith every option in it; the values are examples.\n\n```toml\n"
+            .to_owned();
+    for section in Section::ALL {
+        let _ = writeln!(text, "# {}", section.title());
+        for option in OPTIONS.iter().filter(|option| option.section == section && option.in_file()) {
+            let _ = writeln!(text, "{} = {}", option.name, toml_value(option));
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n```\n"
+}
+
+fn toml_value(option: &Opt) -> String {
+    match option.form {
+        Form::Count(_) | Form::CountOrAuto(_) => option.example.to_owned(),
+        Form::Addresses => format!("[\"{}\"]", option.example),
+        Form::Switch => (option.example == "on").to_string(),
+        _ => format!("\"{}\"", option.example),
+    }
+}

@@ -1,0 +1,502 @@
+//! The table of options. Everything a user can set is here once: the command line, the configuration
+//! file, the environment variables and the manual are made from it.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// One option of `highball serve`.
+pub(crate) struct Opt {
+    /// Its name: `head_timeout` in the file, `--head-timeout` on the command line, `HIGHBALL_HEAD_TIMEOUT`
+    /// in the environment.
+    pub(crate) name: &'static str,
+    /// The letter for the command line.
+    pub(crate) short: Option<char>,
+    /// Variables that platforms and frameworks set for it, after its own; the first that is set counts.
+    pub(crate) env: &'static [&'static str],
+    /// What its value looks like.
+    pub(crate) form: Form,
+    /// What holds when nobody says anything.
+    pub(crate) default: Default,
+    /// Where it stands in the help and in the manual.
+    pub(crate) section: Section,
+    /// A value that is not the default, for the manual (and for the tests).
+    pub(crate) example: &'static str,
+    /// What it does: the first sentence is for the help, the rest for the manual alone.
+    pub(crate) doc: &'static str,
+}
+
+/// What the value of an option looks like.
+pub(crate) enum Form {
+    /// An address to listen on; may be given several times.
+    Addresses,
+    /// A whole number in a range.
+    Count(RangeInclusive<u64>),
+    /// A whole number in a range, or `auto`.
+    CountOrAuto(RangeInclusive<u64>),
+    /// Bytes in a range.
+    Size(RangeInclusive<u64>),
+    /// Bytes in a range, or `none`.
+    SizeOrNone(RangeInclusive<u64>),
+    /// A span of time in a range.
+    Duration(RangeInclusive<Duration>),
+    /// A span of time in a range, or `none`.
+    DurationOrNone(RangeInclusive<Duration>),
+    /// A file or folder.
+    Path,
+    /// Free text without blanks.
+    Word,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// `on` or `off`.
+    Switch,
+}
+
+impl Form {
+    /// What stands for the value in the help.
+    pub(crate) fn metavar(&self) -> &'static str {
+        match self {
+            Form::Addresses => "ADDR",
+            Form::Count(_) => "N",
+            Form::CountOrAuto(_) => "N|auto",
+            Form::Size(_) => "SIZE",
+            Form::SizeOrNone(_) => "SIZE|none",
+            Form::Duration(_) => "TIME",
+            Form::DurationOrNone(_) => "TIME|none",
+            Form::Path => "PATH",
+            Form::Word => "NAME",
+            Form::OneOf(_) => "FORM",
+            Form::Switch => "on|off",
+        }
+    }
+}
+
+/// What holds when an option was not given.
+pub(crate) enum Default {
+    /// This value.
+    Is(&'static str),
+    /// One value in development, another one otherwise.
+    InDevelopment {
+        /// In the environment `development`.
+        yes: &'static str,
+        /// In every other one.
+        no: &'static str,
+    },
+    /// No value; the text says what that means.
+    Without(&'static str),
+}
+
+/// The groups that options stand in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// What runs, and where it can be reached.
+    Server,
+    /// How much clients may send.
+    Sizes,
+    /// How long clients and the application may take.
+    Times,
+    /// Static files.
+    Files,
+    /// Starting and stopping.
+    Processes,
+    /// Logs.
+    Logs,
+}
+
+impl Section {
+    /// All of them, in the order of the manual.
+    pub(crate) const ALL: [Section; 6] =
+        [Section::Server, Section::Sizes, Section::Times, Section::Files, Section::Processes, Section::Logs];
+
+    /// The heading.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Section::Server => "Server",
+            Section::Sizes => "Sizes and numbers",
+            Section::Times => "Time limits",
+            Section::Files => "Static files",
+            Section::Processes => "Processes",
+            Section::Logs => "Logs",
+        }
+    }
+}
+
+impl Opt {
+    /// Its long name on the command line, without the dashes before it: `head-timeout`.
+    pub(crate) fn long(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// Its own environment variable: `HIGHBALL_HEAD_TIMEOUT`.
+    pub(crate) fn own_variable(&self) -> String {
+        format!("HIGHBALL_{}", self.name.to_ascii_uppercase())
+    }
+
+    /// Whether it may stand in a configuration file: the file cannot name itself.
+    pub(crate) fn in_file(&self) -> bool {
+        self.name != "config"
+    }
+
+    /// Whether it may be given several times.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self.form, Form::Addresses)
+    }
+
+    /// The default in words.
+    pub(crate) fn default_text(&self) -> String {
+        match self.default {
+            Default::Is(value) => value.into(),
+            Default::InDevelopment { yes, no } => format!("{no}; in development {yes}"),
+            Default::Without(text) => text.into(),
+        }
+    }
+}
+
+/// Times without a natural limit end here; a year is for ever, to a server.
+const YEAR: Duration = Duration::from_secs(365 * 86400);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const PIB: u64 = 1 << 50;
+
+/// All options, in the order of the help.
+pub(crate) static OPTIONS: &[Opt] = &[
+    Opt {
+        name: "port",
+        short: Some('p'),
+        env: &["PORT"],
+        form: Form::Count(0..=65535),
+        default: Default::Is("3000"),
+        section: Section::Server,
+        example: "8080",
+        doc: "TCP port for every address that does not name one. 0 takes a free port, and the first log lines say which.",
+    },
+    Opt {
+        name: "bind",
+        short: Some('b'),
+        env: &["BINDING"],
+        form: Form::Addresses,
+        default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
+        section: Section::Server,
+        example: "unix:/run/blog.sock",
+        doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
+              a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket.",
+    },
+    Opt {
+        name: "environment",
+        short: Some('e'),
+        env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
+        form: Form::Word,
+        default: Default::Is("development"),
+        section: Section::Server,
+        example: "production",
+        doc: "Environment that the application runs in. In `development` there is one worker, no limit on the time of \
+              a request, and the server can only be reached from this machine, unless options say otherwise.",
+    },
+    Opt {
+        name: "workers",
+        short: Some('w'),
+        env: &["WEB_CONCURRENCY"],
+        form: Form::CountOrAuto(1..=512),
+        default: Default::InDevelopment { yes: "1", no: "auto" },
+        section: Section::Server,
+        example: "4",
+        doc: "Worker processes. `auto` is one for each CPU that this process may use, by its affinity and by the quota \
+              of its cgroup (a container's CPU limit), rounded up.",
+    },
+    Opt {
+        name: "threads",
+        short: Some('t'),
+        env: &["RAILS_MAX_THREADS"],
+        form: Form::Count(1..=256),
+        default: Default::Is("3"),
+        section: Section::Server,
+        example: "5",
+        doc: "Threads in each worker. The database pool of the application has to be at least as large.",
+    },
+    Opt {
+        name: "config",
+        short: Some('c'),
+        env: &[],
+        form: Form::Path,
+        default: Default::Without("config/highball.toml or highball.toml in the application, where there is one"),
+        section: Section::Server,
+        example: "/etc/highball/blog.toml",
+        doc: "Configuration file.",
+    },
+    Opt {
+        name: "ruby",
+        short: None,
+        env: &[],
+        form: Form::Path,
+        default: Default::Is("ruby"),
+        section: Section::Server,
+        example: "/opt/ruby/bin/ruby",
+        doc: "Ruby to run the application with. A name without a slash is looked up in `PATH`.",
+    },
+    Opt {
+        name: "pidfile",
+        short: None,
+        env: &["PIDFILE"],
+        form: Form::Path,
+        default: Default::Without("none is written"),
+        section: Section::Server,
+        example: "tmp/pids/server.pid",
+        doc: "File to write the process id to. It is removed when the server ends.",
+    },
+    Opt {
+        name: "max_target",
+        short: None,
+        env: &[],
+        form: Form::Size(256..=MIB),
+        default: Default::Is("16k"),
+        section: Section::Sizes,
+        example: "8k",
+        doc: "Longest request target (path and query). A longer one is answered 414.",
+    },
+    Opt {
+        name: "max_head",
+        short: None,
+        env: &[],
+        form: Form::Size(KIB..=MIB),
+        default: Default::Is("64k"),
+        section: Section::Sizes,
+        example: "32k",
+        doc: "Largest request head (request line and header fields). A larger one is answered 431.",
+    },
+    Opt {
+        name: "max_fields",
+        short: None,
+        env: &[],
+        form: Form::Count(8..=1024),
+        default: Default::Is("128"),
+        section: Section::Sizes,
+        example: "64",
+        doc: "Most header fields in a request. More are answered 431.",
+    },
+    Opt {
+        name: "max_body",
+        short: None,
+        env: &[],
+        form: Form::SizeOrNone(0..=PIB),
+        default: Default::Is("none"),
+        section: Section::Sizes,
+        example: "100m",
+        doc: "Largest request body. A larger one is answered 413. Without a limit, uploads are bounded by the disk that \
+              `spool_dir` lies on: set one where strangers can upload.",
+    },
+    Opt {
+        name: "body_memory",
+        short: None,
+        env: &[],
+        form: Form::Size(0..=16 * MIB),
+        default: Default::Is("64k"),
+        section: Section::Sizes,
+        example: "16k",
+        doc: "How much of a request body is held in memory before it goes to a spool file.",
+    },
+    Opt {
+        name: "response_buffer",
+        short: None,
+        env: &[],
+        form: Form::Size(4 * KIB..=64 * MIB),
+        default: Default::Is("256k"),
+        section: Section::Sizes,
+        example: "1m",
+        doc: "How much of a response is held for a slow client before its worker has to wait.",
+    },
+    Opt {
+        name: "max_connections",
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1_000_000),
+        default: Default::Is("10000"),
+        section: Section::Sizes,
+        example: "2000",
+        doc: "Most open client connections. Further ones wait in the kernel. Never more than the limit on open files \
+              (`ulimit -n`) leaves room for.",
+    },
+    Opt {
+        name: "max_queue",
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1_000_000),
+        default: Default::Is("1000"),
+        section: Section::Sizes,
+        example: "100",
+        doc: "Most requests that wait for a worker. Further ones are answered 503 with Retry-After.",
+    },
+    Opt {
+        name: "spool_dir",
+        short: None,
+        env: &[],
+        form: Form::Path,
+        default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
+        section: Section::Sizes,
+        example: "/tmp",
+        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory.",
+    },
+    Opt {
+        name: "head_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::Is("15s"),
+        section: Section::Times,
+        example: "5s",
+        doc: "Time for a request head to arrive whole, from its first byte. A slower one is answered 408.",
+    },
+    Opt {
+        name: "body_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::Is("30s"),
+        section: Section::Times,
+        example: "10s",
+        doc: "Longest pause between two pieces of a request body. After a longer one the answer is 408.",
+    },
+    Opt {
+        name: "idle_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::Is("65s"),
+        section: Section::Times,
+        example: "20s",
+        doc: "How long a connection without a request is kept. Longer than the 60 seconds that most load balancers keep \
+              theirs, so that they do not send a request down a connection that is just being closed.",
+    },
+    Opt {
+        name: "send_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::Is("60s"),
+        section: Section::Times,
+        example: "30s",
+        doc: "Longest pause in which a client takes nothing of its response. After a longer one the connection is closed.",
+    },
+    Opt {
+        name: "request_timeout",
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(MILLISECOND..=YEAR),
+        default: Default::InDevelopment { yes: "none", no: "60s" },
+        section: Section::Times,
+        example: "20s",
+        doc: "Time for the application to begin its answer. After that the answer is 504.",
+    },
+    Opt {
+        name: "static_files",
+        short: None,
+        env: &[],
+        form: Form::Switch,
+        default: Default::Is("on"),
+        section: Section::Files,
+        example: "off",
+        doc: "Whether files in the application's `public` folder are served without asking it.",
+    },
+    Opt {
+        name: "follow_symlinks",
+        short: None,
+        env: &[],
+        form: Form::Switch,
+        default: Default::Is("on"),
+        section: Section::Files,
+        example: "off",
+        doc: "Whether symbolic links in the `public` folder are followed.",
+    },
+    Opt {
+        name: "boot_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::InDevelopment { yes: "300s", no: "60s" },
+        section: Section::Processes,
+        example: "30s",
+        doc: "Time that the application has to boot. After that the boot has failed.",
+    },
+    Opt {
+        name: "drain_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(Duration::ZERO..=YEAR),
+        default: Default::Is("30s"),
+        section: Section::Processes,
+        example: "10s",
+        doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off.",
+    },
+    Opt {
+        name: "max_boot_failures",
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1000),
+        default: Default::Is("5"),
+        section: Section::Processes,
+        example: "2",
+        doc: "How many workers may die before they served, one after the other, until the server gives up.",
+    },
+    Opt {
+        name: "log_format",
+        short: None,
+        env: &[],
+        form: Form::OneOf(&["human", "json"]),
+        default: Default::Is("human"),
+        section: Section::Logs,
+        example: "json",
+        doc: "Form of the log on standard error: `human` or `json`.",
+    },
+    Opt {
+        name: "access_log",
+        short: None,
+        env: &[],
+        form: Form::Path,
+        default: Default::InDevelopment { yes: "-", no: "none" },
+        section: Section::Logs,
+        example: "log/access.log",
+        doc: "File for a line about each request. `-` is standard output, `none` is no access log.",
+    },
+];
+
+/// The option of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|option| option.name == name)
+}
+
+/// The name in `known` that `unknown` was most likely meant to be.
+pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let unknown = unknown.to_ascii_lowercase().replace('-', "_");
+    known
+        .map(|name| (strsim::jaro_winkler(&unknown, name), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_docs_are_sentences() {
+        for (index, option) in OPTIONS.iter().enumerate() {
+            assert!(OPTIONS[..index].iter().all(|other| other.name != option.name), "{} twice", option.name);
+            assert!(
+                option.doc.ends_with('.') && !option.doc.contains("  "),
+                "{}: {}",
+                option.name,
+                option.doc
+            );
+        }
+    }
+
+    #[test]
+    fn misspelt_names_are_recognised() {
+        let guess = |name| did_you_mean(name, OPTIONS.iter().map(|option| option.name));
+        assert_eq!(guess("wokers"), Some("workers"));
+        assert_eq!(guess("idle-timeout"), Some("idle_timeout"));
+        assert_eq!(guess("Port"), Some("port"));
+        assert_eq!(guess("xyzzy"), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! Values as people write them: sizes, durations, counts, switches, addresses.
+//!
+//! Each function takes the text and returns the value, or one sentence that says what it may be.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::settings::Bind;
+
+/// The number and the unit of a text such as `1.5s`; no digits give an empty number.
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim_start())
+}
+
+/// Bytes: `65536`, `64k`, `1m`, `1GiB`. All units are powers of 1024.
+pub(crate) fn size(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let (number, unit) = split_unit(text);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(0),
+        "k" | "kb" | "kib" => Some(10),
+        "m" | "mb" | "mib" => Some(20),
+        "g" | "gb" | "gib" => Some(30),
+        "t" | "tb" | "tib" => Some(40),
+        _ => None,
+    };
+    let value = shift
+        .zip(number.parse::<f64>().ok())
+        .map(|(shift, number)| number * (1u64 << shift) as f64)
+        .ok_or_else(|| {
+            format!("`{text}` is not a size; write bytes, or a number with k, m or g, such as 64k")
+        })?;
+    // A float holds every size in range exactly enough: sizes beyond 2^53 bytes are outside all ranges.
+    if value < *range.start() as f64 || value > *range.end() as f64 {
+        return Err(format!(
+            "{text} is out of range; it must be {} to {}",
+            size_text(*range.start()),
+            size_text(*range.end())
+        ));
+    }
+    Ok(value as u64)
+}
+
+/// A size in its shortest exact form, as [`size`] reads it.
+pub(crate) fn size_text(bytes: u64) -> String {
+    for (shift, unit) in [(40, "t"), (30, "g"), (20, "m"), (10, "k")] {
+        if bytes >= 1 << shift && bytes % (1 << shift) == 0 {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}
+
+/// A span of time: `30s`, `5m`, `1.5s`, `200ms`, `1h`, `2d`; a plain number means seconds.
+pub(crate) fn duration(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    let unit_seconds = match unit {
+        "ms" => Some(0.001),
+        "" | "s" => Some(1.0),
+        "m" | "min" => Some(60.0),
+        "h" => Some(3600.0),
+        "d" => Some(86400.0),
+        _ => None,
+    };
+    let value = unit_seconds
+        .zip(number.parse::<f64>().ok())
+        .and_then(|(unit, number)| Duration::try_from_secs_f64(unit * number).ok())
+        .ok_or_else(|| {
+            format!(
+                "`{text}` is not a duration; write seconds, or a number with ms, s, m, h or d, such as 30s"
+            )
+        })?;
+    if !range.contains(&value) {
+        return Err(format!(
+            "{text} is out of range; it must be {} to {}",
+            duration_text(*range.start()),
+            duration_text(*range.end())
+        ));
+    }
+    Ok(value)
+}
+
+/// A duration in its shortest exact form, as [`duration`] reads it.
+pub(crate) fn duration_text(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match time.subsec_millis() {
+        0 if seconds == 0 => "0s".into(),
+        0 if seconds % 86400 == 0 => format!("{}d", seconds / 86400),
+        0 if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        0 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        0 => format!("{seconds}s"),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
+
+/// A whole number.
+pub(crate) fn count(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let problem = || format!("`{text}` is not a whole number from {} to {}", range.start(), range.end());
+    let value = text.parse().map_err(|_| problem())?;
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(problem())
+    }
+}
+
+/// `on` or `off`, and the words other programs use for them.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(format!("`{text}` is neither on nor off")),
+    }
+}
+
+/// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`. Where it
+/// has no port, `port` is used; a relative path begins at `folder`. `tcp://` and `unix://` may stand before
+/// it, as other servers write it.
+pub(crate) fn bind(text: &str, port: u16, folder: &Path) -> Result<Bind, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return unix_path(path, folder).map(Bind::Unix);
+    }
+    let address = text.strip_prefix("tcp://").unwrap_or(text);
+    if let Some(address) = tcp(address, port) {
+        return Ok(Bind::Tcp(address));
+    }
+    Err(format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, or unix:/path (host names are not looked up)"))
+}
+
+fn tcp(text: &str, port: u16) -> Option<SocketAddr> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Some(address);
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Some(SocketAddr::new(ip, port));
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, given)) => (host, given.parse().ok()?),
+        None => (text, port),
+    };
+    (host == "localhost").then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))
+}
+
+/// `sockaddr_un` holds 108 bytes, the last of which ends the path (unix(7)).
+const UNIX_PATH_BYTES: usize = 107;
+
+fn unix_path(path: &str, folder: &Path) -> Result<PathBuf, String> {
+    if path.is_empty() {
+        return Err("`unix:` needs a path after it, such as unix:/run/app.sock".into());
+    }
+    let path = folder.join(path);
+    if path.as_os_str().len() > UNIX_PATH_BYTES {
+        return Err(format!(
+            "the socket path {} is too long; Linux takes at most {UNIX_PATH_BYTES} bytes",
+            path.display()
+        ));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any_size(text: &str) -> Result<u64, String> {
+        size(text, &(0..=1 << 50))
+    }
+
+    fn any_duration(text: &str) -> Result<Duration, String> {
+        duration(text, &(Duration::ZERO..=Duration::from_secs(86400 * 365)))
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64k", 65536),
+            ("64 KiB", 65536),
+            ("1m", 1 << 20),
+            ("1.5M", 3 << 19),
+            ("1GiB", 1 << 30),
+            ("2t", 2 << 40),
+        ] {
+            assert_eq!(any_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "k", "-1", "64x", "1.2.3k", "none", "1e3", "NaN", "99999999t"] {
+            assert!(any_size(text).is_err(), "{text}");
+        }
+        assert_eq!(size("3", &(4..=65536)), Err("3 is out of range; it must be 4 to 64k".into()));
+    }
+
+    #[test]
+    fn durations() {
+        for (text, millis) in [
+            ("30", 30_000),
+            ("30s", 30_000),
+            ("5m", 300_000),
+            ("1.5s", 1500),
+            ("200ms", 200),
+            ("1h", 3_600_000),
+            ("0", 0),
+        ] {
+            assert_eq!(any_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "-1s", "5 minutes", "forever", "1d2h", "9999999999d"] {
+            assert!(any_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_read_back_as_what_they_came_from() {
+        for bytes in [0, 1, 1023, 1024, 1536, 65536, 1 << 20, 1 << 40] {
+            assert_eq!(any_size(&size_text(bytes)), Ok(bytes));
+        }
+        for millis in [0, 1, 1500, 60_000, 90_000, 3_600_000, 86_400_000] {
+            let time = Duration::from_millis(millis);
+            assert_eq!(any_duration(&duration_text(time)), Ok(time));
+        }
+    }
+
+    #[test]
+    fn counts_and_switches() {
+        assert_eq!(count("3", &(1..=256)), Ok(3));
+        for text in ["0", "257", "three", "", "-1", "1.5"] {
+            assert_eq!(count(text, &(1..=256)), Err(format!("`{text}` is not a whole number from 1 to 256")));
+        }
+        assert_eq!(switch("on"), Ok(true));
+        assert_eq!(switch("False"), Ok(false));
+        assert!(switch("maybe").is_err());
+    }
+
+    #[test]
+    fn addresses() {
+        let bind = |text| bind(text, 3000, Path::new("/srv/app"));
+        for (text, address) in [
+            ("127.0.0.1", "127.0.0.1:3000"),
+            ("0.0.0.0", "0.0.0.0:3000"),
+            ("127.0.0.1:4000", "127.0.0.1:4000"),
+            ("tcp://127.0.0.1:4000", "127.0.0.1:4000"),
+            ("[::1]:4000", "[::1]:4000"),
+            ("[::1]", "[::1]:3000"),
+            ("::", "[::]:3000"),
+            ("localhost", "127.0.0.1:3000"),
+            ("localhost:4000", "127.0.0.1:4000"),
+        ] {
+            assert_eq!(bind(text), Ok(Bind::Tcp(address.parse().unwrap())), "{text}");
+        }
+        for (text, path) in [
+            ("unix:/run/a.sock", "/run/a.sock"),
+            ("unix:///run/a.sock", "/run/a.sock"),
+            ("unix:tmp/a", "/srv/app/tmp/a"),
+        ] {
+            assert_eq!(bind(text), Ok(Bind::Unix(path.into())), "{text}");
+        }
+        for text in [
+            "",
+            "example.org",
+            "127.0.0.1:99999",
+            "127.0.0.1:",
+            "localhost:http",
+            "4000",
+            "unix:",
+            "/run/a.sock",
+        ] {
+            assert!(bind(text).is_err(), "{text}");
+        }
+        assert!(bind(&format!("unix:/{}", "a".repeat(107))).is_err());
+    }
+}
