@@ -116,7 +116,7 @@ fn selector(matches: &ArgMatches) -> Selector {
 
 fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
     let path: Option<&PathBuf> = matches.get_one("PATH");
-    if let (Some(first), Some(second)) = (path, matches.get_one("MORE")) {
+    if let (Some(first), Some(second)) = (path, matches.get_one::<PathBuf>("MORE")) {
         return Err(ConfigError::Usage(several_paths(first, second)));
     }
     let mut given = Given::default();
