@@ -1,1 +1,89 @@
-//! The process path.
+//! The process path: boots the application's mold, forks workers from it, replaces those that die, and
+//! ends all of them in good order.
+//!
+//! In reading order:
+//!
+//! - [`spawn_journey`]: the named steps of a boot;
+//! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
+//! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
+//! - [`restart_policy`]: when one that died is started again;
+//! - [`reaper`], [`signals`], [`event`]: what can happen;
+//! - [`supervisor`]: the loop that acts on it;
+//! - [`report`]: what it tells `highball status`.
+//!
+//! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes
+//! them to and fro.
+
+mod control_socket;
+mod event;
+mod message;
+mod mold;
+mod process_table;
+mod reaper;
+mod report;
+mod restart_policy;
+mod signals;
+mod spawn_journey;
+mod supervisor;
+mod watched_fd;
+mod worker_handle;
+
+pub use message::{BootFailure, Booted, RubyError};
+pub use mold::MoldSource;
+pub use report::{MoldReport, Report, WorkerReport};
+pub use spawn_journey::Step;
+pub use supervisor::{Blueprint, Outcome, Supervisor};
+
+use highball_ring::FrontRing;
+use tokio::sync::oneshot;
+
+/// What the supervisor wants the front to know, in the order in which it happens.
+#[derive(Debug)]
+pub enum Notice {
+    /// The application is booted; what it said about itself.
+    AppBooted(Booted),
+    /// A worker waits for requests on this ring.
+    WorkerReady {
+        /// Its number; numbers are never used twice.
+        worker: u32,
+        /// Its serving threads.
+        threads: u16,
+        /// The front's end of its ring.
+        ring: FrontRing,
+    },
+    /// Place nothing more with this worker, and say [`Order::WorkerIdle`] when it has nothing in flight.
+    WorkerRetiring {
+        /// Its number.
+        worker: u32,
+    },
+    /// This worker is dead: fail or repeat its requests.
+    WorkerGone {
+        /// Its number.
+        worker: u32,
+    },
+    /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
+    Drain,
+}
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub enum Order {
+    /// The worker wrote something impossible into its ring: kill and replace it.
+    WorkerBroken {
+        /// Its number.
+        worker: u32,
+        /// The breach, for the log.
+        why: String,
+    },
+    /// A retiring worker has nothing in flight any more.
+    WorkerIdle {
+        /// Its number.
+        worker: u32,
+    },
+    /// The front has nothing in flight any more and accepts nothing.
+    FrontDrained,
+    /// Drain, as after TERM. Repeats change nothing.
+    Stop,
+    /// Say how things are.
+    Report(oneshot::Sender<Report>),
+}

@@ -1,0 +1,135 @@
+//! The control socket between the supervisor and one mold or worker: JSON messages in packets, with open
+//! descriptors beside them.
+
+use crate::message::{MESSAGE_BYTES, MESSAGE_DESCRIPTORS};
+use crate::watched_fd::watched;
+use rustix::net::{
+    recvmsg, sendmsg, socketpair, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags,
+    ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+
+/// The supervisor's end of a control socket.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    socket: AsyncFd<OwnedFd>,
+}
+
+/// One received message and the descriptors that came with it.
+#[derive(Debug)]
+pub(crate) struct Packet<M> {
+    pub(crate) message: M,
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+impl ControlSocket {
+    /// Makes a pair: our end, and the one for the other process (closed on exec until told otherwise).
+    pub(crate) fn pair() -> io::Result<(ControlSocket, OwnedFd)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((ControlSocket::over(ours)?, theirs))
+    }
+
+    /// Takes over our end of a pair that somebody else has made.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<ControlSocket> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        Ok(ControlSocket { socket: watched(socket, interest)? })
+    }
+
+    /// Sends one message at once. A full socket is an error: the other side has stopped to read, and
+    /// there are never more messages under way than the socket holds.
+    pub(crate) fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = serde_json::to_vec(message)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::Error::other("too many descriptors for one message"));
+        }
+        sendmsg(self.socket.get_ref(), &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Waits for the next message; `None` when the other side has closed.
+    ///
+    /// # Errors
+    /// `InvalidData` for a message that is too long or not one of `M`: the stream stays usable.
+    pub(crate) async fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<Packet<M>>> {
+        loop {
+            let mut ready = self.socket.readable().await?;
+            match ready.try_io(|socket| receive_packet(socket.get_ref())) {
+                Ok(Ok(None)) => return Ok(None),
+                Ok(Ok(Some((bytes, descriptors)))) => {
+                    let message = serde_json::from_slice(&bytes).map_err(io::Error::from)?;
+                    return Ok(Some(Packet { message, descriptors }));
+                }
+                Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Ok(Err(error)) => return Err(error),
+                Err(_would_block) => continue,
+            }
+        }
+    }
+}
+
+fn receive_packet(socket: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; MESSAGE_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the message was cut off"));
+    }
+    bytes.truncate(received.bytes);
+    Ok((received.bytes > 0).then_some((bytes, descriptors)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{FromMold, FromWorker, ToMold};
+    use rustix::net::send;
+    use std::os::fd::AsFd;
+
+    #[tokio::test]
+    async fn a_message_arrives_with_its_descriptors() {
+        let (ours, theirs) = ControlSocket::pair().unwrap();
+        let theirs = ControlSocket::over(theirs).unwrap();
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        let order = ToMold::Fork { worker: 1, threads: 2 };
+        ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();
+        let packet = theirs.receive::<serde_json::Value>().await.unwrap().unwrap();
+        assert_eq!(packet.message["worker"], 1);
+        assert_eq!(packet.descriptors.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_an_error_and_what_follows_is_still_read() {
+        let (ours, theirs) = ControlSocket::pair().unwrap();
+        send(&theirs, b"not json", SendFlags::empty()).unwrap();
+        send(&theirs, br#"{"type":"ready"}"#, SendFlags::empty()).unwrap();
+        let error = ours.receive::<FromWorker>().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let packet = ours.receive::<FromWorker>().await.unwrap().unwrap();
+        assert_eq!(packet.message, FromWorker::Ready);
+    }
+
+    #[tokio::test]
+    async fn a_closed_end_is_the_end() {
+        let (ours, theirs) = ControlSocket::pair().unwrap();
+        drop(theirs);
+        assert!(ours.receive::<FromMold>().await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,163 @@
+//! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
+
+use crate::spawn_journey::Step;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The largest message, in bytes: one packet on the control socket.
+pub(crate) const MESSAGE_BYTES: usize = 128 * 1024;
+
+/// The most descriptors that travel beside one message.
+pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;
+
+/// What the supervisor tells a mold.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToMold {
+    /// Fork a worker and give it the four descriptors that come with this message.
+    Fork { worker: u32, threads: u16 },
+}
+
+/// What a mold tells the supervisor.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum FromMold {
+    /// A step of the spawn journey begins.
+    Step { step: Step },
+    /// The application is loaded: workers can be forked.
+    Booted(Booted),
+    /// The boot failed; the mold ends itself.
+    Failed(BootFailure),
+    /// A worker could not be forked.
+    ForkFailed { worker: u32, message: String },
+    /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.
+    Stop,
+}
+
+/// What the supervisor tells a worker.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToWorker {
+    /// Finish what is claimed, run the hooks, exit 0.
+    Drain,
+}
+
+/// What a worker tells the supervisor.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum FromWorker {
+    /// The worker exists; a pidfd of it comes with this message.
+    Hello { worker: u32, pid: i32 },
+    /// Its threads wait for requests.
+    Ready,
+    /// It could not start serving; it ends itself.
+    Failed { error: RubyError },
+    /// It was sent TERM: it asks to be retired, and serves on until it is.
+    Leaving,
+}
+
+/// What a mold says about the application it has loaded.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Booted {
+    /// Process id of the mold.
+    pub pid: i32,
+    /// The Ruby version, for example `3.1.2`.
+    pub ruby: String,
+    /// The Rack release, for example `2.2.6`.
+    pub rack: String,
+    /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
+    pub framework: String,
+    /// The folder of static files, if the application has one.
+    pub public: Option<PathBuf>,
+    /// Response headers that the application wants on its static files.
+    #[serde(default)]
+    pub public_headers: BTreeMap<String, String>,
+    /// Whether the application can be booted again: not if it was given as an object.
+    pub restartable: bool,
+}
+
+/// Why a boot failed, and what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct BootFailure {
+    /// The step of the spawn journey that failed.
+    pub step: Step,
+    /// What went wrong.
+    pub error: RubyError,
+    /// What to do: a sentence, and a command where there is one.
+    pub remedy: Option<String>,
+}
+
+/// An exception, as Ruby tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct RubyError {
+    /// Its class, for example `SyntaxError`; empty where the error is not Ruby's.
+    pub class: String,
+    /// Its message, possibly of several lines.
+    pub message: String,
+    /// The file it points to.
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    pub line: Option<u32>,
+    /// The calls that led to it, innermost first; cut after some dozens.
+    #[serde(default)]
+    pub backtrace: Vec<String>,
+}
+
+impl RubyError {
+    /// An error that Ruby did not raise itself.
+    pub(crate) fn of_ours(message: String) -> Self {
+        RubyError { message, ..RubyError::default() }
+    }
+
+    /// `path:line`, if the error points to a place.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(match self.line {
+            Some(line) => format!("{file}:{line}"),
+            None => file.clone(),
+        })
+    }
+}
+
+impl fmt::Display for RubyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.class.is_empty() {
+            write!(f, "{}", self.message)
+        } else {
+            write!(f, "{}: {}", self.class, self.message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_have_the_form_of_the_protocol() {
+        let fork = serde_json::to_string(&ToMold::Fork { worker: 3, threads: 5 }).unwrap();
+        assert_eq!(fork, r#"{"type":"fork","worker":3,"threads":5}"#);
+        let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
+        assert_eq!(drain, r#"{"type":"drain"}"#);
+    }
+
+    #[test]
+    fn a_failed_boot_is_understood() {
+        let text = r#"{"type":"failed","step":"load_app","remedy":null,
+            "error":{"class":"NameError","message":"no","file":"a.rb","line":3,"backtrace":["a.rb:3"]}}"#;
+        let FromMold::Failed(failure) = serde_json::from_str(text).unwrap() else {
+            panic!("not a failure");
+        };
+        assert_eq!(failure.step, Step::LoadApp);
+        assert_eq!(failure.error.place().as_deref(), Some("a.rb:3"));
+        assert_eq!(failure.error.to_string(), "NameError: no");
+    }
+
+    #[test]
+    fn unknown_types_are_refused() {
+        assert!(serde_json::from_str::<FromMold>(r#"{"type":"dance"}"#).is_err());
+        assert!(serde_json::from_str::<FromWorker>(r#"{"type":"booted"}"#).is_err());
+    }
+}

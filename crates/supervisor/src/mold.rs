@@ -1,0 +1,173 @@
+//! The mold: the Ruby process that loads the application once and from which workers are forked.
+
+use crate::control_socket::ControlSocket;
+use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
+use crate::message::ToMold;
+use crate::spawn_journey::Journey;
+use highball_config::Settings;
+use rustix::io::{fcntl_setfd, FdFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// How long a mold may take to print its backtraces before it is killed.
+const DUMP_TIME: Duration = Duration::from_secs(2);
+/// How long a mold that was sent SIGKILL may take to be gone.
+const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// Where the mold comes from.
+#[derive(Debug)]
+pub enum MoldSource {
+    /// Highball starts Ruby in the application's folder, with its own Ruby code from this folder.
+    Folder {
+        /// The folder `lib` of the gem.
+        gem_lib: PathBuf,
+    },
+    /// The process that started Highball holds the application as an object, is the mold itself, and
+    /// talks over this control socket. It cannot be started again.
+    Caller(OwnedFd),
+}
+
+/// Where a mold is in its life.
+#[derive(Debug)]
+pub(crate) enum MoldState {
+    /// It loads the application.
+    Booting(Journey),
+    /// It can fork workers.
+    Booted,
+    /// It took too long, and was asked for the backtraces of its threads.
+    Dumping(Journey),
+    /// It was sent SIGKILL, or has said why it ends itself.
+    Halted,
+}
+
+impl MoldState {
+    /// The word for it in `highball status`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            MoldState::Booting(_) => "booting",
+            MoldState::Booted => "booted",
+            MoldState::Dumping(_) => "hangs",
+            MoldState::Halted => "halted",
+        }
+    }
+}
+
+/// The supervisor's view of the mold.
+#[derive(Debug)]
+pub(crate) struct Mold {
+    /// The how-manieth boot this is, from 1.
+    pub(crate) boot: u32,
+    pub(crate) state: MoldState,
+    /// When the current state has to have ended.
+    pub(crate) deadline: Option<Instant>,
+    /// `None` for a caller until it says its pid.
+    pub(crate) pid: Option<Pid>,
+    process: Option<HeldProcess>,
+    control: Arc<ControlSocket>,
+    _watch: Watch,
+}
+
+impl Mold {
+    /// Starts Ruby. From here on the mold reports by messages.
+    pub(crate) fn spawn(
+        settings: &Settings,
+        gem_lib: &Path,
+        boot: u32,
+        events: &mpsc::Sender<Event>,
+    ) -> io::Result<Mold> {
+        let (control, theirs) = ControlSocket::pair()?;
+        // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
+        fcntl_setfd(&theirs, FdFlags::empty())?;
+        let child = Command::new(&settings.ruby)
+            .arg(gem_lib.join("highball/boot.rb"))
+            .current_dir(&settings.app)
+            .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
+            .env("RAILS_ENV", &settings.environment)
+            .env("RACK_ENV", &settings.environment)
+            .env("APP_ENV", &settings.environment)
+            .spawn()?;
+        let pid = Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let process = HeldProcess::hold(pidfd, Who::Mold(boot), events.clone())?;
+        let limit = settings.process.boot_timeout;
+        Ok(Mold::over(control, boot, limit, Some(pid), Some(process), events))
+    }
+
+    /// Talks with a caller that has loaded the application already.
+    pub(crate) fn adopt(
+        socket: OwnedFd,
+        settings: &Settings,
+        events: &mpsc::Sender<Event>,
+    ) -> io::Result<Mold> {
+        let control = ControlSocket::over(socket)?;
+        Ok(Mold::over(control, 1, settings.process.boot_timeout, None, None, events))
+    }
+
+    fn over(
+        control: ControlSocket,
+        boot: u32,
+        limit: Duration,
+        pid: Option<Pid>,
+        process: Option<HeldProcess>,
+        events: &mpsc::Sender<Event>,
+    ) -> Mold {
+        let now = Instant::now();
+        let control = Arc::new(control);
+        Mold {
+            boot,
+            state: MoldState::Booting(Journey::begin(now)),
+            deadline: Some(now + limit),
+            pid,
+            process,
+            _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
+            control,
+        }
+    }
+
+    /// Asks for a worker.
+    pub(crate) fn fork(&self, worker: u32, threads: u16, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.control.send(&ToMold::Fork { worker, threads }, descriptors)
+    }
+
+    /// Asks a mold that hangs for its backtraces.
+    pub(crate) fn dump(&mut self, now: Instant) {
+        let journey = match std::mem::replace(&mut self.state, MoldState::Halted) {
+            MoldState::Booting(journey) => journey,
+            other => {
+                self.state = other;
+                return;
+            }
+        };
+        self.state = MoldState::Dumping(journey);
+        self.deadline = Some(now + DUMP_TIME);
+        if let Some(process) = &self.process {
+            process.signal(Signal::USR2);
+        }
+    }
+
+    /// Kills it. A caller is never killed: for it, the control socket closes when this is dropped.
+    pub(crate) fn halt(&mut self, now: Instant) {
+        self.state = MoldState::Halted;
+        self.deadline = Some(now + KILL_TIME);
+        if let Some(process) = &self.process {
+            process.signal(Signal::KILL);
+        }
+    }
+
+    /// It has said that it ends by itself.
+    pub(crate) fn ends(&mut self, now: Instant) {
+        self.state = MoldState::Halted;
+        self.deadline = Some(now + KILL_TIME);
+    }
+
+    /// Whether it is the caller, and not a child of ours.
+    pub(crate) fn is_caller(&self) -> bool {
+        self.process.is_none()
+    }
+}

@@ -1,0 +1,69 @@
+//! The workers that exist, by number.
+
+use crate::worker_handle::{WorkerHandle, WorkerState};
+use rustix::process::Pid;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// All workers. A number is given once in a run.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessTable {
+    workers: BTreeMap<u32, WorkerHandle>,
+    last_number: u32,
+}
+
+impl ProcessTable {
+    /// A number for the next worker.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    pub(crate) fn insert(&mut self, worker: u32, handle: WorkerHandle) {
+        self.workers.insert(worker, handle);
+    }
+
+    pub(crate) fn get_mut(&mut self, worker: u32) -> Option<&mut WorkerHandle> {
+        self.workers.get_mut(&worker)
+    }
+
+    pub(crate) fn remove(&mut self, worker: u32) -> Option<WorkerHandle> {
+        self.workers.remove(&worker)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &WorkerHandle)> {
+        self.workers.iter().map(|(number, handle)| (*number, handle))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut WorkerHandle)> {
+        self.workers.iter_mut().map(|(number, handle)| (*number, handle))
+    }
+
+    /// The worker with this process id.
+    pub(crate) fn with_pid(&self, pid: Pid) -> Option<u32> {
+        self.iter().find(|(_, handle)| handle.pid == Some(pid)).map(|(number, _)| number)
+    }
+
+    /// Workers that serve or are on the way to it.
+    pub(crate) fn counting(&self) -> usize {
+        self.iter().filter(|(_, handle)| handle.counts()).count()
+    }
+
+    pub(crate) fn in_state(&self, state: WorkerState) -> usize {
+        self.iter().filter(|(_, handle)| handle.state == state).count()
+    }
+
+    /// The workers whose state should have ended by now.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<u32> {
+        let overdue = self.iter().filter(|(_, handle)| handle.deadline.is_some_and(|at| at <= now));
+        overdue.map(|(number, _)| number).collect()
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.workers.values().filter_map(|handle| handle.deadline).min()
+    }
+}

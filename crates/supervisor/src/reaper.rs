@@ -1,0 +1,56 @@
+//! The one place that waits for child processes, and the words for how they ended.
+
+use rustix::process::{wait, Pid, WaitOptions, WaitStatus};
+use std::fmt;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal with this number killed it.
+    Killed(i32),
+    /// It is gone, but it was not our child to ask.
+    Unknown,
+}
+
+impl Ending {
+    fn of(status: WaitStatus) -> Ending {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Ending::Exited(code),
+            (None, Some(signal)) => Ending::Killed(signal),
+            (None, None) => Ending::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exited(code) => write!(f, "exited with code {code}"),
+            Ending::Killed(9) => f.write_str(
+                "killed by SIGKILL: if nobody sent it, by the kernel for lack of memory (see dmesg)",
+            ),
+            Ending::Killed(6) => f.write_str("killed by SIGABRT: the interpreter or an extension aborted"),
+            Ending::Killed(11) => {
+                f.write_str("killed by SIGSEGV: a crash in the interpreter or an extension")
+            }
+            Ending::Killed(7) => f.write_str("killed by SIGBUS: a crash in the interpreter or an extension"),
+            Ending::Killed(15) => f.write_str("killed by SIGTERM"),
+            Ending::Killed(signal) => write!(f, "killed by signal {signal}"),
+            Ending::Unknown => f.write_str("ended"),
+        }
+    }
+}
+
+/// Reaps every child that has ended, ours and the orphans that came to us as their subreaper.
+///
+/// Takes at most `limit`, so that a storm of short-lived orphans cannot hold up the event loop.
+pub(crate) fn reap(limit: usize) -> Vec<(Pid, Ending)> {
+    std::iter::from_fn(|| match wait(WaitOptions::NOHANG) {
+        Ok(Some((pid, status))) => Some((pid, Ending::of(status))),
+        Ok(None) | Err(_) => None, // nothing has ended, or there are no children at all
+    })
+    .take(limit)
+    .collect()
+}

@@ -1,0 +1,64 @@
+//! The spawn journey: the named steps of booting an application, so that a failure can say where it was.
+
+use serde::Deserialize;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// One step on the way from nothing to a booted mold, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The Ruby interpreter is started.
+    StartRuby,
+    /// Highball's own Ruby code and extension are loaded.
+    LoadHighball,
+    /// Bundler resolves the gems of the Gemfile.
+    LoadBundler,
+    /// The application itself is loaded.
+    LoadApp,
+    /// Connections are closed and the heap is made ready to be shared.
+    PrepareFork,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::StartRuby => "start Ruby",
+            Step::LoadHighball => "load Highball",
+            Step::LoadBundler => "load the gems",
+            Step::LoadApp => "load the application",
+            Step::PrepareFork => "prepare for forking",
+        })
+    }
+}
+
+/// How far one boot has come.
+#[derive(Debug)]
+pub(crate) struct Journey {
+    started: Instant,
+    step: Step,
+    step_started: Instant,
+}
+
+impl Journey {
+    pub(crate) fn begin(now: Instant) -> Self {
+        Journey { started: now, step: Step::StartRuby, step_started: now }
+    }
+
+    /// Notes that `step` begins; says how long the one before it took.
+    pub(crate) fn enter(&mut self, step: Step, now: Instant) -> Duration {
+        let took = now - self.step_started;
+        self.step = step;
+        self.step_started = now;
+        took
+    }
+
+    /// The step that has begun and has not ended.
+    pub(crate) fn step(&self) -> Step {
+        self.step
+    }
+
+    pub(crate) fn elapsed(&self, now: Instant) -> Duration {
+        now - self.started
+    }
+}
