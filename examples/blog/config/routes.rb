@@ -6,5 +6,5 @@ Rails.application.routes.draw do
   resources :posts do
     resources :comments, only: %i[create destroy]
   end
-  resource :echo, only: :show
+  get "echo", to: "echoes#show"
 end

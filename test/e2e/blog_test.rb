@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+require_relative "../support/browser"
+
+# The Rails example as a visitor sees it, in Chromium.
+class BlogTest < E2ETest
+  def setup
+    super
+    # A copy, so that the example's own data is neither read nor changed.
+    @blog = folder_with
+    written = /\A(storage|tmp|log)\z/
+    parts = Dir.children(File.join(HighballServer::EXAMPLES, "blog")).grep_v(written)
+    parts.each { |part| FileUtils.cp_r(File.join(HighballServer::EXAMPLES, "blog", part), @blog) }
+    FileUtils.rm(Dir.glob(File.join(@blog, "db/*.sqlite3*")))
+  end
+
+  def test_in_development
+    use_the_blog serve(@blog, environment: "development")
+  end
+
+  def test_in_production_with_two_workers
+    use_the_blog serve(@blog, workers: 2)
+  end
+
+  private
+
+  def use_the_blog(server)
+    Browser.open do |browser|
+      browser.visit server.url
+      browser.see "Nothing here yet"
+      write_a_post(browser)
+      comment(browser)
+      download_the_file(browser)
+      echo(browser, server)
+    end
+  end
+
+  def write_a_post(browser)
+    browser.click "nav a", text: "Write"
+    browser.fill "#post_title", "Night train"
+    browser.fill "#post_body", "It left on time."
+    browser.attach "#post_file", attachment
+    browser.click "input[type=submit]"
+    browser.see "Published."
+    browser.find "h1", text: "Night train"
+  end
+
+  def comment(browser)
+    browser.fill "#comment_author", "Ada"
+    browser.fill "#comment_body", "So it did."
+    browser.click "#comments input[type=submit]"
+    browser.find ".comment", text: "So it did."
+    browser.see "1 comment"
+  end
+
+  def download_the_file(browser)
+    browser.click "#file"
+    path = browser.downloaded("timetable.bin", File.size(attachment))
+    assert_equal Digest::SHA256.file(attachment), Digest::SHA256.file(path)
+  end
+
+  def echo(browser, server)
+    browser.visit server.url("/echo")
+    browser.find "#state", text: "connected"
+    ["first words", "ünïcödé ✓"].each do |text|
+      browser.fill "#text", text
+      browser.click "#echo button"
+      browser.find "#echoes li", text: text
+    end
+  end
+
+  def attachment
+    @attachment ||= File.join(folder_with("timetable.bin" => Random.new(1).bytes(300_000)), "timetable.bin")
+  end
+end

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+require "selenium-webdriver"
+require "tmpdir"
+require_relative "deadline"
+
+# Headless Chromium with an empty profile of its own, driven as a person would: by what pages show.
+class Browser
+  WITHIN = 20 # seconds for anything to show up
+  SWITCHES = %w[--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
+                --disable-background-networking --disable-component-update --disable-sync
+                --disable-default-apps --window-size=1200,1000].freeze
+
+  def self.open
+    browser = new
+    yield browser
+  ensure
+    browser&.quit
+  end
+
+  attr_reader :driver, :downloads
+
+  def initialize
+    @profile = Dir.mktmpdir("highball-browser")
+    @downloads = File.join(@profile, "downloads")
+    Dir.mkdir(@downloads)
+    @driver = Selenium::WebDriver.for(:chrome, options: options, service: service)
+  rescue StandardError
+    FileUtils.rm_rf(@profile)
+    raise
+  end
+
+  def visit(url)
+    driver.navigate.to(url)
+  end
+
+  # The first element that matches and is shown; waits for it.
+  def find(css, text: nil)
+    Deadline.wait("#{css} #{text}", within: WITHIN) do
+      driver.find_elements(css: css).find { |element| element.displayed? && (text.nil? || element.text.include?(text)) }
+    rescue Selenium::WebDriver::Error::StaleElementReferenceError
+      nil
+    end
+  rescue Deadline::Missed => e
+    raise Deadline::Missed, "#{e.message} at #{driver.current_url}:\n#{driver.find_element(css: 'body').text[0, 2000]}"
+  end
+
+  def has?(css)
+    driver.find_elements(css: css).any?
+  end
+
+  # Replaces what a field holds.
+  def fill(css, text)
+    field = find(css)
+    field.clear
+    field.send_keys(text)
+  end
+
+  # Puts a file into a file field (which pages like to hide behind something prettier).
+  def attach(css, path)
+    Deadline.wait(css, within: WITHIN) { has?(css) }
+    driver.find_element(css: css).send_keys(path)
+  end
+
+  def click(css, text: nil)
+    find(css, text: text).click
+  end
+
+  # Waits until a text stands on the page.
+  def see(text)
+    find("body", text: text)
+  end
+
+  # Waits until a file of that size has been downloaded whole: its path.
+  def downloaded(name, bytes, within: 30)
+    path = File.join(downloads, name)
+    Deadline.wait("download of #{name}; there is #{Dir.children(downloads)}", within: within) do
+      File.size?(path) == bytes
+    end
+    path
+  end
+
+  def quit
+    driver&.quit
+  ensure
+    FileUtils.rm_rf(@profile)
+  end
+
+  private
+
+  def options
+    options = Selenium::WebDriver::Chrome::Options.new
+    SWITCHES.each { |switch| options.add_argument(switch) }
+    options.add_argument("--user-data-dir=#{File.join(@profile, 'profile')}")
+    options.add_preference("download.default_directory", @downloads)
+    options.add_preference("download.prompt_for_download", false)
+    options
+  end
+
+  # The driver of the same package as the browser; nothing is looked up elsewhere.
+  def service
+    Selenium::WebDriver::Service.chrome(path: "/usr/bin/chromedriver")
+  end
+end

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "digest"
+require_relative "highball_server"
+
+# A test that drives the real binary. Servers that it starts are ended with it; one that leaves processes
+# behind, or that has to be killed, fails the test. The logs of the servers follow a failure.
+class E2ETest < Minitest::Test
+  MIB = 1024 * 1024
+
+  def setup
+    @servers = []
+    @folders = []
+  end
+
+  def teardown
+    problems = @servers.filter_map { |server| finish(server) }
+    @folders.each { |folder| FileUtils.rm_rf(folder) }
+    flunk problems.join("\n") unless problems.empty?
+  end
+
+  # Starts Highball on an app (a folder of test/apps or examples, or a path) and waits until it serves.
+  def serve(app, *options, **settings)
+    server = HighballServer.start(app, *options, **settings)
+    @servers << server
+    server
+  end
+
+  # A folder that is gone after the test, holding these files: {"config.ru" => "run ..."}.
+  def folder_with(files = {})
+    folder = Dir.mktmpdir("highball-app")
+    @folders << folder
+    files.each do |name, content|
+      path = File.join(folder, name)
+      FileUtils.mkdir_p(File.dirname(path))
+      File.binwrite(path, content)
+    end
+    folder
+  end
+
+  def wait_for(what, within: 10, &condition)
+    Deadline.wait(what, within: within, &condition)
+  end
+
+  # Leaves out what takes long when HIGHBALL_TEST_QUICK is 1.
+  def long
+    skip "takes long" if ENV["HIGHBALL_TEST_QUICK"] == "1"
+  end
+
+  # Runs the block in as many threads, and returns what each returned; raises what one raised.
+  def concurrently(count)
+    threads = Array.new(count) { |index| Thread.new { yield index } }
+    threads.each { |thread| thread.report_on_exception = false }
+    threads.map(&:value)
+  end
+
+  # The block's value `count` times in a row, as seconds: sorted.
+  def timings(count)
+    Array.new(count) do
+      began = Deadline.now
+      yield
+      Deadline.now - began
+    end.sort
+  end
+
+  def percentile(sorted, share)
+    sorted[((sorted.length - 1) * share).round]
+  end
+
+  private
+
+  # What went wrong at the end of this server, or nil. Shows its log when the test has failed.
+  def finish(server)
+    warn "\n--- log of highball in #{name}\n#{server.log}---" unless passed? || skipped?
+    orphans = server.finish
+    "processes #{orphans.join(', ')} outlived their server" unless orphans.empty?
+  rescue Deadline::Missed => e
+    e.message
+  end
+end

@@ -1,0 +1,230 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "open3"
+require "securerandom"
+require "tmpdir"
+require_relative "deadline"
+require_relative "http_connection"
+require_relative "process_facts"
+
+# A running Highball: the real binary on an application folder, on a port and in a folder of its own.
+class HighballServer
+  # It ended, or did not answer, before it served.
+  class NotServing < StandardError; end
+
+  ROOT = File.expand_path("../..", __dir__)
+  BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
+  APPS = File.join(ROOT, "test/apps")
+  EXAMPLES = File.join(ROOT, "examples")
+  MARK = "HIGHBALL_TEST_SERVER"
+  SERVES_WITHIN = 60 # seconds
+  STOPS_WITHIN = 40
+  # What the caller's shell may have set, and a server under test must not see.
+  FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
+               BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].to_h { |name| [name, nil] }.freeze
+
+  # Starts a server and waits until it has answered a request for `ready`.
+  # `bind` is nil for a free TCP port, or the path of a Unix socket; `command` replaces the whole command line.
+  def self.start(app, *options, ready: "/", **settings)
+    server = new(app, *options, **settings)
+    server.wait_until_serving(ready)
+    server
+  rescue StandardError
+    server&.finish
+    raise
+  end
+
+  # Runs the binary to its end: [output, Process::Status].
+  def self.run(*arguments, env: {}, within: 60, directory: ROOT)
+    Dir.mktmpdir("highball-run") do |dir|
+      log = File.join(dir, "log")
+      pid = Process.spawn(FOREIGN.merge(env), BINARY, *arguments, chdir: directory, in: File::NULL, %i[out err] => log)
+      ended = Process.detach(pid)
+      unless ended.join(within)
+        ProcessFacts.tree(pid).each { |one| kill(one) }
+        raise Deadline::Missed, "highball #{arguments.join(' ')} did not end within #{within} s:\n#{File.read(log)}"
+      end
+      [File.read(log), ended.value]
+    end
+  end
+
+  def self.kill(pid, signal = "KILL")
+    Process.kill(signal, pid)
+  rescue Errno::ESRCH
+    nil
+  end
+
+  attr_reader :pid, :dir, :app, :socket_path
+
+  def initialize(app, *options, environment: "production", workers: 1, threads: 3, bind: nil, env: {}, command: nil)
+    @app = resolve(app)
+    @dir = Dir.mktmpdir("highball-e2e")
+    @socket_path = bind
+    @mark = SecureRandom.hex(8)
+    address = bind ? ["-b", "unix:#{bind}"] : ["-b", "127.0.0.1", "-p", "0"]
+    command ||= [BINARY, "serve", *address, "-e", environment, "-w", workers.to_s, "-t", threads.to_s, *options, @app]
+    @pid = Process.spawn(FOREIGN.merge(MARK => @mark).merge(env), *command,
+                         chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true)
+    @ended = Process.detach(@pid)
+  end
+
+  def log
+    File.read(log_path, encoding: "UTF-8").scrub
+  end
+
+  # The TCP port, as the log says.
+  def port
+    @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:(\d+)}, 1]&.to_i
+  end
+
+  def url(path = "/")
+    "http://127.0.0.1:#{port}#{path}"
+  end
+
+  def wait_until_serving(ready = "/")
+    Deadline.wait("an answer from the server; its log:\n#{log}", within: SERVES_WITHIN) do
+      raise NotServing, "highball ended with #{@ended.value}:\n#{log}" unless running?
+
+      answers?(ready)
+    end
+  rescue Deadline::Missed
+    raise NotServing, "highball did not answer within #{SERVES_WITHIN} s; its log:\n#{log}"
+  end
+
+  def running?
+    @ended.alive?
+  end
+
+  # --- talking to it
+
+  def connect
+    connection = socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
+    return connection unless block_given?
+
+    begin
+      yield connection
+    ensure
+      connection.close
+    end
+  end
+
+  def request(method, target, headers = {}, body = nil, **options)
+    connect { |connection| connection.request(method, target, headers, body, **options) }
+  end
+
+  def get(target, headers = {}, **options)
+    request("GET", target, headers, **options)
+  end
+
+  # Sends the bytes and returns every answer until the server closes.
+  def exchange(bytes, within: HttpConnection::WITHIN)
+    connect { |connection| connection.write(bytes).read_all(within: within) }
+  end
+
+  # What highball itself says: `highball status --json`.
+  def status
+    output, error, ended = Open3.capture3(FOREIGN, BINARY, "status", "--json", *which)
+    raise "highball status: #{ended}\n#{output}#{error}" unless ended.success?
+
+    JSON.parse(output)
+  end
+
+  def worker_pids
+    status.fetch("workers").map { |worker| worker.fetch("pid") }.compact
+  end
+
+  def mold_pid
+    status.fetch("mold").fetch("pid")
+  end
+
+  # The arguments by which a command finds this instance among several.
+  def which
+    socket_path ? [@app] : ["--port", port.to_s]
+  end
+
+  # --- what it takes
+
+  def pids
+    ProcessFacts.with_environment(MARK, @mark)
+  end
+
+  # Private dirty memory, resident memory files and spool files in memory, together.
+  def memory_bytes
+    all = pids
+    ProcessFacts.private_dirty_bytes(all) + ProcessFacts.memfd_bytes(all) + ProcessFacts.tmpfs_spool_bytes(all)
+  end
+
+  def open_files
+    ProcessFacts.open_file_count(pid)
+  end
+
+  # The most that `memory_bytes` reached while the block ran.
+  def peak_memory_during
+    peak = memory_bytes
+    done = false
+    sampler = Thread.new { peak = [peak, memory_bytes].max until done }
+    yield
+    peak
+  ensure
+    done = true
+    sampler.join
+  end
+
+  # --- ending it
+
+  def signal(name)
+    Process.kill(name, pid)
+  end
+
+  # Waits until it has ended: its Process::Status.
+  def wait(within: STOPS_WITHIN)
+    raise Deadline::Missed, "highball did not end within #{within} s; its log:\n#{log}" unless @ended.join(within)
+
+    @ended.value
+  end
+
+  def stop(signal_name = "TERM", within: STOPS_WITHIN)
+    signal(signal_name)
+    wait(within: within)
+  end
+
+  # Ends whatever is left, frees the folder, and returns the pids that a stopped server left behind.
+  def finish
+    stop if running?
+    orphans
+  ensure
+    pids.each { |one| self.class.kill(one) }
+    @ended.join(STOPS_WITHIN)
+    FileUtils.rm_rf(dir)
+  end
+
+  # Processes that outlived the server; they have a moment, since they learn of its end by a closed socket.
+  def orphans(within: 3)
+    Deadline.wait("end of all processes", within: within) { pids.empty? }
+    []
+  rescue Deadline::Missed
+    pids
+  end
+
+  private
+
+  def resolve(app)
+    return app if app.start_with?("/")
+
+    [APPS, EXAMPLES].map { |folder| File.join(folder, app) }.find { |path| File.exist?(path) } || app
+  end
+
+  def log_path
+    File.join(dir, "log")
+  end
+
+  def answers?(ready)
+    return false unless socket_path ? File.socket?(socket_path) : port
+
+    connect { |connection| connection.get(ready, { "Connection" => "close" }, within: SERVES_WITHIN) }.status < 500
+  rescue SystemCallError, EOFError, HttpConnection::TimedOut
+    false
+  end
+end

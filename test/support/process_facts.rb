@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+# What the kernel says about processes: their children, their memory, their open files.
+module ProcessFacts
+  module_function
+
+  # Parents by process: {pid => ppid}.
+  def parents
+    Dir.children("/proc").grep(/\A\d+\z/).each_with_object({}) do |pid, parents|
+      parents[pid.to_i] = stat(pid).first(2).last.to_i
+    rescue Errno::ENOENT, Errno::ESRCH
+      next
+    end
+  end
+
+  # The process and everything below it.
+  def tree(pid)
+    by_parent = parents.group_by(&:last).transform_values { |pairs| pairs.map(&:first) }
+    found = [pid]
+    found.each { |one| found.concat(by_parent.fetch(one, [])) }
+    found.uniq.select { |one| alive?(one) }
+  end
+
+  # Whether the process exists and is not only waiting to be reaped.
+  def alive?(pid)
+    stat(pid).first != "Z"
+  rescue Errno::ENOENT, Errno::ESRCH
+    false
+  end
+
+  # Processes that were started with this in their environment.
+  def with_environment(name, value)
+    Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
+      File.binread("/proc/#{pid}/environ").split("\0").include?("#{name}=#{value}") && alive?(pid)
+    rescue SystemCallError
+      false
+    end
+  end
+
+  def private_dirty_bytes(pids)
+    pids.sum { |pid| rollup(pid, "Private_Dirty") }
+  end
+
+  def rss_bytes(pids)
+    pids.sum { |pid| rollup(pid, "Rss") }
+  end
+
+  # Pages of memory files that are there, whoever has them mapped; each file counts once.
+  def memfd_bytes(pids)
+    open_files(pids).select { |link, _| link.start_with?("/memfd:") }.sum { |_, file| file.blocks * 512 }
+  end
+
+  # Deleted files on tmpfs that are still open: a spool that lies in memory.
+  def tmpfs_spool_bytes(pids)
+    tmpfs = tmpfs_devices
+    spools = open_files(pids).select do |link, file|
+      !link.start_with?("/memfd:") && file.file? && tmpfs.include?([file.dev_major, file.dev_minor])
+    end
+    spools.sum { |_, file| file.blocks * 512 }
+  end
+
+  def open_file_count(pid)
+    Dir.children("/proc/#{pid}/fd").length
+  end
+
+  # Seconds of CPU, user and system.
+  def cpu_seconds(pids)
+    pids.sum { |pid| stat(pid)[11, 2].sum(&:to_i) } / Etc.sysconf(Etc::SC_CLK_TCK).to_f
+  end
+
+  # What follows the process's name in /proc/PID/stat: state, ppid, ...
+  def stat(pid)
+    File.read("/proc/#{pid}/stat").rpartition(") ").last.split
+  end
+
+  def rollup(pid, name)
+    File.read("/proc/#{pid}/smaps_rollup")[/^#{name}:\s+(\d+) kB/, 1].to_i * 1024
+  rescue Errno::ENOENT, Errno::ESRCH
+    0
+  end
+
+  # Open files by inode, each once: [[link, File::Stat], ...].
+  def open_files(pids)
+    found = {}
+    pids.each do |pid|
+      Dir.each_child("/proc/#{pid}/fd") do |fd|
+        path = "/proc/#{pid}/fd/#{fd}"
+        file = File.stat(path)
+        found[[file.dev, file.ino]] ||= [File.readlink(path), file]
+      rescue Errno::ENOENT
+        next
+      end
+    rescue Errno::ENOENT, Errno::ESRCH
+      next
+    end
+    found.values
+  end
+
+  def tmpfs_devices
+    File.readlines("/proc/self/mountinfo").filter_map do |line|
+      line.split[2].split(":").map(&:to_i) if line.include?(" - tmpfs ")
+    end
+  end
+end
