@@ -1,0 +1,198 @@
+//! A Rack response becomes frames.
+//!
+//! Only what most apps answer is done here: a Hash of Strings (or Arrays of Strings) and a body that is an
+//! Array of Strings. For anything else [`Unusual`] is returned, and `lib/highball/server.rb` makes it
+//! usual first, or streams it.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use highball_ring::frame::{Header, Kind, HEADER_BYTES, MAX_HEAD, MAX_PAYLOAD};
+use rb_sys::{ruby_value_type, st_retval, VALUE};
+
+/// Why an answer could not be encoded here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unusual {
+    /// Legal, but not a Hash of Strings or an Array of Strings.
+    Shape,
+    /// Nothing that can go over HTTP; the reason names the field.
+    Illegal(String),
+}
+
+/// Appends a `HEAD` frame.
+///
+/// # Errors
+/// [`Unusual`]; `out` is then unfinished and must be dropped.
+///
+/// # Safety
+/// With the GVL held, `headers` a live value.
+pub(crate) unsafe fn head(status: u16, headers: VALUE, out: &mut Vec<u8>) -> Result<(), Unusual> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    out.extend_from_slice(&status.to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    // SAFETY: the caller's promise. The callback neither raises nor changes the Hash.
+    unsafe {
+        if !is(headers, ruby_value_type::RUBY_T_HASH) {
+            return Err(Unusual::Shape);
+        }
+        let mut fields = HeaderFields { out, problem: None };
+        let argument: *mut HeaderFields<'_> = &mut fields;
+        rb_sys::rb_hash_foreach(headers, Some(each_header), argument as VALUE);
+        if let Some(problem) = fields.problem {
+            return Err(problem);
+        }
+    }
+    let length = out.len() - start - HEADER_BYTES;
+    if length > MAX_HEAD {
+        return Err(Unusual::Illegal(format!(
+            "the header fields take {length} bytes; {MAX_HEAD} are the limit"
+        )));
+    }
+    let header = Header { kind: Kind::Head, length };
+    out[start..start + HEADER_BYTES].copy_from_slice(&header.encode());
+    Ok(())
+}
+
+/// The bytes of a body that is an Array of Strings, as `BODY` frames appended to `out`.
+///
+/// # Errors
+/// [`Unusual::Shape`], also when it is larger than `most` bytes; `out` is then unfinished.
+///
+/// # Safety
+/// With the GVL held, `body` a live value.
+pub(crate) unsafe fn body(body: VALUE, most: usize, out: &mut Vec<u8>) -> Result<(), Unusual> {
+    // SAFETY: the caller's promise; the entries are read anew for every index.
+    unsafe {
+        if !is(body, ruby_value_type::RUBY_T_ARRAY) {
+            return Err(Unusual::Shape);
+        }
+        let limit = out.len() + most.min(MAX_PAYLOAD);
+        let mut index = 0;
+        while index < rb_sys::RARRAY_LEN(body) {
+            let chunk = rb_sys::rb_ary_entry(body, index as _);
+            if !is(chunk, ruby_value_type::RUBY_T_STRING) {
+                return Err(Unusual::Shape);
+            }
+            let bytes = string_bytes(chunk);
+            if out.len() + bytes.len() > limit {
+                return Err(Unusual::Shape);
+            }
+            if !bytes.is_empty() {
+                push_frame(Kind::Body, bytes, out);
+            }
+            index += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Appends a frame.
+pub(crate) fn push_frame(kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+    let header = Header { kind, length: payload.len() };
+    out.extend_from_slice(&header.encode());
+    out.extend_from_slice(payload);
+}
+
+/// The bytes of a String.
+///
+/// # Safety
+/// With the GVL held and `string` a live String; the bytes are good until Ruby runs again.
+pub(crate) unsafe fn string_bytes<'a>(string: VALUE) -> &'a [u8] {
+    // SAFETY: the caller's promise. An empty String's pointer is never null.
+    unsafe {
+        std::slice::from_raw_parts(rb_sys::RSTRING_PTR(string).cast(), rb_sys::RSTRING_LEN(string) as usize)
+    }
+}
+
+unsafe fn is(value: VALUE, kind: ruby_value_type) -> bool {
+    // SAFETY: `value` is live, by the callers' promise.
+    unsafe { rb_sys::RB_TYPE_P(value, kind) }
+}
+
+struct HeaderFields<'a> {
+    out: &'a mut Vec<u8>,
+    problem: Option<Unusual>,
+}
+
+unsafe extern "C" fn each_header(name: VALUE, value: VALUE, argument: VALUE) -> c_int {
+    // SAFETY: `head` passed a pointer to a `HeaderFields` that nothing else uses meanwhile.
+    let fields = unsafe { &mut *(argument as *mut HeaderFields<'_>) };
+    // SAFETY: both values are live: the Hash holds them.
+    match unsafe { fields.add(name, value) } {
+        Ok(()) => st_retval::ST_CONTINUE as c_int,
+        Err(problem) => {
+            fields.problem = Some(problem);
+            st_retval::ST_STOP as c_int
+        }
+    }
+}
+
+impl HeaderFields<'_> {
+    unsafe fn add(&mut self, name: VALUE, value: VALUE) -> Result<(), Unusual> {
+        // SAFETY: both values are live, and nothing here lets Ruby run.
+        unsafe {
+            if !is(name, ruby_value_type::RUBY_T_STRING) {
+                return Err(Unusual::Shape);
+            }
+            let name = string_bytes(name);
+            if name.starts_with(b"rack.") {
+                return Ok(());
+            }
+            if is(value, ruby_value_type::RUBY_T_STRING) {
+                return self.push_lines(name, string_bytes(value));
+            }
+            if !is(value, ruby_value_type::RUBY_T_ARRAY) {
+                return Err(Unusual::Shape);
+            }
+            for index in 0..rb_sys::RARRAY_LEN(value) {
+                let entry = rb_sys::rb_ary_entry(value, index as _);
+                if !is(entry, ruby_value_type::RUBY_T_STRING) {
+                    return Err(Unusual::Shape);
+                }
+                self.push_lines(name, string_bytes(entry))?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Rack 2 joins several values of a field by newlines.
+    fn push_lines(&mut self, name: &[u8], value: &[u8]) -> Result<(), Unusual> {
+        if value.contains(&b'\n') {
+            return value.split(|byte| *byte == b'\n').try_for_each(|line| self.push(name, line));
+        }
+        self.push(name, value)
+    }
+
+    fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Unusual> {
+        check(name, value)?;
+        let name_bytes = u16::try_from(name.len()).map_err(|_| too_long(name))?;
+        let value_bytes = u32::try_from(value.len()).map_err(|_| too_long(name))?;
+        self.out.extend_from_slice(&name_bytes.to_le_bytes());
+        self.out.extend_from_slice(&value_bytes.to_le_bytes());
+        self.out.extend_from_slice(name);
+        self.out.extend_from_slice(value);
+        Ok(())
+    }
+}
+
+/// RFC 9110, 5.1 and 5.5: a name is a token; a value has no CR, LF or NUL. The front checks the same and
+/// takes a violation for a worker gone mad, so it is found here, where it is only an app's mistake.
+fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let shown = String::from_utf8_lossy(name);
+    if name.is_empty() || !name.iter().all(is_token) {
+        return Err(Unusual::Illegal(format!("{shown:?} is not the name of a header field")));
+    }
+    if value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        return Err(Unusual::Illegal(format!(
+            "the value of the header field {shown} contains a line break or NUL"
+        )));
+    }
+    Ok(())
+}
+
+fn too_long(name: &[u8]) -> Unusual {
+    let shown = String::from_utf8_lossy(&name[..name.len().min(100)]);
+    Unusual::Illegal(format!("the header field {shown} is too long"))
+}

@@ -1,0 +1,107 @@
+//! A request on the ring becomes a Rack env.
+//!
+//! The raw calls are the ones that make this cheap (about 2 µs for a usual request): a copy of a template
+//! hash, and a fresh string per value.
+#![allow(unsafe_code)]
+
+use highball_ring::env_keys::{KEYS, OTHER};
+use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0};
+use rb_sys::VALUE;
+
+/// Ruby strings made once per process: they are frozen, shared and never collected.
+#[derive(Debug)]
+pub(crate) struct EnvKeys {
+    known: Vec<VALUE>,
+    methods: Vec<(&'static [u8], VALUE)>,
+    server_protocol: VALUE,
+    http_1_0: VALUE,
+    url_scheme: VALUE,
+    https: VALUE,
+}
+
+// SAFETY: the values are immortal and used only with the GVL held.
+unsafe impl Send for EnvKeys {}
+
+const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
+const REQUEST_METHOD: u16 = 0;
+
+impl EnvKeys {
+    /// Makes the strings. With the GVL held.
+    pub(crate) fn new() -> Self {
+        EnvKeys {
+            known: KEYS.iter().map(|key| immortal(key.as_bytes())).collect(),
+            methods: METHODS.iter().map(|name| (*name, immortal(name))).collect(),
+            server_protocol: immortal(b"SERVER_PROTOCOL"),
+            http_1_0: immortal(b"HTTP/1.0"),
+            url_scheme: immortal(b"rack.url_scheme"),
+            https: immortal(b"https"),
+        }
+    }
+
+    /// The env of a request: a copy of `template` (a Hash) with the request's `fields` put in.
+    ///
+    /// # Safety
+    /// With the GVL held, and `template` a live Hash. None of these calls raises, but for want of
+    /// memory.
+    pub(crate) unsafe fn build(&self, template: VALUE, flags: u32, fields: Fields<'_>) -> VALUE {
+        // SAFETY: the caller's promise; keys are frozen strings, so `aset` neither copies nor calls
+        // anything.
+        unsafe {
+            let env = rb_sys::rb_hash_dup(template);
+            for field in fields {
+                rb_sys::rb_hash_aset(env, self.key(&field), self.value(&field));
+            }
+            if flags & HTTP_1_0 != 0 {
+                rb_sys::rb_hash_aset(env, self.server_protocol, self.http_1_0);
+            }
+            if flags & HTTPS != 0 {
+                rb_sys::rb_hash_aset(env, self.url_scheme, self.https);
+            }
+            env
+        }
+    }
+
+    unsafe fn key(&self, field: &Field<'_>) -> VALUE {
+        match self.known.get(usize::from(field.key)) {
+            Some(key) if field.key != OTHER => *key,
+            // SAFETY: with the GVL held, as for `build`.
+            _ => unsafe { interned(field.name) },
+        }
+    }
+
+    unsafe fn value(&self, field: &Field<'_>) -> VALUE {
+        if field.key == REQUEST_METHOD {
+            if let Some((_, method)) = self.methods.iter().find(|(name, _)| *name == field.value) {
+                return *method;
+            }
+        }
+        // SAFETY: with the GVL held, as for `build`.
+        unsafe { binary_string(field.value) }
+    }
+}
+
+/// A fresh binary string.
+///
+/// # Safety
+/// With the GVL held.
+pub(crate) unsafe fn binary_string(bytes: &[u8]) -> VALUE {
+    // SAFETY: pointer and length belong together; Ruby copies. (An empty slice's pointer is dangling, but
+    // nothing is read from it.)
+    unsafe { rb_sys::rb_str_new(bytes.as_ptr().cast(), bytes.len() as _) }
+}
+
+unsafe fn interned(bytes: &[u8]) -> VALUE {
+    // `rb_interned_str` reads at the pointer even if the length is 0, on Ruby 3.1.
+    let bytes = if bytes.is_empty() { b"\0" } else { bytes };
+    // SAFETY: as in `binary_string`; the pointer is not dangling.
+    unsafe { rb_sys::rb_interned_str(bytes.as_ptr().cast(), bytes.len() as _) }
+}
+
+fn immortal(bytes: &[u8]) -> VALUE {
+    // SAFETY: called while the extension is set up, with the GVL held.
+    unsafe {
+        let string = interned(bytes);
+        rb_sys::rb_gc_register_mark_object(string);
+        string
+    }
+}

@@ -1,0 +1,28 @@
+//! Highball's Ruby extension: the worker's end of the ring, as `Highball::Ring`, and the few system
+//! calls that Ruby lacks, as `Highball::Native`.
+//!
+//! In reading order: [`ring`] (claim, env, answer), [`env`] (a request becomes a Rack env), [`answer`]
+//! (a Rack response becomes frames), [`nogvl`] (the one file that releases the GVL), [`native`].
+//!
+//! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
+//!
+//! Ruby raises by `longjmp`, which does not run destructors. So every call into Ruby that may raise goes
+//! through `protect` (magnus does that in its safe methods), or is one that cannot raise.
+
+// The one public function is the one that the macro makes, for Ruby's loader.
+#![allow(missing_docs)]
+
+mod answer;
+mod env;
+mod native;
+mod nogvl;
+mod ring;
+
+use magnus::{Error, Ruby};
+
+#[magnus::init]
+fn init(ruby: &Ruby) -> Result<(), Error> {
+    let highball = ruby.define_module("Highball")?;
+    native::define(highball)?;
+    ring::define(ruby, highball)
+}

@@ -1,0 +1,78 @@
+//! `Highball::Native`: system calls that Ruby lacks.
+#![allow(unsafe_code)]
+
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+
+use magnus::{function, prelude::*, Error, RModule, Ruby};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{getpid, pidfd_open, PidfdFlags};
+
+/// Defines the module.
+pub(crate) fn define(highball: RModule) -> Result<(), Error> {
+    let native = highball.define_module("Native")?;
+    native.define_singleton_method("pidfd", function!(pidfd, 0))?;
+    native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
+    native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
+    Ok(())
+}
+
+/// `Native.pidfd -> Integer`: a descriptor that refers to this process (pidfd_open(2)). The caller
+/// closes it.
+fn pidfd(ruby: &Ruby) -> Result<RawFd, Error> {
+    pidfd_open(getpid(), PidfdFlags::empty())
+        .map(OwnedFd::into_raw_fd)
+        .map_err(|e| Error::new(ruby.exception_runtime_error(), format!("pidfd_open: {e}")))
+}
+
+/// `Native.exit_when_closed(fd) -> nil`: from now on this process ends at once when the other end of the
+/// socket `fd` is closed, whatever Ruby is doing. Call it after `fork`: threads do not survive it.
+fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
+    let failed = |e: std::io::Error| {
+        Error::new(ruby.exception_runtime_error(), format!("cannot watch the control socket: {e}"))
+    };
+    // SAFETY: Ruby gives the number of an open descriptor; it is only borrowed to copy it.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let socket = rustix::io::fcntl_dupfd_cloexec(borrowed, 3).map_err(|e| failed(e.into()))?;
+    std::thread::Builder::new()
+        .name("highball-watch".into())
+        .stack_size(64 * 1024)
+        .spawn(move || watch(&socket))
+        .map_err(failed)?;
+    Ok(())
+}
+
+fn watch(socket: &OwnedFd) {
+    block_signals();
+    loop {
+        // No events asked for: a hang-up is always reported.
+        let mut watched = [PollFd::new(socket, PollFlags::empty())];
+        let _ = poll(&mut watched, None);
+        if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            exit_now();
+        }
+    }
+}
+
+/// Ends the process without running anything of Ruby's (no `at_exit`, no finalizer).
+fn exit_now() -> ! {
+    extern "C" {
+        fn _exit(status: i32) -> !;
+    }
+    // SAFETY: async-signal-safe, takes any number, never returns.
+    unsafe { _exit(1) }
+}
+
+/// Signals belong to Ruby's threads: this one must never be picked to handle one.
+fn block_signals() {
+    extern "C" {
+        fn sigfillset(set: *mut [u64; 16]) -> i32;
+        fn pthread_sigmask(how: i32, set: *const [u64; 16], old: *mut [u64; 16]) -> i32;
+    }
+    const SIG_SETMASK: i32 = 2;
+    let mut all = [0u64; 16];
+    // SAFETY: a sigset_t has 128 bytes on Linux; both pointers are valid or null.
+    unsafe {
+        sigfillset(&mut all);
+        pthread_sigmask(SIG_SETMASK, &all, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,57 @@
+//! The one file that releases the GVL.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::ptr::from_ref;
+
+use magnus::Error;
+
+/// Runs `wait` with the GVL released, so that other Ruby threads run meanwhile. `interrupt` is called
+/// from another thread, possibly at once, when this thread has to stop waiting (`Thread#kill`, `Timeout`,
+/// a signal); it must make `wait` return soon.
+///
+/// `wait` must not touch Ruby, and whatever it looks at must have been read before the call, with the
+/// GVL held: an interrupt can arrive before `wait` runs.
+///
+/// # Errors
+/// What the interrupt raised in this thread (also a kill, as a jump to be passed on).
+pub(crate) fn without_gvl<W: Fn(), I: Fn()>(wait: &W, interrupt: &I) -> Result<(), Error> {
+    magnus::rb_sys::protect(|| {
+        // SAFETY: both pointers live until the call returns or jumps (they belong to our caller's
+        // frame, below `protect`), and the functions get the type they were made from.
+        unsafe {
+            rb_sys::rb_thread_call_without_gvl(
+                Some(call::<W>),
+                from_ref(wait).cast_mut().cast(),
+                Some(unblock::<I>),
+                from_ref(interrupt).cast_mut().cast(),
+            );
+        }
+        rb_sys::Qnil.into()
+    })
+    .map(drop)
+}
+
+unsafe extern "C" fn call<F: Fn()>(closure: *mut c_void) -> *mut c_void {
+    // SAFETY: `without_gvl` passed a pointer to an `F` that is still alive.
+    unsafe { (*closure.cast::<F>())() };
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn unblock<F: Fn()>(closure: *mut c_void) {
+    // SAFETY: as in `call`.
+    unsafe { (*closure.cast::<F>())() };
+}
+
+/// Lets other Ruby threads of this process run, if any is ready.
+///
+/// # Errors
+/// As for [`without_gvl`].
+pub(crate) fn yield_gvl() -> Result<(), Error> {
+    magnus::rb_sys::protect(|| {
+        // SAFETY: called with the GVL held, on a Ruby thread.
+        unsafe { rb_sys::rb_thread_schedule() };
+        rb_sys::Qnil.into()
+    })
+    .map(drop)
+}
