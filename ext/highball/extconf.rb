@@ -7,8 +7,8 @@ require "mkmf"
 require "rbconfig"
 
 unless find_executable("cargo")
-  abort "Highball is built by Rust 1.85 or later, and there is no `cargo`. Install it: apt-get install cargo " \
-        "(Debian 13), apt-get install cargo-web (Debian 12), or https://rustup.rs."
+  abort "Highball is built by Rust 1.85 or later, and there is no `cargo`. Install it: " \
+        "apt-get install cargo (Debian 13), apt-get install cargo-web (Debian 12), or https://rustup.rs."
 end
 
 root = File.expand_path("../..", __dir__)

@@ -1,0 +1,39 @@
+# What people and CI do with this tree. `just` lists it; every recipe is a command that works without just.
+
+_list:
+    @just --list
+
+# Install what is missing and build the server and its extension
+setup:
+    bin/setup
+
+# Type-check everything
+check:
+    cargo check --workspace --all-targets
+
+# Format Rust and Ruby
+fmt:
+    cargo fmt --all
+    rubocop --autocorrect --fail-level error
+
+# Everything that reads the sources and runs nothing
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    rubocop
+
+# All tests; `just test --quick` leaves out what takes long
+test *OPTIONS:
+    bin/test {{OPTIONS}}
+
+# End-to-end tests alone: all, or the files given
+e2e *FILES:
+    bin/test --only e2e {{FILES}}
+
+# Measure; `just bench hello`
+bench *ARGUMENTS:
+    ruby bench/{{ARGUMENTS}}.rb
+
+# Rewrite what is generated from sources
+docs:
+    HIGHBALL_BLESS=1 cargo test -p highball-config --test manual
