@@ -1,1 +1,5 @@
 //! Placeholder.
+
+pub mod refusal;
+pub mod request_head;
+pub mod response_head;

@@ -1,0 +1,245 @@
+//! Every reason for which the front itself answers with an error, and what the client is told.
+//!
+//! This is the one place where a reason becomes a status code.
+
+use crate::response_head::{reason_phrase, DateCache};
+
+/// Why the front answers in the application's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request line is not `method SP target SP version`.
+    BadRequestLine,
+    /// The method is longer than any that is known.
+    MethodTooLong,
+    /// `CONNECT`: this server is not a proxy.
+    ConnectMethod,
+    /// The target is in none of the forms of RFC 9112 section 3.2, or has characters that none may have.
+    BadTarget,
+    /// The version is not `HTTP/digit.digit`.
+    BadVersion,
+    /// A version other than HTTP/1.0 and HTTP/1.1.
+    UnknownVersion,
+    /// The target is longer than the limit.
+    TargetTooLong,
+    /// The head is larger than the limit.
+    HeadTooLarge,
+    /// More header fields than the limit.
+    TooManyFields,
+    /// A line ends in LF without CR.
+    BareLineFeed,
+    /// A CR that does not end a line.
+    BareCarriageReturn,
+    /// White space between the request line and the first header field.
+    SpaceBeforeFirstField,
+    /// A header field that goes on in the next line (obsolete line folding).
+    FoldedField,
+    /// White space between a field name and its colon.
+    SpaceBeforeColon,
+    /// A field name that is not a token.
+    BadFieldName,
+    /// A field value with a control character.
+    BadFieldValue,
+    /// An HTTP/1.1 request without Host.
+    HostMissing,
+    /// More than one Host field.
+    HostRepeated,
+    /// A Host field that is not `host[:port]`.
+    HostInvalid,
+    /// A Content-Length that is not a number of bytes.
+    BadContentLength,
+    /// More than one Content-Length field.
+    ContentLengthRepeated,
+    /// Content-Length beside Transfer-Encoding.
+    LengthAndTransferEncoding,
+    /// Transfer-Encoding in an HTTP/1.0 request.
+    TransferEncodingFromHttp10,
+    /// A Transfer-Encoding that does not end in `chunked`, or names it twice.
+    BadTransferEncoding,
+    /// A transfer coding other than `chunked`.
+    UnknownTransferCoding,
+    /// An expectation other than `100-continue`.
+    UnknownExpectation,
+    /// A chunked body that breaks the rules of RFC 9112 section 7.1.
+    BadChunk,
+    /// Chunk extensions beyond the limit.
+    ChunkExtensionsTooLarge,
+    /// A trailer field that breaks the rules.
+    BadTrailer,
+    /// Trailer fields beyond the limits of a head.
+    TrailersTooLarge,
+    /// A body larger than the limit.
+    BodyTooLarge,
+    /// The head did not arrive in time.
+    HeadTimeout,
+    /// The body did not go on in time.
+    BodyTimeout,
+    /// No application is there to ask.
+    NotFound,
+    /// The method is not allowed for what the front itself serves.
+    MethodNotAllowed,
+    /// The front may not serve this.
+    Forbidden,
+    /// The body could not be stored while it arrived.
+    BodyNotStored,
+    /// The worker died before it had answered.
+    WorkerDied,
+    /// The worker's answer could not be sent on.
+    BadResponse,
+    /// The request queue is full.
+    QueueFull {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
+    /// No worker is there yet, or no longer.
+    NoWorker {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
+    /// The server is stopping.
+    Draining {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
+    /// The worker did not begin its answer in time.
+    WorkerTimeout,
+}
+
+impl Refusal {
+    /// The status code (RFC 9110 section 15, RFC 6585).
+    pub fn status(self) -> u16 {
+        use Refusal::*;
+        match self {
+            BadRequestLine | BadTarget | BadVersion | BareLineFeed | BareCarriageReturn => 400,
+            SpaceBeforeFirstField | FoldedField | SpaceBeforeColon => 400,
+            BadFieldName | BadFieldValue => 400,
+            HostMissing | HostRepeated | HostInvalid => 400,
+            BadContentLength | ContentLengthRepeated | LengthAndTransferEncoding => 400,
+            TransferEncodingFromHttp10 | BadTransferEncoding => 400,
+            BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
+            Forbidden => 403,
+            NotFound => 404,
+            MethodNotAllowed => 405,
+            HeadTimeout | BodyTimeout => 408,
+            BodyTooLarge => 413,
+            TargetTooLong => 414,
+            UnknownExpectation => 417,
+            HeadTooLarge | TooManyFields | TrailersTooLarge => 431,
+            BodyNotStored => 500,
+            MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
+            WorkerDied | BadResponse => 502,
+            QueueFull { .. } | NoWorker { .. } | Draining { .. } => 503,
+            WorkerTimeout => 504,
+            UnknownVersion => 505,
+        }
+    }
+
+    /// What is wrong, in a few plain words.
+    pub fn why(self) -> &'static str {
+        use Refusal::*;
+        match self {
+            BadRequestLine => "the request line is malformed",
+            MethodTooLong => "the method is too long",
+            ConnectMethod => "this server is not a proxy",
+            BadTarget => "the request target is malformed",
+            BadVersion => "the HTTP version is malformed",
+            UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
+            TargetTooLong => "the request target is too long",
+            HeadTooLarge => "the request head is too large",
+            TooManyFields => "the request has too many header fields",
+            BareLineFeed => "a line ends in LF without CR",
+            BareCarriageReturn => "a CR is not followed by LF",
+            SpaceBeforeFirstField => "white space before the first header field",
+            FoldedField => "a header field is folded over several lines",
+            SpaceBeforeColon => "white space between a header field's name and its colon",
+            BadFieldName => "a header field's name is malformed",
+            BadFieldValue => "a header field's value has a control character",
+            HostMissing => "the Host field is missing",
+            HostRepeated => "the Host field is repeated",
+            HostInvalid => "the Host field is malformed",
+            BadContentLength => "the Content-Length field is malformed",
+            ContentLengthRepeated => "the Content-Length field is repeated",
+            LengthAndTransferEncoding => "Content-Length beside Transfer-Encoding",
+            TransferEncodingFromHttp10 => "Transfer-Encoding in an HTTP/1.0 request",
+            BadTransferEncoding => "Transfer-Encoding does not end in one \"chunked\"",
+            UnknownTransferCoding => "a transfer coding other than \"chunked\"",
+            UnknownExpectation => "an expectation other than \"100-continue\"",
+            BadChunk => "the chunked body is malformed",
+            ChunkExtensionsTooLarge => "the chunk extensions are too large",
+            BadTrailer => "a trailer field is malformed",
+            TrailersTooLarge => "the trailer fields are too large",
+            BodyTooLarge => "the request body is too large",
+            HeadTimeout => "the request head took too long",
+            BodyTimeout => "the request body took too long",
+            NotFound => "nothing is served here",
+            MethodNotAllowed => "only GET and HEAD are allowed here",
+            Forbidden => "this may not be served",
+            BodyNotStored => "the request body could not be stored",
+            WorkerDied => "the application's process ended before it had answered",
+            BadResponse => "the application's answer is not one that can be sent",
+            QueueFull { .. } => "too many requests are waiting",
+            NoWorker { .. } => "the application is not ready",
+            Draining { .. } => "the server is stopping",
+            WorkerTimeout => "the application took too long to answer",
+        }
+    }
+
+    /// When the client may try again, if the refusal is one that passes.
+    pub fn retry_after_seconds(self) -> Option<u32> {
+        match self {
+            Refusal::QueueFull { retry_after_seconds }
+            | Refusal::NoWorker { retry_after_seconds }
+            | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
+            _ => None,
+        }
+    }
+
+    /// The whole answer. `head_method`: the request was HEAD, so that no body follows.
+    pub fn encode(self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
+        let phrase = reason_phrase(self.status());
+        let body = format!("{} {}: {}\n", self.status(), phrase, self.why());
+        let mut answer = format!("HTTP/1.1 {} {}\r\ndate: ", self.status(), phrase).into_bytes();
+        answer.extend_from_slice(&date.now());
+        answer.extend_from_slice(b"\r\ncontent-type: text/plain; charset=utf-8\r\n");
+        answer.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+        if let Some(seconds) = self.retry_after_seconds() {
+            answer.extend_from_slice(format!("retry-after: {seconds}\r\n").as_bytes());
+        }
+        if self == Refusal::MethodNotAllowed {
+            answer.extend_from_slice(b"allow: GET, HEAD\r\n");
+        }
+        if !keep_alive {
+            answer.extend_from_slice(b"connection: close\r\n");
+        }
+        answer.extend_from_slice(b"\r\n");
+        if !head_method {
+            answer.extend_from_slice(body.as_bytes());
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_what_is_wrong_and_closes() {
+        let answer = Refusal::SpaceBeforeColon.encode(false, false, &DateCache::new());
+        let text = String::from_utf8(answer).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\ndate: "));
+        assert!(head.contains("\r\nconnection: close"));
+        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())));
+        assert_eq!(body, "400 Bad Request: white space between a header field's name and its colon\n");
+    }
+
+    #[test]
+    fn an_answer_to_head_has_no_body_but_its_length() {
+        let refusal = Refusal::QueueFull { retry_after_seconds: 7 };
+        let text = String::from_utf8(refusal.encode(true, true, &DateCache::new())).unwrap();
+        assert!(text.ends_with("\r\n\r\n"));
+        assert!(text.contains("\r\nretry-after: 7\r\n"));
+        assert!(!text.contains("connection: close"));
+        assert!(!text.contains("content-length: 0\r\n"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Encodes a request head for a worker: the head block of the ring's request area (`PROTOCOL.md` of
+//! `highball-ring`), with the fields under their Rack env keys.
+
+use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0};
+
+use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
+use super::{BodyFraming, Method, RequestHead, Version};
+use crate::response_head::write_number;
+
+/// What the env needs and the head does not say.
+#[derive(Debug, Clone, Copy)]
+pub struct RingContext<'a> {
+    /// The client's address, without port.
+    pub remote_addr: &'a str,
+    /// SERVER_NAME for requests that name no host.
+    pub server_name: &'a str,
+    /// SERVER_PORT for requests that name no host.
+    pub server_port: u16,
+    /// Whether the client speaks TLS with us.
+    pub https: bool,
+    /// When the request was received: CLOCK_MONOTONIC, in µs.
+    pub received_us: u64,
+    /// The length of the body in bytes; needed for a body that came in chunks.
+    pub content_length: Option<u64>,
+}
+
+impl RequestHead {
+    /// Writes the head block for this head to `out`, whose content is replaced.
+    ///
+    /// Flags and length of the body are added by [`patch_body`]. Left to the worker, because it is always the same:
+    /// `SCRIPT_NAME` (empty) and `SERVER_PROTOCOL` (from the flag).
+    pub fn encode_for_ring(&self, buffer: &[u8], context: &RingContext<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        out.reserve(FIXED_BYTES + 512);
+        out.extend_from_slice(&[0; FIXED_BYTES]);
+        let mut block = HeadBlock { out, fields: 0 };
+        self.encode_request_line(buffer, context, &mut block);
+        let mut others = 0;
+        for (index, field) in self.fields.iter().enumerate() {
+            match field.key {
+                known_key::HOST | known_key::CONTENT_LENGTH | known_key::TRANSFER_ENCODING => {}
+                KEY_DROPPED => {}
+                KEY_OTHER => {
+                    self.encode_other(index, others, buffer, &mut block);
+                    others += 1;
+                }
+                key => self.encode_known(index, key, buffer, &mut block),
+            }
+        }
+        let fields = block.fields;
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        let fixed = Fixed {
+            head_bytes: out.len() as u32,
+            fields,
+            flags: flag(context.https, HTTPS)
+                | flag(self.version == Version::Http10, HTTP_1_0)
+                | flag(self.method == Method::Head, HEAD_METHOD),
+            body_bytes: 0,
+            received_us: context.received_us,
+        };
+        out[..FIXED_BYTES].copy_from_slice(&fixed.encode());
+    }
+
+    /// What comes from the request line, the host and the connection.
+    fn encode_request_line(&self, buffer: &[u8], context: &RingContext<'_>, block: &mut HeadBlock<'_>) {
+        block.known(known_key::REQUEST_METHOD, self.method_name(buffer));
+        block.known(known_key::PATH_INFO, self.path(buffer));
+        block.known(known_key::QUERY_STRING, self.query(buffer));
+        block.known(known_key::REQUEST_URI, self.target(buffer));
+        block.known(known_key::REMOTE_ADDR, context.remote_addr.as_bytes());
+        match &self.host {
+            Some(host) => {
+                let default = if context.https { 443 } else { 80 };
+                block.known(known_key::HOST, host.whole.of_buffer(buffer));
+                block.known(known_key::SERVER_NAME, host.name(buffer));
+                block.known_number(known_key::SERVER_PORT, u64::from(host.port.unwrap_or(default)));
+            }
+            None => {
+                block.known(known_key::SERVER_NAME, context.server_name.as_bytes());
+                block.known_number(known_key::SERVER_PORT, u64::from(context.server_port));
+            }
+        }
+        let declared = match self.framing {
+            BodyFraming::Length(length) => Some(length),
+            BodyFraming::None if self.has(known_key::CONTENT_LENGTH) => Some(0),
+            _ => None,
+        };
+        if let Some(length) = context.content_length.or(declared) {
+            block.known_number(known_key::CONTENT_LENGTH, length);
+        }
+    }
+
+    /// A field with a well-known name; values of repeated ones are joined where the first stands.
+    fn encode_known(&self, index: usize, key: FieldKey, buffer: &[u8], block: &mut HeadBlock<'_>) {
+        let value = self.fields[index].value.of_buffer(buffer);
+        if key.bit().is_none_or(|bit| self.repeated & bit == 0) {
+            block.known(key, value);
+        } else if self.fields[..index].iter().all(|earlier| earlier.key != key) {
+            // RFC 9110 section 5.3; cookies: RFC 6265 section 5.4.
+            let separator: &[u8] = if key == known_key::COOKIE { b"; " } else { b", " };
+            let later = self.fields[index + 1..].iter().filter(|later| later.key == key);
+            let begin = block.begin(key, b"");
+            block.out.extend_from_slice(value);
+            for field in later {
+                block.out.extend_from_slice(separator);
+                block.out.extend_from_slice(field.value.of_buffer(buffer));
+            }
+            block.end(begin);
+        }
+    }
+
+    /// A field with any other name; `others` of them stand before it.
+    fn encode_other(&self, index: usize, others: usize, buffer: &[u8], block: &mut HeadBlock<'_>) {
+        let name = self.fields[index].name.of_buffer(buffer);
+        let same = |field: &&super::Field| {
+            field.key == KEY_OTHER && field.name.of_buffer(buffer).eq_ignore_ascii_case(name)
+        };
+        if others > 0 && self.fields[..index].iter().any(|field| same(&field)) {
+            return;
+        }
+        let begin = block.begin(KEY_OTHER, name);
+        block.out.extend_from_slice(self.fields[index].value.of_buffer(buffer));
+        for field in self.fields[index + 1..].iter().filter(same) {
+            block.out.extend_from_slice(b", ");
+            block.out.extend_from_slice(field.value.of_buffer(buffer));
+        }
+        block.end(begin);
+    }
+
+    fn has(&self, key: FieldKey) -> bool {
+        key.bit().is_some_and(|bit| self.seen & bit != 0)
+    }
+}
+
+/// Sets what is known once the body has come: the flag that says where it is, and its length in bytes.
+pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
+    let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) | flag;
+    block[8..12].copy_from_slice(&flags.to_le_bytes());
+    block[16..24].copy_from_slice(&body_length.to_le_bytes());
+}
+
+/// A head block while its fields are appended.
+struct HeadBlock<'a> {
+    out: &'a mut Vec<u8>,
+    fields: u32,
+}
+
+impl HeadBlock<'_> {
+    fn known(&mut self, key: FieldKey, value: &[u8]) {
+        let mut prefix = [0; FIELD_BYTES];
+        prefix[..2].copy_from_slice(&key.index().to_le_bytes());
+        prefix[4..].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        self.out.extend_from_slice(&prefix);
+        self.out.extend_from_slice(value);
+        self.fields += 1;
+    }
+
+    fn known_number(&mut self, key: FieldKey, number: u64) {
+        let begin = self.begin(key, b"");
+        write_number(number, self.out);
+        self.end(begin);
+    }
+
+    /// Begins a field whose value is appended piece by piece; gives where it begins.
+    fn begin(&mut self, key: FieldKey, name: &[u8]) -> usize {
+        let begin = self.out.len();
+        self.out.extend_from_slice(&[0; FIELD_BYTES]);
+        if key == KEY_OTHER {
+            self.out.extend_from_slice(b"HTTP_");
+            self.out.extend(name.iter().map(|&byte| env_byte(byte)));
+        }
+        let name_length = (self.out.len() - begin - FIELD_BYTES) as u16;
+        self.out[begin..begin + 2].copy_from_slice(&key.index().to_le_bytes());
+        self.out[begin + 2..begin + 4].copy_from_slice(&name_length.to_le_bytes());
+        begin
+    }
+
+    fn end(&mut self, begin: usize) {
+        let name_length = usize::from(u16::from_le_bytes([self.out[begin + 2], self.out[begin + 3]]));
+        let value_length = (self.out.len() - begin - FIELD_BYTES - name_length) as u32;
+        self.out[begin + 4..begin + 8].copy_from_slice(&value_length.to_le_bytes());
+        self.fields += 1;
+    }
+}

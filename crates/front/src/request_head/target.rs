@@ -1,0 +1,142 @@
+//! Request targets and hosts (RFC 9112 section 3.2, RFC 3986 section 3.2).
+
+use super::{Method, Span};
+use crate::refusal::Refusal;
+
+/// The host a request asks for: from the target if that names one, else from the Host field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// Name and port as they were sent.
+    pub(super) whole: Span,
+    /// The name: a registered name, an IPv4 address, or an IPv6 address in brackets.
+    pub(super) name: Span,
+    /// The port, if one was named.
+    pub port: Option<u16>,
+}
+
+impl Host {
+    /// The name: a registered name, an IPv4 address, or an IPv6 address in brackets.
+    pub fn name<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        self.name.of_buffer(buffer)
+    }
+}
+
+/// The parts of a target.
+pub(super) struct Target<'a> {
+    /// The authority of an absolute-form target.
+    pub(super) authority: Option<&'a [u8]>,
+    /// The path; empty stands for `/`, or for `*` if the whole server is meant.
+    pub(super) path: &'a [u8],
+    /// The target means the server as a whole.
+    pub(super) whole_server: bool,
+    /// What follows the first `?`.
+    pub(super) query: &'a [u8],
+}
+
+/// Splits a target in origin-form, absolute-form or asterisk-form. CONNECT, the one method with a form
+/// of its own, is refused.
+pub(super) fn split<'a>(target: &'a [u8], method: Method, method_name: &[u8]) -> Result<Target<'a>, Refusal> {
+    if method_name == b"CONNECT" {
+        return Err(Refusal::ConnectMethod);
+    }
+    // Beyond what RFC 3986 allows, clients send `|`, `{`, `"` and others as they are: these pass.
+    if !target.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#') {
+        return Err(Refusal::BadTarget);
+    }
+    if target == b"*" && method == Method::Options {
+        return Ok(Target { authority: None, path: b"", whole_server: true, query: b"" });
+    }
+    if target.starts_with(b"/") {
+        let (path, query) = split_query(target);
+        return Ok(Target { authority: None, path, whole_server: false, query });
+    }
+    let rest = strip_scheme(target).ok_or(Refusal::BadTarget)?;
+    let authority_end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(authority_end);
+    // An http URI without a host is invalid (RFC 9110 section 4.2.1).
+    if authority.is_empty() || authority.starts_with(b":") {
+        return Err(Refusal::BadTarget);
+    }
+    let (path, query) = split_query(rest);
+    // OPTIONS of a URI with neither path nor query means the server (RFC 9112 section 3.2.4).
+    let whole_server = rest.is_empty() && method == Method::Options;
+    Ok(Target { authority: Some(authority), path, whole_server, query })
+}
+
+fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
+    let strip = |scheme: &[u8]| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    strip(b"http://").or_else(|| strip(b"https://"))
+}
+
+fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], &target[at + 1..]),
+        None => (target, b""),
+    }
+}
+
+/// Parses `host[:port]`, a part of `head`; `None` if it is empty.
+///
+/// # Errors
+/// It has user information, characters that no host has, or a port that is none.
+pub(super) fn parse_host(value: &[u8], head: &[u8]) -> Result<Option<Host>, Refusal> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let name_length = if value.starts_with(b"[") {
+        let close = memchr::memchr(b']', value).ok_or(Refusal::HostInvalid)?;
+        if !is_ip_literal(&value[1..close]) {
+            return Err(Refusal::HostInvalid);
+        }
+        close + 1
+    } else {
+        let length = memchr::memchr(b':', value).unwrap_or(value.len());
+        if length == 0 || !is_registered_name(&value[..length]) {
+            return Err(Refusal::HostInvalid);
+        }
+        length
+    };
+    let (name, rest) = value.split_at(name_length);
+    let port = match rest {
+        [] | [b':'] => None,
+        [b':', digits @ ..] => Some(parse_port(digits).ok_or(Refusal::HostInvalid)?),
+        _ => return Err(Refusal::HostInvalid),
+    };
+    Ok(Some(Host { whole: Span::of(value, head), name: Span::of(name, head), port }))
+}
+
+fn parse_port(digits: &[u8]) -> Option<u16> {
+    let number = crate::response_head::parse_length(digits)?;
+    if digits.len() > 5 {
+        return None;
+    }
+    u16::try_from(number).ok()
+}
+
+/// `reg-name`, which covers IPv4 addresses: unreserved characters, sub-delims, percent-encoded bytes.
+fn is_registered_name(name: &[u8]) -> bool {
+    let mut bytes = name.iter();
+    while let Some(&byte) = bytes.next() {
+        let allowed = match byte {
+            b'-' | b'.' | b'_' | b'~' => true,
+            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => true,
+            b'%' => {
+                let hexadecimal = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+                hexadecimal(bytes.next()) && hexadecimal(bytes.next())
+            }
+            _ => byte.is_ascii_alphanumeric(),
+        };
+        if !allowed {
+            return false;
+        }
+    }
+    true
+}
+
+/// What may stand between brackets: an IPv6 address. (`IPvFuture` is not in use anywhere.)
+fn is_ip_literal(literal: &[u8]) -> bool {
+    std::str::from_utf8(literal).is_ok_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
+}
