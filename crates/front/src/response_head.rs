@@ -60,23 +60,29 @@ impl ResponseHead {
     }
 }
 
-/// A payload that no correct worker sends; says what is wrong with it.
+/// A head that cannot be sent; says what is wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the worker's response head {0}")]
-pub struct HeadBreach(pub &'static str);
+pub enum BadHead {
+    /// No correct worker sends this: it checks these things itself. The worker is broken.
+    #[error("the worker's response head {0}")]
+    Breach(&'static str),
+    /// The application's mistake: it costs this request a 502, and the worker goes on.
+    #[error("the application's response head {0}")]
+    Unsendable(&'static str),
+}
 
 /// Encodes the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), appending to `out`.
 ///
 /// Interim heads for HTTP/1.0 clients, which would not understand them, append nothing.
 ///
 /// # Errors
-/// A payload that breaks the protocol; `out` is then as it was.
+/// The head cannot be sent; `out` is then as it was.
 pub fn encode(
     payload: &[u8],
     context: &HeadContext,
     date: &DateCache,
     out: &mut Vec<u8>,
-) -> Result<ResponseHead, HeadBreach> {
+) -> Result<ResponseHead, BadHead> {
     let begin = out.len();
     let result = encode_fields(payload, context, date, out);
     let unwanted = |head: &ResponseHead| head.is_interim() && context.request_version == Version::Http10;
@@ -101,12 +107,12 @@ fn encode_fields(
     context: &HeadContext,
     date: &DateCache,
     out: &mut Vec<u8>,
-) -> Result<ResponseHead, HeadBreach> {
+) -> Result<ResponseHead, BadHead> {
     let (&[status_low, status_high, _, _], mut rest) =
-        payload.split_first_chunk::<4>().ok_or(HeadBreach("is too short"))?;
+        payload.split_first_chunk::<4>().ok_or(BadHead::Breach("is too short"))?;
     let status = u16::from_le_bytes([status_low, status_high]);
     if !(100..=999).contains(&status) {
-        return Err(HeadBreach("has a status outside 100 to 999"));
+        return Err(BadHead::Breach("has a status outside 100 to 999"));
     }
     out.reserve(payload.len() + 160);
     out.extend_from_slice(b"HTTP/1.1 ");
@@ -133,18 +139,18 @@ struct Field<'a> {
 }
 
 /// Takes the first field off `bytes`.
-fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, HeadBreach> {
-    const CUT: HeadBreach = HeadBreach("is cut off in a field");
+fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, BadHead> {
+    const CUT: BadHead = BadHead::Breach("is cut off in a field");
     let (lengths, rest) = bytes.split_first_chunk::<6>().ok_or(CUT)?;
     let name_length = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
     let value_length = u32::from_le_bytes([lengths[2], lengths[3], lengths[4], lengths[5]]) as usize;
     let (name, rest) = rest.split_at_checked(name_length).ok_or(CUT)?;
     let (value, rest) = rest.split_at_checked(value_length).ok_or(CUT)?;
     if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) {
-        return Err(HeadBreach("has a field name that is not a token"));
+        return Err(BadHead::Breach("has a field name that is not a token"));
     }
     if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
-        return Err(HeadBreach("has a field value with CR, LF or NUL"));
+        return Err(BadHead::Breach("has a field value with CR, LF or NUL"));
     }
     *bytes = rest;
     Ok(Field { name, value })
@@ -152,7 +158,7 @@ fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, HeadBreach> {
 
 impl Gathered {
     /// Notes what a field means for the framing; says whether it is copied as it stands.
-    fn keep(&mut self, name: &[u8], value: &[u8]) -> Result<bool, HeadBreach> {
+    fn keep(&mut self, name: &[u8], value: &[u8]) -> Result<bool, BadHead> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let keep = match name.len() {
             4 if is("date") => {
@@ -167,16 +173,17 @@ impl Gathered {
             10 if is("keep-alive") => false,
             14 if is("content-length") => {
                 if self.content_length.is_some() {
-                    return Err(HeadBreach("has two Content-Length fields"));
+                    return Err(BadHead::Unsendable("has two Content-Length fields"));
                 }
                 let length = parse_length(value);
-                self.content_length = Some(length.ok_or(HeadBreach("has a malformed Content-Length"))?);
+                self.content_length =
+                    Some(length.ok_or(BadHead::Unsendable("has a malformed Content-Length"))?);
                 false
             }
             16 if is("proxy-connection") => false,
             17 if is("transfer-encoding") => {
                 if !value.eq_ignore_ascii_case(b"chunked") && !value.eq_ignore_ascii_case(b"identity") {
-                    return Err(HeadBreach("has a transfer coding other than chunked"));
+                    return Err(BadHead::Unsendable("has a transfer coding other than chunked"));
                 }
                 self.chunked |= value.eq_ignore_ascii_case(b"chunked");
                 false

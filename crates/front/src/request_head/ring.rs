@@ -27,8 +27,9 @@ pub struct RingContext<'a> {
 impl RequestHead {
     /// Writes the head block for this head to `out`, whose content is replaced.
     ///
-    /// Flags and length of the body are added by [`patch_body`]. Left to the worker, because it is always the same:
-    /// `SCRIPT_NAME` (empty) and `SERVER_PROTOCOL` (from the flag).
+    /// Flags and length of the body are added by [`patch_body`]. Left to the worker's
+    /// template, because they are nearly always the same: `SCRIPT_NAME` and `QUERY_STRING` (empty), and
+    /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag).
     pub fn encode_for_ring(&self, buffer: &[u8], context: &RingContext<'_>, out: &mut Vec<u8>) {
         out.clear();
         out.reserve(FIXED_BYTES + 512);
@@ -65,7 +66,9 @@ impl RequestHead {
     fn encode_request_line(&self, buffer: &[u8], context: &RingContext<'_>, block: &mut HeadBlock<'_>) {
         block.known(known_key::REQUEST_METHOD, self.method_name(buffer));
         block.known(known_key::PATH_INFO, self.path(buffer));
-        block.known(known_key::QUERY_STRING, self.query(buffer));
+        if !self.query.is_empty() {
+            block.known(known_key::QUERY_STRING, self.query(buffer));
+        }
         block.known(known_key::REQUEST_URI, self.target(buffer));
         block.known(known_key::REMOTE_ADDR, context.remote_addr.as_bytes());
         match &self.host {

@@ -28,11 +28,21 @@ fn encoded(context: HeadContext, status: u16, fields: &[(&str, &str)]) -> (Respo
     (head, text.strip_prefix("before").unwrap().to_owned())
 }
 
-fn breach(payload: &[u8]) -> &'static str {
+fn refused(payload: &[u8]) -> BadHead {
     let mut out = b"before".to_vec();
     let result = encode(payload, &HTTP11, &DateCache::new(), &mut out);
     assert_eq!(out, b"before", "nothing of a refused head may stay");
-    result.unwrap_err().0
+    result.unwrap_err()
+}
+
+fn breach(payload: &[u8]) -> &'static str {
+    let BadHead::Breach(why) = refused(payload) else { panic!("not a breach") };
+    why
+}
+
+fn unsendable(payload: &[u8]) -> &'static str {
+    let BadHead::Unsendable(why) = refused(payload) else { panic!("a breach") };
+    why
 }
 
 #[test]
@@ -182,14 +192,18 @@ fn nonsense_is_a_breach() {
     for value in ["a\r\nb: c", "a\n", "\r", "\0"] {
         assert_eq!(breach(&payload(200, &[("a", value)])), "has a field value with CR, LF or NUL");
     }
+}
+
+#[test]
+fn an_application_that_contradicts_itself_breaks_no_worker() {
     for value in ["", "+5", "5, 5", "-1", "18446744073709551616", " 5"] {
         let fields = [("content-length", value)];
-        assert_eq!(breach(&payload(200, &fields)), "has a malformed Content-Length", "{value}");
+        assert_eq!(unsendable(&payload(200, &fields)), "has a malformed Content-Length", "{value}");
     }
     let twice = [("content-length", "5"), ("Content-Length", "5")];
-    assert_eq!(breach(&payload(200, &twice)), "has two Content-Length fields");
+    assert_eq!(unsendable(&payload(200, &twice)), "has two Content-Length fields");
     let gzip = [("transfer-encoding", "gzip, chunked")];
-    assert_eq!(breach(&payload(200, &gzip)), "has a transfer coding other than chunked");
+    assert_eq!(unsendable(&payload(200, &gzip)), "has a transfer coding other than chunked");
 }
 
 #[test]
