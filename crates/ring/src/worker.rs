@@ -44,12 +44,7 @@ impl WorkerRing {
         wake_front: OwnedFd,
         descriptors: OwnedFd,
     ) -> Result<Self, RingError> {
-        Ok(WorkerRing {
-            memory: Memory::open(memory)?,
-            wake_front,
-            descriptors,
-            cursor: PrivateU64::new(1),
-        })
+        Ok(WorkerRing { memory: Memory::open(memory)?, wake_front, descriptors, cursor: PrivateU64::new(1) })
     }
 
     /// The ring's size.
@@ -77,11 +72,7 @@ impl WorkerRing {
     pub fn announce_sleep(&self) -> Option<u32> {
         let bell = self.memory.bell();
         let seen = bell.announce();
-        if self
-            .memory
-            .entries()
-            .has_placed(self.cursor.load(Ordering::Relaxed))
-        {
+        if self.memory.entries().has_placed(self.cursor.load(Ordering::Relaxed)) {
             bell.retract();
             return None;
         }
@@ -186,6 +177,14 @@ impl WorkerRing {
         descriptor: BorrowedFd<'_>,
     ) -> Result<bool, RingError> {
         descriptors::send(self.descriptors.as_fd(), Tag { position, slot }, descriptor)
+    }
+
+    /// Waits until the descriptor socket may have room again; at most 100 ms.
+    pub fn wait_to_send_descriptor(&self) {
+        use rustix::event::{poll, PollFd, PollFlags, Timespec};
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        // Whatever it says, the next attempt to send finds out.
+        let _ = poll(&mut [PollFd::new(&self.descriptors, PollFlags::OUT)], Some(&timeout));
     }
 
     /// Receives the next descriptor from the front: the file of a spooled body.

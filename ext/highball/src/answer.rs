@@ -137,7 +137,9 @@ impl HeaderFields<'_> {
             }
             let name = string_bytes(name);
             if name.starts_with(b"rack.") {
-                return Ok(());
+                // A partial hijack; the other names are for middleware.
+                let hijack = name == b"rack.hijack";
+                return if hijack { Err(Unusual::Shape) } else { Ok(()) };
             }
             if is(value, ruby_value_type::RUBY_T_STRING) {
                 return self.push_lines(name, string_bytes(value));

@@ -45,6 +45,10 @@ struct Slot {
     position: Cell<u64>,
     /// Bytes of its answer written so far, free-running.
     written: Cell<u32>,
+    /// Whether the head of its answer, or the whole of it, was written.
+    begun: Cell<bool>,
+    /// Whether the connection was handed to the app without a head: the answer is ignored then.
+    hijacked: Cell<bool>,
     /// The file of a spooled body that came before its request was claimed.
     spooled: RefCell<Option<(u64, OwnedFd)>>,
 }
@@ -80,6 +84,8 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("finish", method!(Ring::finish, 1))?;
     class.define_method("abort", method!(Ring::abort, 1))?;
     class.define_method("open?", method!(Ring::is_open, 1))?;
+    class.define_method("begun?", method!(Ring::has_begun, 1))?;
+    class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
     class.define_method("cancelled?", method!(Ring::is_cancelled, 1))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
     class.define_method("threads", method!(Ring::threads, 0))?;
@@ -134,6 +140,8 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.position.set(ticket.position);
         slot.written.set(0);
+        slot.begun.set(false);
+        slot.hijacked.set(false);
         self.serving.set(self.serving.get() + 1);
         Some(ticket.pack())
     }
@@ -163,7 +171,7 @@ impl Ring {
     /// The File of a spooled body. It was sent before its entry was placed, so it is there.
     fn spooled_input(&self, ruby: &Ruby, ticket: Ticket) -> Result<Value, Error> {
         let mine = loop {
-            let kept = self.slots[usize::from(ticket.slot)].spooled.take();
+            let kept = self.slot(ticket).spooled.take();
             if let Some((position, file)) = kept {
                 if position == ticket.position {
                     break file;
@@ -192,6 +200,9 @@ impl Ring {
         body: Value,
     ) -> Result<Option<bool>, Error> {
         let ticket = this.checked(ruby, ticket)?;
+        if this.slot(ticket).hijacked.get() {
+            return this.end_with(ticket.pack(), Kind::End);
+        }
         let mut buffer = this.buffer.take();
         buffer.clear();
         // SAFETY: with the GVL held; Ruby keeps both arguments alive.
@@ -204,6 +215,7 @@ impl Ring {
                 return Ok(None);
             }
             answer::push_frame(Kind::End, b"", &mut buffer);
+            this.slot(ticket).begun.set(true);
             this.write_all(ticket, &buffer)?;
             this.end(ticket);
             Ok(Some(true))
@@ -228,6 +240,7 @@ impl Ring {
         if !usual(ruby, encoded)? {
             return Ok(None);
         }
+        this.slot(ticket).begun.set(status >= 200 || status == 101);
         this.write_all(ticket, &buffer)?;
         Ok(Some(true))
     }
@@ -276,6 +289,9 @@ impl Ring {
     fn hijack(ruby: &Ruby, this: &Self, ticket: u64, fd: RawFd) -> Result<bool, Error> {
         let ticket = this.checked(ruby, ticket)?;
         this.send_descriptor(ruby, ticket, fd)?;
+        let slot = this.slot(ticket);
+        slot.hijacked.set(!slot.begun.get());
+        slot.begun.set(true);
         let mut frame = Vec::new();
         answer::push_frame(Kind::Hijack, b"", &mut frame);
         this.write_all(ticket, &frame)
@@ -293,7 +309,7 @@ impl Ring {
                 return Ok(());
             }
             // The front empties the socket on its next turn.
-            nogvl::without_gvl(&|| std::thread::sleep(Duration::from_millis(1)), &|| ())?;
+            nogvl::without_gvl(&|| self.ring.wait_to_send_descriptor(), &|| ())?;
         }
     }
 
@@ -332,6 +348,18 @@ impl Ring {
         self.is_current(Ticket::unpack(ticket))
     }
 
+    /// `begun?(ticket) -> bool`: whether something final of its answer was written.
+    fn has_begun(&self, ticket: u64) -> bool {
+        let ticket = Ticket::unpack(ticket);
+        self.is_current(ticket) && self.slot(ticket).begun.get()
+    }
+
+    /// `hijacked?(ticket) -> bool`: whether the app took the connection without answering.
+    fn is_hijacked(&self, ticket: u64) -> bool {
+        let ticket = Ticket::unpack(ticket);
+        self.is_current(ticket) && self.slot(ticket).hijacked.get()
+    }
+
     /// `cancelled?(ticket) -> bool`: whether nobody wants the answer any more.
     fn is_cancelled(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
@@ -352,6 +380,11 @@ impl Ring {
         self.ring.geometry().threads
     }
 
+    /// The slot of a ticket that was checked.
+    fn slot(&self, ticket: Ticket) -> &Slot {
+        &self.slots[usize::from(ticket.slot)]
+    }
+
     fn is_current(&self, ticket: Ticket) -> bool {
         let slot = self.slots.get(usize::from(ticket.slot));
         ticket.position != 0 && slot.is_some_and(|slot| slot.position.get() == ticket.position)
@@ -366,13 +399,13 @@ impl Ring {
     }
 
     fn end(&self, ticket: Ticket) {
-        self.slots[usize::from(ticket.slot)].position.set(0);
+        self.slot(ticket).position.set(0);
         self.serving.set(self.serving.get().saturating_sub(1));
     }
 
     /// Writes and publishes as much as there is room for.
     fn write_some(&self, ticket: Ticket, bytes: &[u8]) -> usize {
-        let slot = &self.slots[usize::from(ticket.slot)];
+        let slot = &self.slot(ticket);
         let more = self.ring.write(ticket.slot, slot.written.get(), bytes);
         if more > 0 {
             slot.written.set(slot.written.get().wrapping_add(more as u32));
@@ -392,12 +425,12 @@ impl Ring {
             done += self.write_some(ticket, &bytes[done..]);
         }
         interrupted?;
-        let written = self.slots[usize::from(ticket.slot)].written.get();
+        let written = self.slot(ticket).written.get();
         Ok(self.ring.room(ticket.slot, written) != Room::Cancelled)
     }
 
     fn wait_for_room(&self, ticket: Ticket) -> Result<(), Error> {
-        let written = self.slots[usize::from(ticket.slot)].written.get();
+        let written = self.slot(ticket).written.get();
         let Some(seen) = self.ring.announce_wait_for_room(ticket.slot, written) else {
             return Ok(());
         };
