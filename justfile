@@ -26,13 +26,15 @@ lint:
 test *OPTIONS:
     bin/test {{OPTIONS}}
 
-# End-to-end tests alone: all, or the files given
-e2e *FILES:
-    bin/test --only e2e {{FILES}}
+# End-to-end tests alone
+e2e:
+    bin/test build e2e
 
-# Measure; `just bench hello`
-bench *ARGUMENTS:
-    ruby bench/{{ARGUMENTS}}.rb
+# Measure what is built from this tree: `just bench hello`, `just bench hello --rounds 2`
+bench SCENARIO *OPTIONS:
+    bin/setup
+    cargo build --release -p highball-floor
+    ruby bench/{{SCENARIO}}.rb {{OPTIONS}}
 
 # Rewrite what is generated from sources
 docs:

@@ -49,17 +49,8 @@ impl Floor {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &epoll,
-            &listener,
-            EventData::new_u64(LISTENER),
-            EventFlags::IN,
-        )?;
-        Ok(Self {
-            epoll,
-            listener,
-            connections: Vec::new(),
-        })
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        Ok(Self { epoll, listener, connections: Vec::new() })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -93,20 +84,11 @@ impl Floor {
         };
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        let index = self
-            .connections
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.connections.push(None);
-                self.connections.len() - 1
-            });
-        epoll::add(
-            &self.epoll,
-            &stream,
-            EventData::new_u64(index as u64),
-            EventFlags::IN,
-        )?;
+        let index = self.connections.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        epoll::add(&self.epoll, &stream, EventData::new_u64(index as u64), EventFlags::IN)?;
         self.connections[index] = Some(Connection { stream, matched: 0 });
         Ok(())
     }
