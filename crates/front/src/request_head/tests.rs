@@ -488,7 +488,8 @@ proptest! {
         let text = format!("{start}{}", pieces.concat());
         let whole = parse_in_pieces(text.as_bytes(), &[]);
         let cut = parse_in_pieces(text.as_bytes(), &cuts);
-        prop_assert_eq!(whole, cut);
+        // Which of several faults is seen first may depend on the cuts; that one is seen may not.
+        prop_assert_eq!(whole.map_err(|_| ()), cut.map_err(|_| ()));
     }
 
     #[test]

@@ -1,0 +1,232 @@
+//! Decodes the body of a message as it arrives: so many bytes, or chunks (RFC 9112 section 7.1).
+//!
+//! Nothing is stored here but a few counters. What could be read in two ways (a bare CR or LF, a size
+//! that is not plain hexadecimal, data that does not end where it should) is refused, because another
+//! server on the way may have read it in the other way.
+
+use highball_config::Limits;
+
+use crate::refusal::Refusal;
+use crate::request_head::BodyFraming;
+use crate::response_head::is_token_byte;
+
+/// Most hexadecimal digits of a chunk's size.
+const SIZE_DIGITS: u32 = 16;
+
+/// Most bytes of all the chunk extensions of a body together.
+const EXTENSION_BYTES: usize = 16 * 1024;
+
+/// Limits on the trailer section where nobody configures them: in an application's own chunks.
+const RESPONSE_TRAILER_BYTES: usize = 16 * 1024;
+const RESPONSE_TRAILER_FIELDS: usize = 64;
+
+/// How far [`BodyDecoder::decode`] has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the input that belong to the body and were taken.
+    pub consumed: usize,
+    /// The body is complete: what is left of the input belongs to the next message.
+    pub done: bool,
+}
+
+/// Decodes one body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyDecoder {
+    state: State,
+    /// Bytes that may still be given out.
+    allowance: u64,
+    extension_allowance: usize,
+    trailer_allowance: usize,
+    trailer_fields_allowance: usize,
+}
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A body of known length, of which so many bytes are missing.
+    Length(u64),
+    /// A chunk's size; so many digits of it have come.
+    Size {
+        size: u64,
+        digits: u32,
+    },
+    /// White space behind a size, where only an extension may follow.
+    SpaceBeforeExtension(u64),
+    Extension(u64),
+    QuotedExtension(u64),
+    /// Behind a backslash in a quoted string.
+    QuotedPair(u64),
+    /// The LF that ends the line of the size.
+    SizeLf(u64),
+    Data(u64),
+    DataCr,
+    DataLf,
+    /// The beginning of a trailer field or of the last line.
+    TrailerLine,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    LastLf,
+    Done,
+}
+
+impl BodyDecoder {
+    /// A decoder for a request's body.
+    pub fn new(framing: BodyFraming, limits: &Limits) -> Self {
+        let state = match framing {
+            BodyFraming::None | BodyFraming::Length(0) => State::Done,
+            BodyFraming::Length(length) => State::Length(length),
+            BodyFraming::Chunked => State::Size { size: 0, digits: 0 },
+        };
+        BodyDecoder {
+            state,
+            allowance: limits.body_bytes.unwrap_or(u64::MAX),
+            extension_allowance: EXTENSION_BYTES,
+            trailer_allowance: limits.head_bytes,
+            trailer_fields_allowance: limits.header_fields,
+        }
+    }
+
+    /// A decoder for the body of a response that an application has chunked itself.
+    pub fn of_chunked_response() -> Self {
+        BodyDecoder {
+            state: State::Size { size: 0, digits: 0 },
+            allowance: u64::MAX,
+            extension_allowance: EXTENSION_BYTES,
+            trailer_allowance: RESPONSE_TRAILER_BYTES,
+            trailer_fields_allowance: RESPONSE_TRAILER_FIELDS,
+        }
+    }
+
+    /// Whether the body is complete.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Decodes the next piece of the body; `out` gets its bytes, in order.
+    ///
+    /// # Errors
+    /// What the client is to be told; the connection cannot be used any further.
+    pub fn decode(&mut self, input: &[u8], mut out: impl FnMut(&[u8])) -> Result<Progress, Refusal> {
+        let mut rest = input;
+        while self.state != State::Done {
+            match self.state {
+                State::Length(missing) | State::Data(missing) => {
+                    let length = usize::try_from(missing).map_or(rest.len(), |most| rest.len().min(most));
+                    let (data, after) = rest.split_at(length);
+                    if !data.is_empty() {
+                        self.give(data, &mut out)?;
+                    } else if missing > 0 {
+                        break;
+                    }
+                    rest = after;
+                }
+                state => {
+                    let Some((&byte, after)) = rest.split_first() else { break };
+                    self.state = self.step(state, byte)?;
+                    rest = after;
+                }
+            }
+        }
+        Ok(Progress { consumed: input.len() - rest.len(), done: self.is_done() })
+    }
+
+    /// Gives out bytes of the body; the state says that so many are missing, and at least these.
+    fn give(&mut self, data: &[u8], out: &mut impl FnMut(&[u8])) -> Result<(), Refusal> {
+        let length = data.len() as u64;
+        self.allowance = self.allowance.checked_sub(length).ok_or(Refusal::BodyTooLarge)?;
+        self.state = match self.state {
+            State::Length(missing) if missing == length => State::Done,
+            State::Length(missing) => State::Length(missing - length),
+            State::Data(missing) if missing == length => State::DataCr,
+            State::Data(missing) => State::Data(missing - length),
+            state => state,
+        };
+        out(data);
+        Ok(())
+    }
+
+    /// The state after one byte that is not data.
+    fn step(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+        match state {
+            State::Size { size, digits } => self.step_size(size, digits, byte),
+            State::SpaceBeforeExtension(_) | State::Extension(_) => self.step_extension(state, byte),
+            State::QuotedExtension(_) | State::QuotedPair(_) => self.step_extension(state, byte),
+            State::SizeLf(_) | State::DataLf | State::TrailerLf | State::LastLf if byte != b'\n' => {
+                Err(Refusal::BadChunk)
+            }
+            State::SizeLf(0) => Ok(State::TrailerLine),
+            State::SizeLf(size) if size > self.allowance => Err(Refusal::BodyTooLarge),
+            State::SizeLf(size) => Ok(State::Data(size)),
+            State::DataCr if byte == b'\r' => Ok(State::DataLf),
+            State::DataCr => Err(Refusal::BadChunk),
+            State::DataLf => Ok(State::Size { size: 0, digits: 0 }),
+            State::TrailerLine | State::TrailerName | State::TrailerValue => self.step_trailer(state, byte),
+            State::TrailerLf => Ok(State::TrailerLine),
+            State::LastLf => Ok(State::Done),
+            State::Length(_) | State::Data(_) | State::Done => Ok(state),
+        }
+    }
+
+    fn step_size(&mut self, size: u64, digits: u32, byte: u8) -> Result<State, Refusal> {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ if digits == 0 => return Err(Refusal::BadChunk),
+            b'\r' => return Ok(State::SizeLf(size)),
+            b';' | b' ' | b'\t' => return self.step_extension(State::SpaceBeforeExtension(size), byte),
+            _ => return Err(Refusal::BadChunk),
+        };
+        if digits == SIZE_DIGITS {
+            return Err(Refusal::BadChunk);
+        }
+        Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
+    }
+
+    /// Extensions (RFC 9112 section 7.1.1) are only passed over: nobody on either side knows any.
+    fn step_extension(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+        let allowance = self.extension_allowance.checked_sub(1);
+        self.extension_allowance = allowance.ok_or(Refusal::ChunkExtensionsTooLarge)?;
+        match (state, byte) {
+            (State::SpaceBeforeExtension(_), b' ' | b'\t') => Ok(state),
+            (State::SpaceBeforeExtension(size), b';') => Ok(State::Extension(size)),
+            (State::Extension(size), b'\r') => Ok(State::SizeLf(size)),
+            (State::Extension(size), b'"') => Ok(State::QuotedExtension(size)),
+            (State::Extension(_), b';' | b'=' | b' ' | b'\t') => Ok(state),
+            (State::Extension(_), byte) if is_token_byte(byte) => Ok(state),
+            (State::QuotedExtension(size), b'"') => Ok(State::Extension(size)),
+            (State::QuotedExtension(size), b'\\') => Ok(State::QuotedPair(size)),
+            (State::QuotedExtension(_), byte) if is_text_byte(byte) => Ok(state),
+            (State::QuotedPair(size), byte) if is_text_byte(byte) => Ok(State::QuotedExtension(size)),
+            _ => Err(Refusal::BadChunk),
+        }
+    }
+
+    /// Trailer fields are held to the rules for header fields, and dropped.
+    fn step_trailer(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+        let allowance = self.trailer_allowance.checked_sub(1);
+        self.trailer_allowance = allowance.ok_or(Refusal::TrailersTooLarge)?;
+        match (state, byte) {
+            (State::TrailerLine, b'\r') => Ok(State::LastLf),
+            (State::TrailerLine, byte) if is_token_byte(byte) => {
+                let allowance = self.trailer_fields_allowance.checked_sub(1);
+                self.trailer_fields_allowance = allowance.ok_or(Refusal::TrailersTooLarge)?;
+                Ok(State::TrailerName)
+            }
+            (State::TrailerName, b':') => Ok(State::TrailerValue),
+            (State::TrailerName, byte) if is_token_byte(byte) => Ok(state),
+            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerValue, byte) if is_text_byte(byte) => Ok(state),
+            _ => Err(Refusal::BadTrailer),
+        }
+    }
+}
+
+/// Whether a byte may stand in a field value or a quoted string.
+fn is_text_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+#[cfg(test)]
+mod tests;
