@@ -1,0 +1,122 @@
+//! Spool files: where a request body goes that is too large for memory.
+//!
+//! A spool file has no name, so that nothing is left behind however the server ends. The worker gets a
+//! descriptor of its own: opened anew, it reads from the start and cannot write.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{open, openat, unlink, Mode, OFlags, CWD};
+
+/// How often a name is tried that turns out to be taken, on file systems that need names.
+const NAME_ATTEMPTS: u32 = 16;
+
+/// An open file without a name.
+#[derive(Debug)]
+pub struct SpoolFile {
+    file: File,
+    length: u64,
+}
+
+impl SpoolFile {
+    /// Creates an empty file in `folder`.
+    ///
+    /// # Errors
+    /// Those of open(2): no such folder, no permission, too many open files.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let descriptor = match open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(descriptor) => descriptor,
+            // File systems that know no files without names, and kernels before them (open(2), BUGS).
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => create_and_unlink(folder)?,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(SpoolFile { file: File::from(descriptor), length: 0 })
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// Those of write(2): no space above all.
+    pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes written.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// A descriptor of the same file for somebody else: read only, at the start.
+    ///
+    /// # Errors
+    /// Those of open(2); `/proc` is needed.
+    pub fn reopen_read_only(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+}
+
+fn create_and_unlink(folder: &Path) -> io::Result<OwnedFd> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    for _ in 0..NAME_ATTEMPTS {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".highball-spool-{}-{number}", std::process::id()));
+        match open(&path, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(descriptor) => {
+                unlink(&path)?;
+                return Ok(descriptor);
+            }
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free name for a spool file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn check(mut spool: SpoolFile, folder: &Path) {
+        spool.write_all(b"hello, ").unwrap();
+        let mut early = File::from(spool.reopen_read_only().unwrap());
+        spool.write_all(b"spool").unwrap();
+        assert_eq!(spool.length(), 12);
+        for reader in [&mut early, &mut File::from(spool.reopen_read_only().unwrap())] {
+            let mut content = String::new();
+            reader.read_to_string(&mut content).unwrap();
+            assert_eq!(content, "hello, spool");
+            assert!(reader.write_all(b"x").is_err(), "a reader cannot write");
+        }
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "no name is left in the folder");
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_from_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        check(SpoolFile::create(folder.path()).unwrap(), folder.path());
+    }
+
+    #[test]
+    fn file_systems_without_unnamed_files_do_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::from(create_and_unlink(folder.path()).unwrap());
+        check(SpoolFile { file, length: 0 }, folder.path());
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = SpoolFile::create(&folder.path().join("missing")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
