@@ -30,10 +30,8 @@ const EVENTS_PER_TURN: usize = 256;
 const READ_BYTES: usize = 16 * 1024;
 
 fn main() -> io::Result<()> {
-    let Some(port) = std::env::args().nth(1).and_then(|port| port.parse().ok()) else {
-        eprintln!("usage: highball-floor PORT");
-        std::process::exit(2);
-    };
+    let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
+    let port = port.ok_or_else(|| io::Error::other("usage: highball-floor PORT"))?;
     Floor::bind(port)?.run()
 }
 
