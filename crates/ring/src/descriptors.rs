@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
 };
 
 use crate::layout::RingError;
@@ -74,12 +74,7 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let length = loop {
-        match rustix::net::recvmsg(
-            &socket,
-            &mut [IoSliceMut::new(&mut bytes)],
-            &mut control,
-            flags,
-        ) {
+        match rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Ok(message) => break message.bytes,
             Err(Errno::AGAIN) => return Ok(None),
             Err(Errno::INTR) => {}
@@ -102,8 +97,6 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
             Ok(Some((tag, descriptor)))
         }
         _ if length == 0 => Ok(None),
-        _ => Err(RingError::Breach(
-            "a descriptor message without tag or descriptor",
-        )),
+        _ => Err(RingError::Breach("a descriptor message without tag or descriptor")),
     }
 }

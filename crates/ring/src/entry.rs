@@ -52,11 +52,7 @@ impl Word {
             3 => State::TakenBack,
             _ => State::Free,
         };
-        Word {
-            position: word >> 24,
-            slot: (word >> 8) as u16,
-            state,
-        }
+        Word { position: word >> 24, slot: (word >> 8) as u16, state }
     }
 }
 
@@ -91,11 +87,7 @@ impl<'a> Entries<'a> {
 
     /// Front: gives `slot` to the worker at `position`. The request must be in the slot already.
     pub fn place(self, position: u64, slot: u16) {
-        let word = Word {
-            position,
-            slot,
-            state: State::Placed,
-        };
+        let word = Word { position, slot, state: State::Placed };
         self.at(position).store(word.pack(), Ordering::Release);
     }
 
@@ -119,8 +111,7 @@ impl<'a> Entries<'a> {
                 return Claim::Empty;
             }
             let Word { position, slot, .. } = word;
-            let mine =
-                word.state == State::Placed && self.swap_placed(position, slot, State::Claimed);
+            let mine = word.state == State::Placed && self.swap_placed(position, slot, State::Claimed);
             *cursor += 1;
             if mine {
                 return Claim::Claimed { slot, position };
@@ -144,11 +135,7 @@ impl<'a> Entries<'a> {
     }
 
     fn swap_placed(self, position: u64, slot: u16, to: State) -> bool {
-        let word = |state| Word {
-            position,
-            slot,
-            state,
-        };
+        let word = |state| Word { position, slot, state };
         self.at(position)
             .compare_exchange(
                 word(State::Placed).pack(),

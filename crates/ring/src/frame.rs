@@ -81,12 +81,9 @@ mod tests {
 
     #[test]
     fn headers_survive_the_way() {
-        for (kind, length) in [
-            (Kind::Head, 4),
-            (Kind::Body, MAX_PAYLOAD),
-            (Kind::File, FILE_PAYLOAD),
-            (Kind::End, 0),
-        ] {
+        for (kind, length) in
+            [(Kind::Head, 4), (Kind::Body, MAX_PAYLOAD), (Kind::File, FILE_PAYLOAD), (Kind::End, 0)]
+        {
             let header = Header { kind, length };
             assert_eq!(Header::decode(header.encode()).unwrap(), header);
         }
@@ -94,15 +91,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_a_breach() {
-        for word in [
-            0u32,
-            7,
-            255,
-            5 | 1 << 8,
-            1,
-            3,
-            1 | ((MAX_HEAD as u32 + 1) << 8),
-        ] {
+        for word in [0u32, 7, 255, 5 | 1 << 8, 1, 3, 1 | ((MAX_HEAD as u32 + 1) << 8)] {
             assert!(Header::decode(word.to_le_bytes()).is_err(), "{word:#x}");
         }
     }

@@ -62,8 +62,8 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
     let (memory, memory_fd) = Memory::create(geometry)?;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|e| RingError::system("create the ring's eventfd", e))?;
-    let wake_front = rustix::io::fcntl_dupfd_cloexec(&wake, 3)
-        .map_err(|e| RingError::system("copy the eventfd", e))?;
+    let wake_front =
+        rustix::io::fcntl_dupfd_cloexec(&wake, 3).map_err(|e| RingError::system("copy the eventfd", e))?;
     let (ours, theirs) = descriptors::pair()?;
     let slots = memory.geometry().slots as u16;
     let front = FrontRing {
@@ -75,11 +75,7 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
         slots: (0..slots).map(|_| Slot::default()).collect(),
         unrung: false,
     };
-    let worker = WorkerFds {
-        memory: memory_fd,
-        wake_front,
-        descriptors: theirs,
-    };
+    let worker = WorkerFds { memory: memory_fd, wake_front, descriptors: theirs };
     Ok((front, worker))
 }
 
@@ -123,10 +119,7 @@ impl FrontRing {
         let Some(&slot) = self.free.last() else {
             return Ok(None);
         };
-        let placed = Placed {
-            slot,
-            position: self.tail,
-        };
+        let placed = Placed { slot, position: self.tail };
         if let Some(file) = spooled {
             let Placed { slot, position } = placed;
             if !descriptors::send(&self.descriptors, Tag { position, slot }, file)? {
@@ -138,10 +131,7 @@ impl FrontRing {
         self.memory.stream(slot).reset();
         self.memory.write_request(slot, 0, head);
         self.memory.write_request(slot, head.len(), body);
-        self.slots[usize::from(slot)] = Slot {
-            position: placed.position,
-            ..Slot::default()
-        };
+        self.slots[usize::from(slot)] = Slot { position: placed.position, ..Slot::default() };
         self.memory.entries().place(placed.position, slot);
         self.unrung = true;
         Ok(Some(placed))
@@ -149,10 +139,7 @@ impl FrontRing {
 
     /// Takes a request back. `true`: the worker had not begun it, and its slot is free again.
     pub fn take_back(&mut self, placed: Placed) -> bool {
-        let taken = self
-            .memory
-            .entries()
-            .take_back(placed.position, placed.slot);
+        let taken = self.memory.entries().take_back(placed.position, placed.slot);
         if taken {
             self.release(placed.slot);
         }

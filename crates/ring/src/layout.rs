@@ -147,10 +147,7 @@ pub enum RingError {
 
 impl RingError {
     pub(crate) fn system(step: &'static str, source: impl Into<std::io::Error>) -> Self {
-        RingError::System {
-            step,
-            source: source.into(),
-        }
+        RingError::System { step, source: source.into() }
     }
 }
 
@@ -163,14 +160,8 @@ mod tests {
         let geometry = Geometry::new(3, 32, 100_000).check().unwrap();
         let last = (geometry.slots - 1) as u16;
         assert_eq!(geometry.control_at(0), SLOTS_AT);
-        assert_eq!(
-            geometry.control_at(1),
-            geometry.response_at(0) + geometry.response_bytes as usize
-        );
-        assert_eq!(
-            geometry.total_bytes(),
-            geometry.response_at(last) + geometry.response_bytes as usize
-        );
+        assert_eq!(geometry.control_at(1), geometry.response_at(0) + geometry.response_bytes as usize);
+        assert_eq!(geometry.total_bytes(), geometry.response_at(last) + geometry.response_bytes as usize);
         assert!(geometry.request_capacity() >= 100_000);
         assert!(READY + READY_WORDS * 8 <= ENTRIES_AT && ENTRIES_AT + ENTRIES * 8 <= SLOTS_AT);
     }
@@ -181,23 +172,8 @@ mod tests {
         assert!(good.check().is_ok());
         assert!(Geometry { slots: 0, ..good }.check().is_err());
         assert!(Geometry { slots: 257, ..good }.check().is_err());
-        assert!(Geometry {
-            threads: 100,
-            ..good
-        }
-        .check()
-        .is_err());
-        assert!(Geometry {
-            response_bytes: 5000,
-            ..good
-        }
-        .check()
-        .is_err());
-        assert!(Geometry {
-            request_bytes: 5000,
-            ..good
-        }
-        .check()
-        .is_err());
+        assert!(Geometry { threads: 100, ..good }.check().is_err());
+        assert!(Geometry { response_bytes: 5000, ..good }.check().is_err());
+        assert!(Geometry { request_bytes: 5000, ..good }.check().is_err());
     }
 }

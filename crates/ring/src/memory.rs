@@ -14,8 +14,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::entry::Entries;
 use crate::layout::{
-    Geometry, RingError, BELL, CANCELLED, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
-    MAGIC, PAGE, READY, READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    Geometry, RingError, BELL, CANCELLED, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP, MAGIC, PAGE,
+    READY, READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
 };
 use crate::ready::Ready;
 use crate::sleep::{Bell, FrontSleep};
@@ -38,8 +38,7 @@ unsafe impl Sync for Memory {}
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: `base` came from mmap with this length and nothing borrowed from it outlives `self`.
-        let done =
-            unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
+        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
         debug_assert!(done.is_ok());
     }
 }
@@ -51,11 +50,8 @@ impl Memory {
     /// A geometry that breaks a rule, or what the system refused.
     pub fn create(geometry: Geometry) -> Result<(Memory, OwnedFd), RingError> {
         let geometry = geometry.check()?;
-        let fd = rustix::fs::memfd_create(
-            "highball-ring",
-            MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
-        )
-        .map_err(|e| RingError::system("create the ring's memory", e))?;
+        let fd = rustix::fs::memfd_create("highball-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(|e| RingError::system("create the ring's memory", e))?;
         rustix::fs::ftruncate(&fd, geometry.total_bytes() as u64)
             .map_err(|e| RingError::system("size the ring's memory", e))?;
         // Sealed before anyone else sees it: a mapping of it can never fault for want of size.
@@ -74,8 +70,7 @@ impl Memory {
         let mut header = [0; 32];
         let length = rustix::io::pread(fd, &mut header, 0)
             .map_err(|e| RingError::system("read the ring's header", e))?;
-        let u32_at =
-            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+        let u32_at = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
         let magic = u64::from_le_bytes(header[0..8].try_into().expect("8 bytes"));
         if length != header.len() || magic != MAGIC || u32_at(8) != VERSION {
             return Err(RingError::NotARing);
@@ -87,9 +82,8 @@ impl Memory {
             threads: u32_at(24),
         }
         .check()?;
-        let size = rustix::fs::fstat(fd)
-            .map_err(|e| RingError::system("look at the ring's memory", e))?
-            .st_size;
+        let size =
+            rustix::fs::fstat(fd).map_err(|e| RingError::system("look at the ring's memory", e))?.st_size;
         if size as u64 != geometry.total_bytes() as u64 {
             return Err(RingError::NotARing);
         }
@@ -115,20 +109,11 @@ impl Memory {
     }
 
     fn write_header(&self) {
-        let Geometry {
-            slots,
-            request_bytes,
-            response_bytes,
-            threads,
-        } = self.geometry;
+        let Geometry { slots, request_bytes, response_bytes, threads } = self.geometry;
         self.u64s(0, 1)[0].store(MAGIC, Ordering::Relaxed);
-        for (at, value) in [
-            (8, VERSION),
-            (12, slots),
-            (16, request_bytes),
-            (20, response_bytes),
-            (24, threads),
-        ] {
+        for (at, value) in
+            [(8, VERSION), (12, slots), (16, request_bytes), (20, response_bytes), (24, threads)]
+        {
             self.u32(at).store(value, Ordering::Relaxed);
         }
         self.cursor().store(1, Ordering::Release);
@@ -151,10 +136,7 @@ impl Memory {
 
     /// The bell of the worker's threads.
     pub fn bell(&self) -> Bell<'_> {
-        Bell {
-            word: self.u32(BELL),
-            sleepers: self.u32(SLEEPERS),
-        }
+        Bell { word: self.u32(BELL), sleepers: self.u32(SLEEPERS) }
     }
 
     /// Whether the front sleeps.
@@ -232,17 +214,11 @@ impl Memory {
         let capacity = self.geometry.response_bytes as usize;
         assert!(length <= capacity);
         let offset = from as usize & (capacity - 1);
-        (
-            self.geometry.response_at(slot) + offset,
-            length.min(capacity - offset),
-        )
+        (self.geometry.response_at(slot) + offset, length.min(capacity - offset))
     }
 
     fn checked(&self, slot: u16) -> Geometry {
-        assert!(
-            u32::from(slot) < self.geometry.slots,
-            "slot {slot} is not in this ring"
-        );
+        assert!(u32::from(slot) < self.geometry.slots, "slot {slot} is not in this ring");
         self.geometry
     }
 

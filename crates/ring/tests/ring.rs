@@ -11,12 +11,7 @@ use highball_ring::{create, FrontRing, Geometry, Placed, WorkerRing};
 use proptest::prelude::*;
 
 fn both_ends(slots: u32) -> (FrontRing, WorkerRing) {
-    let geometry = Geometry {
-        slots,
-        request_bytes: 4096,
-        response_bytes: 4096,
-        threads: 1,
-    };
+    let geometry = Geometry { slots, request_bytes: 4096, response_bytes: 4096, threads: 1 };
     let (front, fds) = create(geometry).unwrap();
     let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
     (front, worker)
@@ -45,10 +40,7 @@ fn a_request_goes_there_and_its_answer_comes_back() {
     let (slot, position) = worker.claim().unwrap();
     assert_eq!((slot, position), (placed.slot, placed.position));
     assert!(front.is_claimed(placed));
-    assert!(
-        !front.take_back(placed),
-        "a claimed request cannot be taken back"
-    );
+    assert!(!front.take_back(placed), "a claimed request cannot be taken back");
     // SAFETY: the slot is claimed and its answer not yet ended.
     #[allow(unsafe_code)]
     let request = unsafe { worker.request(slot) };
@@ -83,10 +75,7 @@ fn a_full_ring_says_so_and_a_cursor_left_behind_bounds_what_is_placed() {
         count += 1;
     }
     assert_eq!(count, 510);
-    assert!(
-        worker.claim().is_some(),
-        "the second request is still there"
-    );
+    assert!(worker.claim().is_some(), "the second request is still there");
     assert!(worker.claim().is_none());
     assert!(front.has_room());
 }
@@ -113,10 +102,8 @@ fn an_answer_larger_than_the_area_streams_through_it() {
     });
     let mut got = Vec::new();
     while got.len() < total {
-        let mut event = [rustix::event::PollFd::from_borrowed_fd(
-            front.wake_fd(),
-            rustix::event::PollFlags::IN,
-        )];
+        let mut event =
+            [rustix::event::PollFd::from_borrowed_fd(front.wake_fd(), rustix::event::PollFlags::IN)];
         front.announce_sleep();
         if !front.any_ready() {
             rustix::event::poll(&mut event, None).unwrap();
@@ -129,10 +116,7 @@ fn an_answer_larger_than_the_area_streams_through_it() {
         });
     }
     writer.join().unwrap();
-    assert!(got
-        .iter()
-        .enumerate()
-        .all(|(n, byte)| *byte == (n % 251) as u8));
+    assert!(got.iter().enumerate().all(|(n, byte)| *byte == (n % 251) as u8));
 }
 
 #[test]
@@ -184,39 +168,19 @@ fn descriptors_find_their_requests() {
     let placed = front.place(b"x", b"", Some(file.as_fd())).unwrap().unwrap();
     worker.claim().unwrap();
     let (tag, received) = worker.receive_descriptor().unwrap().unwrap();
-    assert_eq!(
-        tag,
-        Tag {
-            position: placed.position,
-            slot: placed.slot
-        }
-    );
+    assert_eq!(tag, Tag { position: placed.position, slot: placed.slot });
     let mut text = String::new();
-    std::fs::File::from(received)
-        .read_to_string(&mut text)
-        .unwrap();
+    std::fs::File::from(received).read_to_string(&mut text).unwrap();
     assert_eq!(text, "spooled");
 
     let other = front.place(b"y", b"", None).unwrap().unwrap();
     worker.claim().unwrap();
-    for placed in [
-        other,
-        placed,
-        Placed {
-            slot: 3,
-            position: 999,
-        },
-    ] {
-        assert!(worker
-            .send_descriptor(placed.slot, placed.position, file.as_fd())
-            .unwrap());
+    for placed in [other, placed, Placed { slot: 3, position: 999 }] {
+        assert!(worker.send_descriptor(placed.slot, placed.position, file.as_fd()).unwrap());
     }
     assert!(front.receive_descriptor(placed.slot).is_ok());
     assert!(front.receive_descriptor(other.slot).is_ok());
-    assert!(
-        front.receive_descriptor(other.slot).is_err(),
-        "there was only one"
-    );
+    assert!(front.receive_descriptor(other.slot).is_err(), "there was only one");
 }
 
 #[test]
@@ -255,10 +219,7 @@ fn step() -> impl Strategy<Value = Step> {
         any::<u8>().prop_map(Step::Place),
         any::<prop::sample::Index>().prop_map(Step::TakeBack),
         Just(Step::Claim),
-        (
-            any::<prop::sample::Index>(),
-            prop::collection::vec(any::<u8>(), 0..100)
-        )
+        (any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..100))
             .prop_map(|(which, bytes)| Step::Answer(which, bytes)),
         Just(Step::Read),
     ]
