@@ -41,8 +41,10 @@ module Bench
         system time is sampled by the kernel.
       - Memory: of all processes, right after the load. Pages of the rings, which the front and a worker share,
         are counted once and not as private dirty; PSS contains them.
-      - Context switches: of all threads, per request. Stolen: the share of the machine's CPU time that its
-        hypervisor gave to others.
+      - Context switches: of all threads, per request.
+      - Others, stolen: the share of the machine's CPU time that went to other processes than the server and
+        wrk, and that its hypervisor kept. Where either is more than a few per cent, measure again: a busy
+        machine makes short sleeps cheaper and shared caches colder, and ratios shift.
       - `!` marks figures during which wrk saw errors; their number is the sum over the rounds.
       - System calls: of one short run of their own, counted by the kernel's tracepoints.
     TEXT

@@ -2,9 +2,10 @@
 
 module Bench
   # The figures of one scheme under so many connections in one round. CPU time and context switches are per
-  # request, over all processes of the server.
+  # request, over all processes of the server. `others_percent` is the share of the machine's CPU time that
+  # went to neither the server nor wrk, `steal_percent` what its hypervisor took.
   Measurement = Struct.new(:scheme, :connections, :round, :load, :user_us, :system_us, :context_switches,
-                           :steal_percent, :memory, keyword_init: true) do
+                           :others_percent, :steal_percent, :memory, keyword_init: true) do
     def cpu_us = user_us + system_us
 
     def errors? = load.errors.any?
@@ -56,15 +57,18 @@ module Bench
       load = Wrk.run(server.url, connections:, seconds: @seconds)
       after = sample(server.tree)
 
-      user, system = after[:cpu].since(before[:cpu]).map { |us| us / load.requests }
-      Measurement.new(scheme: server.scheme, connections:, round:, load:,
-                      user_us: user, system_us: system, memory: server.tree.memory,
+      user, system = after[:cpu].since(before[:cpu])
+      own_seconds = ((user + system) / 1e6) + after[:wrk_seconds] - before[:wrk_seconds]
+      machine = after[:machine] - before[:machine]
+      Measurement.new(scheme: server.scheme, connections:, round:, load:, memory: server.tree.memory,
+                      user_us: user / load.requests, system_us: system / load.requests,
                       context_switches: (after[:switches] - before[:switches]).fdiv(load.requests),
-                      steal_percent: after[:machine].steal_percent_since(before[:machine]))
+                      others_percent: machine.others_percent(own_seconds), steal_percent: machine.steal_percent)
     end
 
     def sample(tree)
-      { cpu: tree.cpu_time, switches: tree.context_switches, machine: Machine.cpu_ticks }
+      { cpu: tree.cpu_time, machine: Machine.cpu_ticks, wrk_seconds: Process.times.then { _1.cutime + _1.cstime },
+        switches: tree.context_switches }
     end
   end
 end

@@ -3,17 +3,28 @@
 module Bench
   # The machine that is measured on.
   module Machine
-    # CPU time of the whole machine in ticks: stolen by the hypervisor, and all.
-    CpuTicks = Struct.new(:steal, :all) do
-      def steal_percent_since(earlier)
-        100.0 * (steal - earlier.steal) / [all - earlier.all, 1].max
-      end
+    TICKS_PER_SECOND = Etc.sysconf(Etc::SC_CLK_TCK)
+
+    # CPU time of the whole machine in ticks: spent in processes and interrupts, stolen by the hypervisor,
+    # and all there was.
+    CpuTicks = Struct.new(:busy, :steal, :all) do
+      def -(other) = CpuTicks.new(*to_a.zip(other.to_a).map { |mine, its| mine - its })
+
+      def steal_percent = percent(steal)
+
+      # What is left of the busy time without these seconds.
+      def others_percent(seconds) = percent([busy - (seconds * TICKS_PER_SECOND), 0].max)
+
+      private
+
+      def percent(ticks) = 100.0 * ticks / [all, 1].max
     end
 
-    # The eighth figure is the stolen time; those behind it (guests) are part of the first ones.
+    # The figures behind the stolen time (guests) are part of the first ones.
     def self.cpu_ticks
       ticks = File.foreach("/proc/stat").first.split.drop(1).first(8).map(&:to_i)
-      CpuTicks.new(ticks.last, ticks.sum)
+      user, nice, system, _idle, _waiting, interrupts, soft_interrupts, steal = ticks
+      CpuTicks.new([user, nice, system, interrupts, soft_interrupts].sum, steal, ticks.sum)
     end
 
     # What the figures depend on: name => version.

@@ -96,7 +96,7 @@ module Bench
 
     def total_us(earlier, ticks)
       ended = earlier.thread_ns.keys - thread_ns.keys
-      return ticks * 1e6 / Etc.sysconf(Etc::SC_CLK_TCK) if ended.any?
+      return ticks * 1e6 / Machine::TICKS_PER_SECOND if ended.any?
 
       thread_ns.sum { |thread, ns| ns - earlier.thread_ns.fetch(thread, 0) } / 1e3
     end

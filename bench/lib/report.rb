@@ -8,7 +8,9 @@ module Bench
     CPU = Figure.new("CPU µs", 1, :cpu_us.to_proc)
     RATE = Figure.new("requests/s", 0, ->(one) { one.load.rate })
     P99 = Figure.new("p99 ms", 2, ->(one) { one.load.p99_ms })
-    STEAL = Figure.new("stolen %", 1, :steal_percent.to_proc)
+    DISTURBANCE = [
+      Figure.new("others %", 1, :others_percent.to_proc), Figure.new("stolen %", 1, :steal_percent.to_proc)
+    ].freeze
     LOAD = [
       CPU, Figure.new("user", 1, :user_us.to_proc), Figure.new("system", 1, :system_us.to_proc),
       RATE, Figure.new("p50 ms", 2, ->(one) { one.load.p50_ms }), P99
@@ -17,7 +19,7 @@ module Bench
       Figure.new("private dirty MiB", 1, ->(one) { one.memory.private_dirty }),
       Figure.new("PSS MiB", 1, ->(one) { one.memory.pss }),
       Figure.new("rings MiB", 2, ->(one) { one.memory.ring }),
-      Figure.new("context switches", 3, :context_switches.to_proc), STEAL
+      Figure.new("context switches", 3, :context_switches.to_proc), *DISTURBANCE
     ].freeze
 
     RATIOS = [CPU, RATE, P99].freeze
@@ -41,7 +43,7 @@ module Bench
 
     # Each measurement, in the order taken.
     def measurements
-      figures = [*LOAD, STEAL]
+      figures = [*LOAD, *DISTURBANCE]
       rows = @measurements.map do |one|
         [one.round, one.connections, name([one]), one.load.requests,
          *figures.map { |figure| round(figure.of[one], figure.digits) }, errors([one])]

@@ -37,6 +37,7 @@ class BenchReportTest < Minitest::Test
     load = Bench::Wrk::Load.new(requests: 1000, rate: 500.0, p50_ms: 1.0, p99_ms: 2.0, errors:)
     memory = Bench::ProcessTree::Memory.new(1.0, 2.0, 0.0)
     Bench::Measurement.new(scheme: Bench::SCHEMES[scheme], connections: 25, round: 1, load:, memory:,
-                           user_us: 0.0, system_us: cpu_us, context_switches: 0.0, steal_percent: 0.0)
+                           user_us: 0.0, system_us: cpu_us, context_switches: 0.0, others_percent: 0.0,
+                           steal_percent: 0.0)
   end
 end
