@@ -111,6 +111,12 @@ impl RubyError {
         RubyError { message, ..RubyError::default() }
     }
 
+    /// The innermost calls, at most `lines`, one a line; `None` if there are none.
+    pub(crate) fn calls(&self, lines: usize) -> Option<String> {
+        let first = &self.backtrace[..self.backtrace.len().min(lines)];
+        (!first.is_empty()).then(|| first.join("\n"))
+    }
+
     /// `path:line`, if the error points to a place.
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_ref()?;

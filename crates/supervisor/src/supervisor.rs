@@ -30,6 +30,11 @@ const FORKS_AT_A_TIME: usize = 8;
 const REAP_AT_A_TIME: usize = 128;
 /// How long a worker may go on after Ctrl-C in development.
 const CURT_DRAIN: Duration = Duration::from_millis(500);
+/// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
+/// our group deliver each twice.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
+/// Lines of a backtrace that are logged.
+const BACKTRACE_LINES: usize = 20;
 /// How long killed processes may take to be gone at the very end.
 const END_TIME: Duration = Duration::from_secs(3);
 
@@ -82,6 +87,7 @@ pub struct Supervisor {
     phase: Phase,
     /// Whether a killed worker at the end is what the user asked for (Ctrl-C in development).
     curt: bool,
+    first_signal: Instant,
     mold: Option<Mold>,
     boots: u32,
     /// When the next mold is started, if there is none.
@@ -117,6 +123,7 @@ impl Supervisor {
             geometry,
             phase: Phase::Running,
             curt: false,
+            first_signal: Instant::now(),
             mold: None,
             boots: 0,
             mold_due: Instant::now(),
@@ -315,17 +322,20 @@ impl Supervisor {
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
     fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
         self.last_failure = Some(format!("could not {}: {}", failure.step, failure.error));
-        if self.app.is_none() {
-            return self.end(Outcome::BootFailed(failure), now);
+        if !matches!(self.phase, Phase::Running) {
+            return;
         }
         error!(
             step = %failure.step,
             error = %failure.error,
             at = failure.error.place(),
-            backtrace = failure.error.backtrace.join("\n"),
+            backtrace = failure.error.calls(BACKTRACE_LINES),
             remedy = failure.remedy,
-            "the application could not be booted again"
+            "the application did not boot"
         );
+        if self.app.is_none() {
+            return self.end(Outcome::BootFailed(failure), now);
+        }
         self.postpone_boot(Life::NeverReady, now);
     }
 
@@ -410,7 +420,7 @@ impl Supervisor {
                     worker,
                     %error,
                     at = error.place(),
-                    backtrace = error.backtrace.join("\n"),
+                    backtrace = error.calls(BACKTRACE_LINES),
                     "the worker could not start"
                 );
                 self.last_failure = Some(format!("a worker could not start: {error}"));
@@ -542,14 +552,15 @@ impl Supervisor {
     async fn signalled(&mut self, signal: Received, now: Instant) {
         match self.phase {
             Phase::Running => {
+                self.first_signal = now;
                 let curt = signal == Received::Interrupt && self.settings.is_development();
                 self.drain(curt, now).await;
             }
-            Phase::Draining(_) | Phase::Finishing(_) => {
+            Phase::Draining(_) | Phase::Finishing(_) if now >= self.first_signal + SAME_SIGNAL => {
                 warn!("a second signal: halting");
                 self.end(Outcome::Halted, now);
             }
-            Phase::Ending(..) => {}
+            Phase::Draining(_) | Phase::Finishing(_) | Phase::Ending(..) => {}
         }
     }
 
@@ -558,8 +569,11 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Running) {
             return;
         }
-        info!(in_order = !curt, "stopping");
+        info!("stopping");
         self.curt = curt;
+        if !self.workers.iter().any(|(_, handle)| handle.was_ready()) {
+            return self.end(Outcome::Drained, now); // nobody could answer what may wait
+        }
         self.notify(Notice::Drain).await;
         if curt {
             self.finish(now + CURT_DRAIN);

@@ -1,0 +1,283 @@
+//! `highball status` and `highball stop`: finding the instance that is meant, and asking it.
+
+use crate::instance::{folder, Answer, Question, Status, WorkerStatus};
+use highball_config::Selector;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Time that an instance has to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// What an instance may take to end, beyond its own time for draining.
+const STOP_SLACK: Duration = Duration::from_secs(10);
+
+/// Why a command could not do its work.
+#[derive(Debug, Error)]
+pub(crate) enum CommandError {
+    #[error("no Highball runs for this user{0}")]
+    NoneRuns(String),
+    #[error("several instances of Highball run; say which, by --port N or the application's folder:\n{0}")]
+    SeveralRun(String),
+    #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
+    Folder(PathBuf, io::Error),
+    #[error("the instance with pid {0} does not answer: {1}")]
+    Silent(i32, io::Error),
+    #[error("the instance with pid {0} did not end within {1} s")]
+    StillRuns(i32, u64),
+}
+
+/// Prints how the selected instance is doing. Without a selector, people are shown every instance.
+pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    if json {
+        let one = the_only(&found)?;
+        println!("{}", serde_json::to_string_pretty(&one.status).unwrap_or_default());
+    } else {
+        let tables: Vec<String> = found.iter().map(|instance| table(&instance.status)).collect();
+        print!("{}", tables.join("\n"));
+    }
+    Ok(())
+}
+
+/// Stops the selected instance and waits until it has ended.
+pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    let pid = instance.status.pid;
+    let ended = Pid::from_raw(pid)
+        .ok_or(io::ErrorKind::NotFound.into())
+        .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?))
+        .map_err(|error| CommandError::Silent(pid, error))?;
+    let answer = ask(&instance.socket, Question::Stop);
+    let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
+        Answer::Stopping { drain_seconds, .. } => drain_seconds,
+        Answer::Status(_) => 0,
+    };
+    let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
+    let limit_spec = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&limit_spec)) {
+        Ok(0) => Err(CommandError::StillRuns(pid, limit.as_secs())),
+        Ok(_) => Ok(println!("highball (pid {pid}) has stopped")),
+        Err(error) => Err(CommandError::Silent(pid, error.into())),
+    }
+}
+
+/// An instance that has answered.
+struct Instance {
+    socket: PathBuf,
+    status: Status,
+}
+
+fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
+    let mut found = running(&folder())?;
+    found.retain(|instance| matches(selector, &instance.status));
+    if found.is_empty() {
+        let port = selector.port.map(|port| format!(" on port {port}"));
+        let app = selector.app.as_ref().map(|app| format!(" with the application {}", app.display()));
+        return Err(CommandError::NoneRuns(port.or(app).unwrap_or_default()));
+    }
+    Ok(found)
+}
+
+fn matches(selector: &Selector, status: &Status) -> bool {
+    selector.port.is_none_or(|port| status.ports.contains(&port))
+        && selector.app.as_ref().is_none_or(|app| *app == status.app)
+}
+
+fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
+    if let [one] = found {
+        return Ok(one);
+    }
+    let lines = found.iter().map(|instance| {
+        let status = &instance.status;
+        format!("    {}  {}  (pid {})", status.app.display(), status.binds.join(" "), status.pid)
+    });
+    Err(CommandError::SeveralRun(lines.collect::<Vec<_>>().join("\n")))
+}
+
+/// Every instance that answers. Sockets of dead ones are removed.
+fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(CommandError::Folder(folder.into(), error)),
+    };
+    let mut found = Vec::new();
+    for socket in entries.flatten().map(|entry| entry.path()) {
+        let stem = socket.file_stem().and_then(|stem| stem.to_str());
+        let Some(pid) = stem.and_then(|stem| stem.parse().ok()) else { continue };
+        match ask(&socket, Question::Status) {
+            Ok(Answer::Status(status)) => found.push(Instance { socket, status: *status }),
+            Ok(Answer::Stopping { .. }) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                let _ = fs::remove_file(&socket); // its process was killed; somebody else may be quicker
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => eprintln!("highball: {}", CommandError::Silent(pid, error)),
+        }
+    }
+    found.sort_by_key(|instance| instance.status.pid);
+    Ok(found)
+}
+
+fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
+    let mut connection = UnixStream::connect(socket)?;
+    connection.set_read_timeout(Some(ANSWER_TIME))?;
+    connection.set_write_timeout(Some(ANSWER_TIME))?;
+    writeln!(connection, "{}", serde_json::to_string(&question)?)?;
+    let mut line = String::new();
+    BufReader::new(connection).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// One instance, for people.
+fn table(status: &Status) -> String {
+    let mut text = String::new();
+    let framework = status.framework.as_deref().unwrap_or("not booted yet");
+    let ruby = status.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
+    let mold = status.mold.as_ref().map_or("none".into(), |mold| match mold.pid {
+        Some(pid) => format!("{} (pid {pid})", mold.state),
+        None => mold.state.clone(),
+    });
+    let restarts = match status.restartable {
+        Some(false) => "not available: the application was given as an object",
+        _ => "available",
+    };
+    let facts = [
+        (
+            "highball",
+            format!(
+                "{} (pid {}), {}, up {}",
+                status.version,
+                status.pid,
+                status.phase,
+                duration(status.uptime_seconds)
+            ),
+        ),
+        ("app", format!("{} ({})", status.app.display(), status.environment)),
+        ("runs on", format!("{framework}{ruby}")),
+        ("listens on", status.binds.join(" ")),
+        ("mold", format!("{mold}; restarts {restarts}")),
+        ("requests", format!("{} in the queue", status.queue)),
+        ("connections", format!("{}, {} of them hijacked", status.connections, status.hijacked)),
+    ];
+    for (name, fact) in facts {
+        let _ = writeln!(text, "{name:<12} {fact}");
+    }
+    if let Some(failure) = &status.last_failure {
+        let _ = writeln!(text, "{:<12} {failure}", "last failure");
+    }
+    let _ = writeln!(
+        text,
+        "\n  {:>6}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
+        "worker", "pid", "state", "threads", "in flight", "served", "up"
+    );
+    for worker in &status.workers {
+        let _ = writeln!(text, "{}", row(worker));
+    }
+    text
+}
+
+fn row(worker: &WorkerStatus) -> String {
+    let pid = worker.pid.map_or("-".into(), |pid| pid.to_string());
+    format!(
+        "  {:>6}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
+        worker.worker,
+        pid,
+        worker.state,
+        worker.threads,
+        worker.in_flight,
+        worker.served,
+        duration(worker.uptime_seconds)
+    )
+}
+
+/// `42s`, `5m 12s`, `3h 20m`, `2d 4h`.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::MoldStatus;
+    use std::os::unix::net::UnixListener;
+
+    fn a_status() -> Status {
+        Status {
+            pid: 42,
+            version: "0.1.0".into(),
+            phase: "serving".into(),
+            uptime_seconds: 3700,
+            app: "/srv/blog".into(),
+            environment: "production".into(),
+            framework: Some("Rails 6.1.7".into()),
+            ruby: Some("3.1.2".into()),
+            binds: vec!["http://127.0.0.1:3000".into()],
+            ports: vec![3000],
+            generation: 1,
+            restartable: Some(false),
+            mold: Some(MoldStatus { pid: Some(43), state: "booted".into() }),
+            workers: vec![WorkerStatus {
+                worker: 1,
+                pid: Some(44),
+                state: "serving".into(),
+                threads: 3,
+                uptime_seconds: 59,
+                in_flight: 2,
+                served: 1000,
+            }],
+            queue: 5,
+            connections: 10,
+            hijacked: 1,
+            last_failure: None,
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_matters() {
+        let text = table(&a_status());
+        for part in [
+            "pid 42",
+            "up 1h 1m",
+            "/srv/blog (production)",
+            "Rails 6.1.7, Ruby 3.1.2",
+            "http://127.0.0.1:3000",
+            "given as an object",
+            "5 in the queue",
+            "1000",
+            "59s",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn instances_are_told_apart_by_port_and_app() {
+        let by = |port, app: Option<&str>| Selector { port, app: app.map(PathBuf::from) };
+        assert!(matches(&by(None, None), &a_status()));
+        assert!(matches(&by(Some(3000), Some("/srv/blog")), &a_status()));
+        assert!(!matches(&by(Some(3001), None), &a_status()));
+        assert!(!matches(&by(None, Some("/srv/shop")), &a_status()));
+    }
+
+    #[test]
+    fn the_socket_of_a_dead_instance_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("4711.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(running(folder.path()).unwrap().is_empty());
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,233 @@
+//! What a running Highball tells about itself, and where: a Unix socket `PID.sock` in a folder that only its
+//! user may enter. One line of JSON asks, one line of JSON answers.
+
+use rustix::process::{geteuid, getpid};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+use tracing::warn;
+
+/// The longest question, in bytes.
+const QUESTION_BYTES: u64 = 1024;
+/// Time for one question and its answer; questions are answered one after the other.
+const EXCHANGE_TIME: Duration = Duration::from_secs(2);
+
+/// What can be asked of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// How are things?
+    Status,
+    /// Drain and stop.
+    Stop,
+}
+
+/// What an instance answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// How things are.
+    Status(Box<Status>),
+    /// It has begun to stop, and takes no longer than this.
+    Stopping {
+        /// Its process id.
+        pid: i32,
+        /// The time limit for draining.
+        drain_seconds: u64,
+    },
+}
+
+/// How an instance is doing; this is also what `highball status --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) pid: i32,
+    pub(crate) version: String,
+    /// `booting`, `serving`, `draining` or `ending`.
+    pub(crate) phase: String,
+    pub(crate) uptime_seconds: u64,
+    pub(crate) app: PathBuf,
+    pub(crate) environment: String,
+    /// `Rails 6.1.7`, once the application was booted.
+    pub(crate) framework: Option<String>,
+    pub(crate) ruby: Option<String>,
+    /// `http://127.0.0.1:3000` or `unix:/path`.
+    pub(crate) binds: Vec<String>,
+    pub(crate) ports: Vec<u16>,
+    pub(crate) generation: u32,
+    /// False where the application was given as an object; unknown before the first boot.
+    pub(crate) restartable: Option<bool>,
+    pub(crate) mold: Option<MoldStatus>,
+    pub(crate) workers: Vec<WorkerStatus>,
+    /// Requests that wait for a worker.
+    pub(crate) queue: usize,
+    /// Open client connections, hijacked ones included.
+    pub(crate) connections: usize,
+    /// Connections that the application has taken over (WebSockets and the like).
+    pub(crate) hijacked: usize,
+    /// What failed last, if anything did.
+    pub(crate) last_failure: Option<String>,
+}
+
+/// The mold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MoldStatus {
+    pub(crate) pid: Option<i32>,
+    pub(crate) state: String,
+}
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkerStatus {
+    pub(crate) worker: u32,
+    pub(crate) pid: Option<i32>,
+    pub(crate) state: String,
+    pub(crate) threads: u16,
+    pub(crate) uptime_seconds: u64,
+    /// Requests that it has begun, or that are placed ahead in its ring.
+    pub(crate) in_flight: usize,
+    /// Requests that it has answered.
+    pub(crate) served: u64,
+}
+
+/// The folder where instances of this user have their sockets.
+pub(crate) fn folder() -> PathBuf {
+    let uid = geteuid();
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        _ if uid.is_root() => "/run/highball".into(),
+        Some(dir) if !dir.is_empty() => Path::new(&dir).join("highball"),
+        _ => format!("/tmp/highball-{}", uid.as_raw()).into(),
+    }
+}
+
+/// Makes sure that the folder exists, is ours, and lets nobody else in.
+fn claim_folder(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?; // a link would be somebody else's trick
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("{} is not a folder that belongs to this user alone (mode 0700)", folder.display()),
+    ))
+}
+
+/// The listening socket of this instance; its file goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct InstanceSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl InstanceSocket {
+    /// Opens the socket of this process below `folder`.
+    pub(crate) fn open(folder: &Path) -> io::Result<InstanceSocket> {
+        claim_folder(folder)?;
+        let path = folder.join(format!("{}.sock", getpid().as_raw_nonzero()));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {} // a process with our id may have been killed before
+        }
+        let listener = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        Ok(InstanceSocket { listener, path })
+    }
+
+    /// Answers questions, one connection at a time, for ever.
+    pub(crate) async fn answer(&self, respond: impl AsyncFn(Question) -> Option<Answer>) {
+        loop {
+            match self.listener.accept().await {
+                Ok((connection, _)) => match timeout(EXCHANGE_TIME, exchange(connection, &respond)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => warn!(%error, "a question on the control socket failed"),
+                    Err(_) => warn!("a question on the control socket took too long"),
+                },
+                Err(error) => {
+                    warn!(%error, "the control socket cannot accept");
+                    tokio::time::sleep(EXCHANGE_TIME).await; // out of descriptors, most likely
+                }
+            }
+        }
+    }
+}
+
+impl Drop for InstanceSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // the next `highball status` removes what is left behind
+    }
+}
+
+async fn exchange(
+    connection: UnixStream,
+    respond: &impl AsyncFn(Question) -> Option<Answer>,
+) -> io::Result<()> {
+    let mut connection = BufReader::new(connection);
+    let mut line = String::new();
+    (&mut connection).take(QUESTION_BYTES).read_line(&mut line).await?;
+    let Some(answer) = respond(serde_json::from_str(&line)?).await else {
+        return Ok(()); // ending already: the connection closes without an answer
+    };
+    let mut text = serde_json::to_vec(&answer)?;
+    text.push(b'\n');
+    connection.get_mut().write_all(&text).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("highball");
+        claim_folder(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = claim_folder(&folder).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_link_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("highball");
+        std::os::unix::fs::symlink("/tmp", &folder).unwrap();
+        assert!(claim_folder(&folder).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_question_gets_its_answer_and_the_socket_is_private() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("highball");
+        let socket = InstanceSocket::open(&folder).unwrap();
+        let path = socket.path.clone();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+
+        let ask = async {
+            let mut connection = UnixStream::connect(&path).await.unwrap();
+            connection.write_all(b"{\"command\":\"stop\"}\n").await.unwrap();
+            let mut text = String::new();
+            connection.read_to_string(&mut text).await.unwrap();
+            text
+        };
+        let respond = async |question| {
+            assert_eq!(question, Question::Stop);
+            Some(Answer::Stopping { pid: 7, drain_seconds: 30 })
+        };
+        let text = tokio::select! {
+            text = ask => text,
+            () = socket.answer(respond) => unreachable!(),
+        };
+        assert_eq!(text, "{\"type\":\"stopping\",\"pid\":7,\"drain_seconds\":30}\n");
+        drop(socket);
+        assert!(!path.exists());
+    }
+}

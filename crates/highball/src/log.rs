@@ -1,0 +1,178 @@
+//! Event lines on standard error, in one style: for people one line with what happened and its facts as
+//! `name=value` (long ones below it, indented); for programs one JSON object.
+
+use highball_config::LogFormat;
+use serde_json::{Map, Value};
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::{Layer, Registry};
+
+/// Facts longer than this stand on lines of their own.
+const INLINE_CHARS: usize = 60;
+
+/// Sends all events of this process to standard error. `HIGHBALL_LOG` sets the level (`error`, `warn`,
+/// `info`, `debug`, `trace`); default `info`.
+pub(crate) fn start(format: LogFormat) {
+    let level = std::env::var("HIGHBALL_LOG").ok().and_then(|level| level.parse().ok());
+    let level: LevelFilter = level.unwrap_or(LevelFilter::INFO);
+    let subscriber = Registry::default().with(Lines { format }.with_filter(level));
+    // Fails only if it was set before, and then lines go where they went before.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+struct Lines {
+    format: LogFormat,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let mut facts = Facts::default();
+        event.record(&mut facts);
+        let level = event.metadata().level().as_str();
+        let time = timestamp(SystemTime::now());
+        let text = match self.format {
+            LogFormat::Human => human(&time, level, &facts),
+            LogFormat::Json => json(&time, level, facts),
+        };
+        // There is nowhere left to complain when standard error is closed.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+/// What an event says: its message, and its facts in the order given.
+#[derive(Default)]
+struct Facts {
+    message: String,
+    facts: Vec<(&'static str, Value)>,
+}
+
+impl Facts {
+    fn add(&mut self, field: &Field, value: Value) {
+        if field.name() == "message" {
+            self.message = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        } else {
+            self.facts.push((field.name(), value));
+        }
+    }
+}
+
+impl Visit for Facts {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value.into());
+    }
+}
+
+fn human(time: &str, level: &str, event: &Facts) -> String {
+    let mut line = format!("{time} {level:<5} {}", event.message);
+    let mut below = String::new();
+    for (name, value) in &event.facts {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        if text.contains('\n') || text.chars().count() > INLINE_CHARS {
+            let _ = writeln!(below, "    {name}: {}", text.trim_end().replace('\n', "\n        "));
+        } else if text.contains(' ') || text.is_empty() {
+            let _ = write!(line, " {name}={text:?}");
+        } else {
+            let _ = write!(line, " {name}={text}");
+        }
+    }
+    format!("{line}\n{below}")
+}
+
+fn json(time: &str, level: &str, event: Facts) -> String {
+    let mut object = Map::new();
+    object.insert("time".into(), time.into());
+    object.insert("level".into(), level.to_ascii_lowercase().into());
+    object.insert("message".into(), event.message.into());
+    object.extend(event.facts.into_iter().map(|(name, value)| (name.to_string(), value)));
+    format!("{}\n", Value::Object(object))
+}
+
+/// RFC 3339 in UTC, with milliseconds: `2026-11-21T05:17:03.123Z`.
+fn timestamp(now: SystemTime) -> String {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil_date(days);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        since.subsec_millis()
+    )
+}
+
+/// The Gregorian date `days` after 1970-01-01. Counts in eras of 400 years from 0000-03-01, so that the leap day
+/// is the last day of a year.
+fn civil_date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        let at = |seconds, millis| timestamp(UNIX_EPOCH + Duration::new(seconds, millis * 1_000_000));
+        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_399, 7), "2000-02-28T23:59:59.007Z");
+        assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000Z");
+        assert_eq!(at(1_795_238_223, 123), "2026-11-21T05:17:03.123Z");
+        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    }
+
+    fn an_event() -> Facts {
+        let facts =
+            vec![("worker", 3.into()), ("state", "in flight".into()), ("backtrace", "a.rb:1\nb.rb:2".into())];
+        Facts { message: "the worker died".into(), facts }
+    }
+
+    #[test]
+    fn people_get_a_line_and_long_facts_below_it() {
+        let text = human("T", "WARN", &an_event());
+        assert_eq!(
+            text,
+            "T WARN  the worker died worker=3 state=\"in flight\"\n    backtrace: a.rb:1\n        b.rb:2\n"
+        );
+    }
+
+    #[test]
+    fn programs_get_an_object() {
+        let object: Value = serde_json::from_str(&json("T", "WARN", an_event())).unwrap();
+        assert_eq!(object["level"], "warn");
+        assert_eq!(object["worker"], 3);
+        assert_eq!(object["backtrace"], "a.rb:1\nb.rb:2");
+    }
+}

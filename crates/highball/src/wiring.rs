@@ -1,0 +1,132 @@
+//! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
+//! is told, and puts their two reports together.
+
+use crate::front::Report as FrontReport;
+use crate::front::{Command, Event};
+use crate::instance::{Answer, MoldStatus, Question, Status, WorkerStatus};
+use highball_config::Settings;
+use highball_supervisor::{Notice, Order, Report, WorkerReport};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+use tracing::info;
+
+/// Tells the front what the supervisor says, until the supervisor is gone.
+pub(crate) async fn tell_front(
+    mut notices: mpsc::Receiver<Notice>,
+    front: mpsc::Sender<Command>,
+    binds: Vec<String>,
+) {
+    let mut serving = false;
+    while let Some(notice) = notices.recv().await {
+        if !serving && matches!(notice, Notice::WorkerReady { .. }) {
+            serving = true;
+            info!(pid = std::process::id(), "serving on {}", binds.join(" "));
+        }
+        if front.send(command(notice)).await.is_err() {
+            return; // the front has ended, and with it the run
+        }
+    }
+}
+
+fn command(notice: Notice) -> Command {
+    match notice {
+        Notice::AppBooted(app) => {
+            Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
+        }
+        Notice::WorkerReady { worker, threads, ring } => Command::AddWorker { worker, threads, ring },
+        Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
+        Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
+        Notice::Drain => Command::Drain,
+    }
+}
+
+/// Tells the supervisor what the front says, until the front is gone.
+pub(crate) async fn tell_supervisor(mut events: mpsc::Receiver<Event>, supervisor: mpsc::Sender<Order>) {
+    while let Some(event) = events.recv().await {
+        let order = match event {
+            Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
+            Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
+            Event::Drained => Order::FrontDrained,
+        };
+        if supervisor.send(order).await.is_err() {
+            return; // the supervisor has ended, and with it the run
+        }
+    }
+}
+
+/// Answers `highball status` and `highball stop`.
+#[derive(Debug)]
+pub(crate) struct Spokesman {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) started: Instant,
+    pub(crate) binds: Vec<String>,
+    pub(crate) ports: Vec<u16>,
+    pub(crate) supervisor: mpsc::Sender<Order>,
+    pub(crate) front: mpsc::Sender<Command>,
+}
+
+impl Spokesman {
+    /// `None` when the run is ending and nobody is left to ask.
+    pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
+        match question {
+            Question::Stop => {
+                self.supervisor.send(Order::Stop).await.ok()?;
+                let drain_seconds = self.settings.process.drain_timeout.as_secs();
+                Some(Answer::Stopping { pid: pid(), drain_seconds })
+            }
+            Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
+        }
+    }
+
+    async fn status(&self) -> Option<Status> {
+        let (to, processes) = oneshot::channel();
+        self.supervisor.send(Order::Report(to)).await.ok()?;
+        let (to, requests) = oneshot::channel();
+        self.front.send(Command::Report(to)).await.ok()?;
+        let (processes, requests) = (processes.await.ok()?, requests.await.ok()?);
+        Some(self.together(processes, &requests))
+    }
+
+    fn together(&self, processes: Report, requests: &FrontReport) -> Status {
+        let workers = processes.workers.iter().map(|worker| worker_status(worker, requests)).collect();
+        Status {
+            pid: pid(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            phase: processes.phase.into(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            app: self.settings.app.clone(),
+            environment: self.settings.environment.clone(),
+            framework: processes.app.as_ref().map(|app| app.framework.clone()),
+            ruby: processes.app.map(|app| app.ruby),
+            binds: self.binds.clone(),
+            ports: self.ports.clone(),
+            generation: 1,
+            restartable: processes.restartable,
+            mold: processes.mold.map(|mold| MoldStatus { pid: mold.pid, state: mold.state.into() }),
+            workers,
+            queue: requests.queue,
+            connections: requests.connections,
+            hijacked: requests.hijacked,
+            last_failure: processes.last_failure,
+        }
+    }
+}
+
+/// What the supervisor knows of a worker, and what the front does, if it knows it at all.
+fn worker_status(worker: &WorkerReport, requests: &FrontReport) -> WorkerStatus {
+    let load = requests.workers.iter().find(|load| load.worker == worker.worker);
+    WorkerStatus {
+        worker: worker.worker,
+        pid: worker.pid,
+        state: worker.state.into(),
+        threads: worker.threads,
+        uptime_seconds: worker.uptime.as_secs(),
+        in_flight: load.map_or(0, |load| load.in_flight),
+        served: load.map_or(0, |load| load.served),
+    }
+}
+
+fn pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+# Highball, as applications see it: its version, and the hooks that they may set.
+#
+# How an application gets served, in reading order: Highball::Mold boots it (highball/boot, journey, app,
+# diagnosis) and forks a Highball::Worker for each order that comes over its Highball::ControlSocket;
+# the worker's Highball::Server takes requests from its ring.
+#
+# This file is loaded before Bundler is, so it must require nothing but Highball's own files.
+module Highball
+  require_relative "highball/version"
+  require_relative "highball/hooks"
+
+  @hooks = Hooks.new
+
+  class << self
+    # The hooks that were set so far.
+    attr_reader :hooks
+
+    # Runs the block once in the mold, when the application is loaded and before the first fork: close here
+    # what must not be shared between processes.
+    def before_fork(&block) = hooks.add(:before_fork, block)
+
+    # Runs the block in each new worker before it serves: open again here what before_fork closed. The
+    # worker's number is given to it.
+    def after_fork(&block) = hooks.add(:after_fork, block)
+
+    # Runs the block in a worker that has finished its last request and is about to exit. The worker's
+    # number is given to it.
+    def before_worker_shutdown(&block) = hooks.add(:before_worker_shutdown, block)
+  end
+end

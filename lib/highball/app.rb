@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Highball
+  # An application in its folder: how it is loaded, and what Highball has to know about it afterwards.
+  class App
+    # There is nothing in the folder that can be loaded.
+    class NotFound < StandardError
+    end
+
+    # What was loaded cannot be called.
+    class NotAnApp < StandardError
+    end
+
+    # Frameworks and where each says its version; the first that is loaded names the application.
+    FRAMEWORKS = {
+      "Rails" => "::Rails::VERSION::STRING",
+      "Hanami" => "::Hanami::VERSION",
+      "Sinatra" => "::Sinatra::VERSION",
+      "Roda" => "::Roda::RodaVersion",
+      "Grape" => "::Grape::VERSION"
+    }.freeze
+
+    GEMFILES = %w[Gemfile gems.rb].freeze
+
+    attr_reader :rack_app
+
+    # Sets up the gems of a Gemfile, if there is one.
+    def self.set_up_gems(folder = Dir.pwd)
+      return unless ENV["BUNDLE_GEMFILE"] || GEMFILES.any? { |name| File.file?(File.join(folder, name)) }
+
+      require "bundler/setup"
+    end
+
+    def self.load(folder = Dir.pwd)
+      new(load_rack_app(folder), folder)
+    end
+
+    def self.load_rack_app(folder)
+      config = File.join(folder, "config.ru")
+      environment = File.join(folder, "config", "environment.rb")
+      if File.exist?(config)
+        require "rack"
+        Array(Rack::Builder.parse_file(config)).first # Rack 2 gives options beside the application
+      elsif File.exist?(environment)
+        require environment
+        Rails.application
+      else
+        raise NotFound, "there is no application in #{folder}: neither config.ru nor config/environment.rb"
+      end
+    end
+    private_class_method :load_rack_app
+
+    def initialize(rack_app, folder = Dir.pwd)
+      raise NotAnApp, "#{rack_app.class} does not answer to `call`" unless rack_app.respond_to?(:call)
+
+      require "rack"
+      @rack_app = rack_app
+      @folder = folder
+    end
+
+    # "Rails 6.1.7", or "Rack" where no framework is known.
+    def framework
+      name, version = FRAMEWORKS.find { |_name, constant| Object.const_defined?(constant) }
+      name ? "#{name} #{Object.const_get(version)}" : "Rack"
+    end
+
+    # The folder of static files, or nil.
+    def public_folder
+      folder = rails? ? Rails.public_path.to_s : File.join(@folder, "public")
+      File.realpath(folder) if File.directory?(folder)
+    end
+
+    # The headers that the application wants on its static files.
+    def public_headers
+      headers = (Rails.application.config.public_file_server.headers if rails?) || {}
+      headers.to_h { |name, value| [name.to_s, value.to_s] }
+    end
+
+    # What the supervisor is told.
+    def description
+      { pid: Process.pid, ruby: RUBY_VERSION, rack: Rack.release, framework: framework,
+        public: public_folder, public_headers: public_headers }
+    end
+
+    # Ends what must not be shared by the processes that are forked from this one, and lays out the heap so
+    # that it stays shared for long.
+    def prepare_fork
+      disconnect_databases
+      return Process.warmup if Process.respond_to?(:warmup)
+
+      4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+    end
+
+    private
+
+    def rails?
+      defined?(::Rails.application) && ::Rails.application
+    end
+
+    def disconnect_databases
+      return unless defined?(::ActiveRecord::Base)
+
+      handler = ActiveRecord::Base.connection_handler
+      pools = handler.respond_to?(:all_connection_pools) ? handler.all_connection_pools : handler.connection_pool_list(:all)
+      pools.each(&:disconnect!)
+    end
+  end
+end

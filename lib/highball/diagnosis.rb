@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require_relative "remedies"
+
+module Highball
+  # What went wrong, in the words of the control protocol: an exception as class, message, place and backtrace,
+  # and what to do about it.
+  class Diagnosis
+    MESSAGE_BYTES = 16 * 1024
+    BACKTRACE_LINES = 60
+    # "/path/file.rb:12: syntax error" and "/path/file.rb:12:in `x'"
+    PLACE = /\A(?<file>[^\n]+?):(?<line>\d+)(?::|\z)/
+
+    def initialize(exception, root: Dir.pwd)
+      @exception = culprit(exception)
+      @root = root
+    end
+
+    def error
+      file, line = place
+      { class: @exception.class.name, message: message, file: file, line: line, backtrace: backtrace }
+    end
+
+    def remedy = Remedies.for(@exception)
+
+    private
+
+    # `bundler/setup` on a terminal prints its error and exits: the error is what matters.
+    def culprit(exception)
+      exception.is_a?(SystemExit) && exception.cause ? exception.cause : exception
+    end
+
+    def message
+      text = @exception.message.to_s
+      text = "exit was called, with status #{@exception.status}" if @exception.is_a?(SystemExit)
+      text.byteslice(0, MESSAGE_BYTES)
+    end
+
+    # The line to look at first: where the parser stumbled, else the innermost line of the application.
+    def place
+      return split(@exception.message) if @exception.is_a?(SyntaxError) && split(@exception.message)
+
+      lines = @exception.backtrace || []
+      split(lines.find { |line| of_the_application?(line) } || lines.first)
+    end
+
+    def split(line)
+      match = PLACE.match(line.to_s) and [match[:file], match[:line].to_i]
+    end
+
+    def of_the_application?(line)
+      line.start_with?("#{@root}/") && !line.start_with?("#{@root}/vendor/", "#{__dir__}/")
+    end
+
+    # Without Highball's own frames, which are the same in every boot.
+    def backtrace
+      lines = (@exception.backtrace || []).reject { |line| line.start_with?("#{__dir__}/") }
+      lines.first(BACKTRACE_LINES).map { |line| line.byteslice(0, 1024) }
+    end
+  end
+end

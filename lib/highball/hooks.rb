@@ -1,0 +1,21 @@
+# frozen_string_literal: true
+
+module Highball
+  # The blocks that an application wants to be called at certain moments, in the order in which it gave them.
+  class Hooks
+    def initialize
+      @blocks = Hash.new { |blocks, moment| blocks[moment] = [] }
+    end
+
+    def add(moment, block)
+      raise ArgumentError, "#{moment} needs a block" unless block
+
+      @blocks[moment] << block
+      nil
+    end
+
+    def run(moment, *arguments)
+      @blocks[moment].each { |block| block.call(*arguments) }
+    end
+  end
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+module Highball
+  # The spawn journey: the named steps from a bare Ruby to an application that can be forked. Each step is told
+  # to the supervisor when it begins, so that a failure, a hang and a crash can be placed.
+  class Journey
+    STEPS = %i[start_ruby load_highball load_bundler load_app prepare_fork].freeze
+
+    attr_reader :current
+
+    def initialize(control)
+      @control = control
+      @current = STEPS.first
+    end
+
+    # Runs the block as this step.
+    def step(name)
+      raise ArgumentError, "no such step: #{name}" unless STEPS.include?(name)
+
+      @current = name
+      @control.say(:step, step: name)
+      yield
+    end
+  end
+end

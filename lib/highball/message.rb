@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+module Highball
+  # Control messages as JSON text. Written by hand because messages are sent before Bundler has chosen
+  # which json gem the application gets; read with that gem, because nothing is received before.
+  module Message
+    # Bytes in one packet, as PROTOCOL.md of the supervisor says.
+    LIMIT = 128 * 1024
+
+    ESCAPES = { '"' => '\"', "\\" => "\\\\", "\n" => '\n', "\r" => '\r', "\t" => '\t' }.freeze
+
+    module_function
+
+    def encode(value)
+      case value
+      when nil, true, false, Integer then value.nil? ? "null" : value.to_s
+      when Array then "[#{value.map { |item| encode(item) }.join(",")}]"
+      when Hash then "{#{value.map { |key, item| "#{encode(key.to_s)}:#{encode(item)}" }.join(",")}}"
+      else quote(value.to_s)
+      end
+    end
+
+    def decode(text)
+      require "json"
+      ::JSON.parse(text, symbolize_names: true)
+    end
+
+    def quote(text)
+      text = text.dup.force_encoding(Encoding::UTF_8) if text.encoding == Encoding::BINARY
+      text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub("?")
+      escaped = text.gsub(/["\\\u0000-\u001f]/) { |char| ESCAPES[char] || format('\u%04x', char.ord) }
+      "\"#{escaped}\""
+    end
+  end
+end

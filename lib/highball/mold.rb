@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require_relative "../highball"
+require_relative "app"
+require_relative "control_socket"
+require_relative "diagnosis"
+require_relative "journey"
+require_relative "native"
+
+module Highball
+  # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks.
+  class Mold
+    # Signals that a terminal or an init system sends to the whole group: they are meant for `highball`, which
+    # tells everybody else what to do.
+    GROUP_SIGNALS = %w[INT QUIT HUP].freeze
+
+    def self.start
+      new(ControlSocket.inherited).start
+    end
+
+    def initialize(control)
+      @control = control
+      @journey = Journey.new(control)
+    end
+
+    # Boots the application and forks workers until the supervisor goes away.
+    def start
+      take_signals
+      boot
+      Process.setproctitle("highball mold: #{name}")
+      trap("TERM") { exit!(0) } # the supervisor boots another one
+      serve_orders
+    rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it was, it is the boot that failed
+      fail_with(e)
+    end
+
+    private
+
+    def take_signals
+      GROUP_SIGNALS.each { |signal| trap(signal) {} }
+      trap("USR2") { Mold.print_backtraces }
+    end
+
+    def boot
+      @journey.step(:load_highball) { load_highball }
+      @journey.step(:load_bundler) { App.set_up_gems }
+      @app = @journey.step(:load_app) { App.load }
+      @journey.step(:prepare_fork) { prepare_fork }
+      @control.say(:booted, **@app.description, restartable: true)
+    end
+
+    def load_highball
+      Extension.load
+      Native.exit_when_closed(@control.fileno)
+      $stdout.sync = true
+    end
+
+    def prepare_fork
+      require_relative "worker"
+      Highball.hooks.run(:before_fork)
+      @app.prepare_fork
+    end
+
+    def serve_orders
+      while (message, descriptors = @control.receive)
+        case message[:type]
+        when "fork" then fork_worker(message, descriptors)
+        else warn "highball: the mold was sent an unknown message: #{message[:type]}"
+        end
+      end
+      exit!(0)
+    end
+
+    # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it.
+    def fork_worker(message, descriptors)
+      intermediate = Process.fork do
+        fork_grandchild(message, descriptors)
+      end
+      _pid, status = Process.wait2(intermediate)
+      refuse(message, "the intermediate process #{status}") unless status.success?
+    rescue SystemCallError => e
+      refuse(message, e.message)
+    ensure
+      descriptors.each(&:close)
+    end
+
+    # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.
+    def fork_grandchild(message, descriptors)
+      Process.fork { Worker.new(message, descriptors, @app).start(mold_control: @control) }
+      exit!(0)
+    rescue SystemCallError => e
+      warn "highball: cannot fork a worker: #{e.message}"
+      exit!(1)
+    end
+
+    def refuse(message, reason)
+      @control.say(:fork_failed, worker: message[:worker], message: reason)
+    end
+
+    def fail_with(exception)
+      diagnosis = Diagnosis.new(exception)
+      @control.say(:failed, step: @journey.current, error: diagnosis.error, remedy: diagnosis.remedy)
+      $stdout.flush
+      exit!(1)
+    end
+
+    def name = File.basename(Dir.pwd)
+
+    # Where every thread is, on standard error.
+    def self.print_backtraces
+      Thread.list.each do |thread|
+        lines = thread.backtrace || ["(has no backtrace)"]
+        $stderr.write("#{thread.inspect}\n", *lines.map { |line| "    #{line}\n" })
+      end
+    end
+  end
+end
