@@ -4,10 +4,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketType,
 };
 
 use crate::layout::RingError;
@@ -29,7 +31,7 @@ pub struct Tag {
 /// # Errors
 /// What the system refused.
 pub fn pair() -> Result<(OwnedFd, OwnedFd), RingError> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    use rustix::net::SocketFlags;
     rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -39,7 +41,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), RingError> {
     .map_err(|e| RingError::system("create the descriptor socket", e))
 }
 
-/// Sends a descriptor. `Ok(false)`: the socket is full.
+/// Sends a descriptor. `Ok(false)`: the socket is full, or this user has too many descriptors on their way.
 ///
 /// # Errors
 /// What the system refused; the other side may be gone.
@@ -57,7 +59,7 @@ pub fn send(socket: impl AsFd, tag: Tag, descriptor: BorrowedFd<'_>) -> Result<b
     loop {
         match rustix::net::sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags) {
             Ok(_) => return Ok(true),
-            Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(false),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => return Ok(false),
             Err(Errno::INTR) => {}
             Err(e) => return Err(RingError::system("send a descriptor", e)),
         }
@@ -67,23 +69,24 @@ pub fn send(socket: impl AsFd, tag: Tag, descriptor: BorrowedFd<'_>) -> Result<b
 /// Receives the next descriptor. `Ok(None)`: there is none now.
 ///
 /// # Errors
-/// What the system refused; a message without a tag or descriptor is a breach.
+/// What the system refused, too many open files included; a message without a tag or descriptor is a breach.
 pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
     let mut bytes = [0; TAG_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let length = loop {
+    let message = loop {
         match rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-            Ok(message) => break message.bytes,
+            Ok(message) => break message,
             Err(Errno::AGAIN) => return Ok(None),
             Err(Errno::INTR) => {}
             Err(e) => return Err(RingError::system("receive a descriptor", e)),
         }
     };
+    let length = message.bytes;
     let mut received = None;
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+    for item in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = item {
             // Surplus descriptors are closed as they are dropped.
             received = descriptors.into_iter().last();
         }
@@ -96,7 +99,35 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
             };
             Ok(Some((tag, descriptor)))
         }
+        None if message.flags.contains(ReturnFlags::CTRUNC) => {
+            Err(RingError::system("receive a descriptor", Errno::MFILE))
+        }
         _ if length == 0 => Ok(None),
         _ => Err(RingError::Breach("a descriptor message without tag or descriptor")),
+    }
+}
+
+/// Front: checks that a descriptor is what a frame can speak of: a regular file, or a Unix stream socket. To
+/// read from anything else could block the front, and so could closing it.
+///
+/// # Errors
+/// Anything else is a breach.
+pub fn check(descriptor: &OwnedFd) -> Result<(), RingError> {
+    let unfit = |_| RingError::Breach("a descriptor that cannot be examined");
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(descriptor).map_err(unfit)?.st_mode);
+    let fits = match kind {
+        FileType::RegularFile => true,
+        FileType::Socket => {
+            // A TCP socket with a linger time would hold up whoever closes it.
+            sockopt::set_socket_linger(descriptor, None).map_err(unfit)?;
+            sockopt::socket_domain(descriptor).map_err(unfit)? == AddressFamily::UNIX
+                && sockopt::socket_type(descriptor).map_err(unfit)? == SocketType::STREAM
+        }
+        _ => false,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(RingError::Breach("a descriptor that is neither a regular file nor a Unix stream socket"))
     }
 }

@@ -3,13 +3,18 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::EventfdFlags;
-use rustix::thread::futex;
 
 use crate::descriptors::{self, Tag};
 use crate::entry::MAX_POSITION;
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::Ordering;
+use crate::wake::{clear, futex_wake};
+
+/// Most spool files sent for requests that were taken back since, and that the worker has not met yet. It
+/// meets them on its way to the file of a request that it has begun; until then they hold disk space, and
+/// room in the descriptor socket.
+const MAX_STRAY_FILES: usize = 8;
 
 /// The front's end: it places requests and reads answers. Not shared between threads.
 #[derive(Debug)]
@@ -24,14 +29,28 @@ pub struct FrontRing {
     slots: Vec<Slot>,
     /// Entries placed since the worker was last rung for.
     unrung: bool,
+    /// Positions of requests taken back whose spool file the worker has not met yet.
+    stray_files: Vec<u64>,
 }
 
 /// What the front knows of a slot, in memory of its own.
 #[derive(Debug, Default)]
 struct Slot {
+    /// The request in it; 0: none, the slot is free.
     position: u64,
     consumed: u32,
+    /// Whether its answer has begun. It cannot be taken back any more, whatever its entry says.
+    begun: bool,
+    /// Whether the file of a spooled body was sent for it.
+    spooled: bool,
+    /// What came for its next `FILE` or `HIJACK` frame, met on the way to another slot's.
     descriptor: Option<OwnedFd>,
+}
+
+impl Slot {
+    fn is_used(&self) -> bool {
+        self.position != 0
+    }
 }
 
 /// What the worker is given: its side of the ring.
@@ -74,6 +93,7 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
         tail: 1,
         slots: (0..slots).map(|_| Slot::default()).collect(),
         unrung: false,
+        stray_files: Vec::new(),
     };
     let worker = WorkerFds { memory: memory_fd, wake_front, descriptors: theirs };
     Ok((front, worker))
@@ -90,10 +110,9 @@ impl FrontRing {
         self.wake.as_fd()
     }
 
-    /// Empties the eventfd after a wake.
+    /// Empties the eventfd after a wake. Never blocks.
     pub fn clear_wake(&self) {
-        // Nothing to read is as good as something read.
-        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+        clear(&self.wake);
     }
 
     /// Whether another request can be placed now.
@@ -107,13 +126,17 @@ impl FrontRing {
     ///
     /// # Errors
     /// The descriptor socket failed: the worker is gone or has closed it.
+    ///
+    /// # Panics
+    /// When head and body do not fit.
     pub fn place(
         &mut self,
         head: &[u8],
         body: &[u8],
         spooled: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Placed>, RingError> {
-        if !self.cursor_follows() || self.tail >= MAX_POSITION {
+        assert!(head.len() + body.len() <= self.geometry().request_capacity());
+        if !self.cursor_follows() {
             return Ok(None);
         }
         let Some(&slot) = self.free.last() else {
@@ -131,19 +154,30 @@ impl FrontRing {
         self.memory.stream(slot).reset();
         self.memory.write_request(slot, 0, head);
         self.memory.write_request(slot, head.len(), body);
-        self.slots[usize::from(slot)] = Slot { position: placed.position, ..Slot::default() };
+        self.slots[usize::from(slot)] =
+            Slot { position: placed.position, spooled: spooled.is_some(), ..Slot::default() };
         self.memory.entries().place(placed.position, slot);
         self.unrung = true;
         Ok(Some(placed))
     }
 
-    /// Takes a request back. `true`: the worker had not begun it, and its slot is free again.
+    /// Takes a request back. `true`: the worker had not begun it, and its slot is free again. `false`: it
+    /// has, or it will have to, because too many spool files are on their way to nobody.
     pub fn take_back(&mut self, placed: Placed) -> bool {
-        let taken = self.memory.entries().take_back(placed.position, placed.slot);
-        if taken {
-            self.release(placed.slot);
+        let Placed { slot, position } = placed;
+        let Slot { position: ours, begun, spooled, .. } = self.slots[usize::from(slot)];
+        // What the front knows itself goes first: a worker gone mad may have reset the entry.
+        if ours != position || begun || (spooled && self.stray_files.len() == MAX_STRAY_FILES) {
+            return false;
         }
-        taken
+        if !self.memory.entries().take_back(position, slot) {
+            return false;
+        }
+        if spooled {
+            self.stray_files.push(position);
+        }
+        self.release(slot);
+        true
     }
 
     /// Whether the worker has begun the request.
@@ -151,9 +185,9 @@ impl FrontRing {
         self.memory.entries().is_claimed(placed.position)
     }
 
-    /// Worker threads that sleep (as the worker tells it).
+    /// Worker threads that sleep (as the worker tells it), at most [`Geometry::threads`].
     pub fn sleepers(&self) -> u32 {
-        self.memory.bell().sleepers.load(Ordering::Relaxed)
+        self.memory.bell().sleepers.load(Ordering::Relaxed).min(self.geometry().threads)
     }
 
     /// Whether something was placed for which the worker has not been rung.
@@ -167,19 +201,20 @@ impl FrontRing {
         self.unrung = false;
         let bell = self.memory.bell();
         if bell.should_ring() {
-            wake_futex(bell.word, threads);
+            futex_wake(bell.word, threads);
         }
     }
 
-    /// Calls `visit` for each slot that has news.
+    /// Calls `visit` for each slot in use that has news. What `visit` leaves unread brings no news again.
     pub fn take_ready(&mut self, mut visit: impl FnMut(&mut Self, u16)) {
         for word in 0..READY_WORDS {
             let mut bits = self.memory.ready().take(word);
             while bits != 0 {
                 let slot = (word * 64) as u16 + bits.trailing_zeros() as u16;
                 bits &= bits - 1;
-                // A bit beyond the slots is a worker gone mad; it names nothing.
-                if u32::from(slot) < self.geometry().slots {
+                // The bit of a free slot comes late, after its answer's end was read. A bit beyond the
+                // slots is a worker gone mad.
+                if self.slots.get(usize::from(slot)).is_some_and(Slot::is_used) {
                     visit(self, slot);
                 }
             }
@@ -204,36 +239,50 @@ impl FrontRing {
     /// Appends up to `most` new response bytes of `slot` to `out`, and says how many.
     ///
     /// # Errors
-    /// A counter beyond the area is a breach.
+    /// A counter beyond the area, or an answer to a request that was not claimed, is a breach.
     pub fn read(&mut self, slot: u16, most: usize, out: &mut Vec<u8>) -> Result<usize, RingError> {
-        let ours = &mut self.slots[usize::from(slot)];
-        let stream = self.memory.stream(slot);
-        let length = (stream.readable(ours.consumed)? as usize).min(most);
+        let length = self.readable(slot)?.min(most);
         if length == 0 {
             return Ok(0);
         }
+        let ours = &mut self.slots[usize::from(slot)];
+        if !ours.begun {
+            if !self.memory.entries().is_claimed(ours.position) {
+                return Err(RingError::Breach("an answer to a request that was not claimed"));
+            }
+            ours.begun = true;
+            if ours.spooled {
+                self.stray_files.retain(|position| *position > ours.position);
+            }
+        }
+        let stream = self.memory.stream(slot);
         self.memory.read_response(slot, ours.consumed, length, out);
         ours.consumed = ours.consumed.wrapping_add(length as u32);
         if stream.consume(ours.consumed) {
-            wake_futex(stream.space_bell, u32::MAX);
+            futex_wake(stream.space_bell, u32::MAX);
         }
         Ok(length)
     }
 
-    /// Response bytes of `slot` that wait to be read.
+    /// Response bytes of `slot` that wait to be read; none if it is free.
     ///
     /// # Errors
     /// A counter beyond the area is a breach.
     pub fn readable(&self, slot: u16) -> Result<usize, RingError> {
-        let consumed = self.slots[usize::from(slot)].consumed;
-        Ok(self.memory.stream(slot).readable(consumed)? as usize)
+        let ours = &self.slots[usize::from(slot)];
+        if !ours.is_used() {
+            return Ok(0);
+        }
+        Ok(self.memory.stream(slot).readable(ours.consumed)? as usize)
     }
 
-    /// The descriptor that came with a `FILE` or `HIJACK` frame of `slot`. Others that are met on the
-    /// way are kept for their slots; those that belong to nothing are closed.
+    /// The descriptor that came with a `FILE` or `HIJACK` frame of `slot`: a regular file or a Unix stream
+    /// socket. Others that are met on the way are kept for their slots; those that belong to nothing are
+    /// closed.
     ///
     /// # Errors
-    /// A missing or malformed descriptor is a breach.
+    /// A missing, malformed or unfit descriptor is a breach. [`RingError::System`] is no fault of the worker:
+    /// the front has too many open files.
     pub fn receive_descriptor(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
         // A worker can have one descriptor under way per slot; more is nonsense.
         for _ in 0..=self.slots.len() {
@@ -243,9 +292,11 @@ impl FrontRing {
             let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
                 break;
             };
-            if let Some(owner) = self.slots.get_mut(usize::from(tag.slot)) {
-                if owner.position == tag.position {
-                    owner.descriptor = Some(descriptor);
+            descriptors::check(&descriptor)?;
+            let owner = self.slots.get_mut(usize::from(tag.slot));
+            if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == tag.position) {
+                if owner.descriptor.replace(descriptor).is_some() {
+                    return Err(RingError::Breach("two descriptors at a time for one answer"));
                 }
             }
         }
@@ -256,24 +307,20 @@ impl FrontRing {
     pub fn cancel(&self, slot: u16) {
         let stream = self.memory.stream(slot);
         stream.cancel();
-        wake_futex(stream.space_bell, u32::MAX);
+        futex_wake(stream.space_bell, u32::MAX);
     }
 
-    /// The answer of `slot` has ended: the slot is free.
+    /// The answer of `slot` has ended: the slot is free. Nothing happens if it is already.
     pub fn release(&mut self, slot: u16) {
-        debug_assert!(!self.free.contains(&slot));
-        self.slots[usize::from(slot)].descriptor = None;
-        self.free.push(slot);
+        let before = std::mem::take(&mut self.slots[usize::from(slot)]);
+        if before.is_used() {
+            self.free.push(slot);
+        }
     }
 
     /// Whether the entry that the next position needs has been passed by the worker.
     fn cursor_follows(&self) -> bool {
         let cursor = self.memory.cursor().load(Ordering::Acquire);
-        self.tail < cursor.saturating_add(ENTRIES as u64)
+        self.tail < cursor.saturating_add(ENTRIES as u64) && self.tail < MAX_POSITION
     }
-}
-
-fn wake_futex(word: &AtomicU32, threads: u32) {
-    // It fails only for a bad address, and this one is mapped.
-    let _ = futex::wake(word, futex::Flags::empty(), threads.min(i32::MAX as u32));
 }

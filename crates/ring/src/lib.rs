@@ -8,34 +8,38 @@
 //! - [`sleep`]: who sleeps, who wakes, and why nobody sleeps through news;
 //! - [`stream`]: the counters of a slot's response area;
 //! - [`memory`]: the memfd, mapped: the only place with raw pointers;
+//! - `wake`: the system calls behind sleep and wake;
 //! - [`descriptors`]: open files that travel beside the ring;
 //! - [`request`] and [`frame`]: what stands in the areas;
 //! - [`front`] and [`worker`]: the two ends.
 //!
-//! The first part (`entry`, `ready`, `sleep`, `stream`) works on atomics that it is given, so that
-//! loom can model it (`tests/loom.rs`).
+//! Under `--cfg loom` the atomics, [`memory`] and `wake` are models, and loom runs the rest as it is
+//! (`tests/loom.rs`).
 
+pub mod descriptors;
 pub mod entry;
 pub mod env_keys;
 pub mod frame;
+pub mod front;
 pub mod layout;
 pub mod ready;
 pub mod request;
 pub mod sleep;
 pub mod stream;
 mod sync;
-
-#[cfg(not(loom))]
-pub mod descriptors;
-#[cfg(not(loom))]
-pub mod front;
-#[cfg(not(loom))]
-pub mod memory;
-#[cfg(not(loom))]
 pub mod worker;
 
 #[cfg(not(loom))]
+pub mod memory;
+#[cfg(loom)]
+#[path = "memory_model.rs"]
+pub mod memory;
+#[cfg(not(loom))]
+mod wake;
+#[cfg(loom)]
+#[path = "wake_model.rs"]
+pub mod wake;
+
 pub use front::{create, FrontRing, Placed, WorkerFds};
 pub use layout::{Geometry, RingError};
-#[cfg(not(loom))]
 pub use worker::WorkerRing;

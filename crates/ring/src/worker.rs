@@ -4,14 +4,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64 as PrivateU64;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::thread::futex;
-
 use crate::descriptors::{self, Tag};
 use crate::entry::Claim;
 use crate::layout::{Geometry, RingError};
 use crate::memory::Memory;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::Ordering;
+use crate::wake::{futex_wait, futex_wake, signal};
 
 /// The worker's end, shared by its threads. [`WorkerRing::claim`] is called with the GVL held.
 #[derive(Debug)]
@@ -81,7 +79,7 @@ impl WorkerRing {
 
     /// Sleeps until rung, interrupted or `timeout` has passed. May return early; look again.
     pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
-        wait_futex(self.memory.bell().word, seen, timeout);
+        futex_wait(self.memory.bell().word, seen, timeout);
     }
 
     /// This thread is awake again.
@@ -93,14 +91,14 @@ impl WorkerRing {
     pub fn interrupt(&self) {
         let bell = self.memory.bell();
         bell.interrupt();
-        let _ = futex::wake(bell.word, futex::Flags::empty(), i32::MAX as u32);
+        futex_wake(bell.word, u32::MAX);
     }
 
     /// Hands a wake-up on to another thread (this one was woken, but ends instead of claiming).
     pub fn pass_on(&self) {
         let bell = self.memory.bell();
         if bell.should_ring() {
-            let _ = futex::wake(bell.word, futex::Flags::empty(), 1);
+            futex_wake(bell.word, 1);
         }
     }
 
@@ -128,8 +126,7 @@ impl WorkerRing {
         self.memory.stream(slot).publish(written);
         self.memory.ready().set(slot);
         if self.memory.front_sleep().must_wake() {
-            // Full means that a wake-up is pending already.
-            let _ = rustix::io::write(&self.wake_front, &1u64.to_ne_bytes());
+            signal(&self.wake_front);
         }
     }
 
@@ -155,14 +152,14 @@ impl WorkerRing {
     /// Sleeps until there may be room, or the answer is cancelled, or
     /// [`WorkerRing::interrupt_room`] is called. May return early; look again.
     pub fn sleep_for_room(&self, slot: u16, seen: u32) {
-        wait_futex(self.memory.stream(slot).space_bell, seen, None);
+        futex_wait(self.memory.stream(slot).space_bell, seen, None);
     }
 
     /// Ends a wait for room. Safe to call from any thread.
     pub fn interrupt_room(&self, slot: u16) {
         let stream = self.memory.stream(slot);
         stream.release_waiter();
-        let _ = futex::wake(stream.space_bell, futex::Flags::empty(), i32::MAX as u32);
+        futex_wake(stream.space_bell, u32::MAX);
     }
 
     /// Sends the descriptor that a `FILE` or `HIJACK` frame speaks of; before that frame is published.
@@ -193,14 +190,5 @@ impl WorkerRing {
     /// The front is gone.
     pub fn receive_descriptor(&self) -> Result<Option<(Tag, OwnedFd)>, RingError> {
         descriptors::receive(self.descriptors.as_fd())
-    }
-}
-
-fn wait_futex(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
-    let timeout = timeout.and_then(|t| rustix::time::Timespec::try_from(t).ok());
-    match futex::wait(word, futex::Flags::empty(), seen, timeout.as_ref()) {
-        // Rung, changed before the wait, a signal, or time is up: the caller looks again.
-        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
-        Err(error) => debug_assert!(false, "futex wait: {error}"),
     }
 }

@@ -1,4 +1,5 @@
 //! Both ends of a ring in one process.
+#![cfg(not(loom))]
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -7,8 +8,9 @@ use std::time::Duration;
 
 use highball_ring::descriptors::Tag;
 use highball_ring::worker::Room;
-use highball_ring::{create, FrontRing, Geometry, Placed, WorkerRing};
+use highball_ring::{create, FrontRing, Geometry, Placed, RingError, WorkerRing};
 use proptest::prelude::*;
+use rustix::event::{poll, PollFd, PollFlags};
 
 fn both_ends(slots: u32) -> (FrontRing, WorkerRing) {
     let geometry = Geometry { slots, request_bytes: 4096, response_bytes: 4096, threads: 1 };
@@ -102,13 +104,11 @@ fn an_answer_larger_than_the_area_streams_through_it() {
     });
     let mut got = Vec::new();
     while got.len() < total {
-        let mut event =
-            [rustix::event::PollFd::from_borrowed_fd(front.wake_fd(), rustix::event::PollFlags::IN)];
         front.announce_sleep();
         if !front.any_ready() {
-            rustix::event::poll(&mut event, None).unwrap();
+            let wake = PollFd::from_borrowed_fd(front.wake_fd(), PollFlags::IN);
+            poll(&mut [wake], None).unwrap();
         }
-        drop(event);
         front.retract_sleep();
         front.clear_wake();
         front.take_ready(|front, slot| {
@@ -191,6 +191,88 @@ fn a_lie_about_the_counter_is_a_breach() {
     worker.publish(slot, 5000);
     assert!(front.readable(slot).is_err());
     assert!(front.read(slot, usize::MAX, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn an_answer_to_a_request_that_was_not_claimed_is_a_breach() {
+    let (mut front, worker) = both_ends(1);
+    let placed = front.place(b"x", b"", None).unwrap().unwrap();
+    answer(&worker, placed.slot, b"answer");
+    assert!(front.read(placed.slot, usize::MAX, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn the_late_bit_of_an_answer_that_has_ended_says_nothing() {
+    let (mut front, worker) = both_ends(1);
+    let placed = front.place(b"x", b"", None).unwrap().unwrap();
+    worker.claim().unwrap();
+    answer(&worker, placed.slot, b"answer");
+    assert_eq!(read_all(&mut front).len(), 1);
+    front.release(placed.slot);
+    worker.publish(placed.slot, 6);
+    assert_eq!(read_all(&mut front), []);
+    assert_eq!(front.readable(placed.slot).unwrap(), 0);
+    front.release(placed.slot);
+    assert!(front.place(b"x", b"", None).unwrap().is_some());
+    assert!(front.place(b"x", b"", None).unwrap().is_none(), "the slot is free once, not twice");
+}
+
+#[test]
+fn the_front_does_not_block_where_the_worker_made_the_eventfd_blocking() {
+    let (front, fds) = create(Geometry::new(1, 1, 100)).unwrap();
+    rustix::io::ioctl_fionbio(&fds.wake_front, false).unwrap();
+    front.clear_wake();
+    rustix::io::write(&fds.wake_front, &5u64.to_ne_bytes()).unwrap();
+    front.clear_wake();
+    let wake = PollFd::from_borrowed_fd(front.wake_fd(), PollFlags::IN);
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(poll(&mut [wake], Some(&now)).unwrap(), 0, "it was emptied");
+}
+
+#[test]
+fn spool_files_of_requests_taken_back_do_not_pile_up() {
+    let (mut front, worker) = both_ends(4);
+    let file = tempfile();
+    let place = |front: &mut FrontRing| front.place(b"x", b"", Some(file.as_fd())).unwrap().unwrap();
+    for _ in 0..8 {
+        let placed = place(&mut front);
+        assert!(front.take_back(placed));
+    }
+    let placed = place(&mut front);
+    assert!(!front.take_back(placed), "the worker has to begin it, and to meet the other files so");
+    let plain = front.place(b"x", b"", None).unwrap().unwrap();
+    assert!(front.take_back(plain));
+    let (slot, _) = worker.claim().unwrap();
+    answer(&worker, slot, b"answer");
+    assert_eq!(read_all(&mut front).len(), 1);
+    let placed = place(&mut front);
+    assert!(front.take_back(placed));
+}
+
+#[test]
+fn only_files_and_unix_stream_sockets_are_taken_from_a_worker() {
+    let (pipe, _end) = rustix::pipe::pipe().unwrap();
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let datagram = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let (stream, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+    let folder = std::fs::File::open(".").unwrap();
+    let file = tempfile();
+    for (descriptor, fits) in [
+        (pipe.as_fd(), false),
+        (tcp.as_fd(), false),
+        (datagram.as_fd(), false),
+        (folder.as_fd(), false),
+        (stream.as_fd(), true),
+        (file.as_fd(), true),
+    ] {
+        let (mut front, worker) = both_ends(1);
+        let Placed { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
+        assert!(worker.send_descriptor(slot, position, descriptor).unwrap());
+        match front.receive_descriptor(slot) {
+            Ok(_) => assert!(fits),
+            Err(error) => assert!(!fits && matches!(error, RingError::Breach(_)), "{error}"),
+        }
+    }
 }
 
 #[test]
