@@ -221,10 +221,8 @@ impl Gathered {
             out.extend_from_slice(b"connection: upgrade\r\n");
         }
         let switching = self.upgrade && (status == 101 || context.hijack);
-        if !keep_alive && !interim && !switching {
-            out.extend_from_slice(b"connection: close\r\n");
-        } else if keep_alive && !interim && context.request_version == Version::Http10 {
-            out.extend_from_slice(b"connection: keep-alive\r\n");
+        if !interim && !switching {
+            write_connection(keep_alive, context.request_version, out);
         }
         out.extend_from_slice(b"\r\n");
         ResponseHead {
@@ -255,6 +253,15 @@ impl Gathered {
             (None, Version::Http11) => (ResponseFraming::Chunked, None),
             (None, Version::Http10) => (ResponseFraming::UntilClose, None),
         }
+    }
+}
+
+/// Appends a Connection field, where what happens is not what the client expects by its version.
+pub(crate) fn write_connection(keep_alive: bool, request_version: Version, out: &mut Vec<u8>) {
+    match (keep_alive, request_version) {
+        (false, _) => out.extend_from_slice(b"connection: close\r\n"),
+        (true, Version::Http10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (true, Version::Http11) => {}
     }
 }
 

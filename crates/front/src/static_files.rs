@@ -1,0 +1,266 @@
+//! Files of the application's public folder, served before the application is asked.
+//!
+//! In the order of a request:
+//!
+//! - [`safe_path`]: from the target's path to a relative path that cannot leave the folder;
+//! - [`folder`]: the public folder, opened, and a list of what is in it, so that a request that is not
+//!   for a file costs no system call;
+//! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
+//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants.
+//!
+//! Whatever is not a plain, visible, regular file is "not mine": the application answers.
+
+mod conditions;
+mod encodings;
+mod folder;
+mod found_file;
+mod safe_path;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::request_head::{known_key, BodyFraming, Method, RequestHead};
+use crate::response_head::{is_token_byte, reason_phrase, write_connection, write_number, DateCache};
+use conditions::Verdict;
+use folder::Folder;
+use found_file::{Content, FoundFile, Representation};
+use safe_path::SafePath;
+
+/// How long an answer of the file system is believed, in milliseconds.
+const FRESH_MS: u64 = 200;
+
+/// Most files that are kept open (each with up to two compressed siblings).
+const KEPT_FILES: usize = 64;
+
+/// The static files of one application, for one thread.
+#[derive(Debug)]
+pub struct StaticFiles {
+    folder: RefCell<Folder>,
+    kept: RefCell<HashMap<Box<[u8]>, Rc<FoundFile>>>,
+    /// Header fields for every file, encoded.
+    extra_fields: Vec<u8>,
+}
+
+/// A request that may be for a file.
+#[derive(Debug, Clone, Copy)]
+pub struct StaticRequest<'a> {
+    /// The request's head.
+    pub head: &'a RequestHead,
+    /// The buffer that it was parsed from.
+    pub buffer: &'a [u8],
+    /// Whether the connection is kept after the answer.
+    pub keep_alive: bool,
+    /// The time: any clock that only goes forward, in milliseconds.
+    pub now_ms: u64,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum StaticAnswer {
+    /// The application is to be asked.
+    NotMine,
+    /// The whole answer has been written.
+    Written {
+        /// Its status.
+        status: u16,
+        /// Bytes of its body.
+        body_bytes: u64,
+    },
+    /// The head has been written; a part of a file is to follow.
+    File {
+        /// The status.
+        status: u16,
+        /// The file; others read it too, so read at positions.
+        file: Arc<File>,
+        /// Where the part begins, in bytes.
+        offset: u64,
+        /// How long it is, in bytes; never 0. If the file ends earlier, the connection must be closed.
+        length: u64,
+    },
+}
+
+impl StaticFiles {
+    /// Serves the files in the folder `root`, which need not exist (yet), with these header fields added.
+    pub fn new(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> Self {
+        StaticFiles {
+            folder: RefCell::new(Folder::new(root, follow_symlinks)),
+            kept: RefCell::default(),
+            extra_fields: encode_extra_fields(headers),
+        }
+    }
+
+    /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
+    pub fn lookup(&self, request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
+        let head = request.head;
+        let asks_for_file = matches!(head.method, Method::Get | Method::Head)
+            && head.framing == BodyFraming::None
+            && !head.upgrade;
+        if !asks_for_file {
+            return StaticAnswer::NotMine;
+        }
+        let Some(path) = SafePath::of_target(head.path(request.buffer)) else {
+            return StaticAnswer::NotMine;
+        };
+        match self.find(&path, request.now_ms) {
+            Some(found) => answer(&found, request, date, out),
+            None => StaticAnswer::NotMine,
+        }
+    }
+
+    /// Closes files that have not been asked for lately.
+    pub fn close_idle(&self, now_ms: u64) {
+        self.kept.borrow_mut().retain(|_, found| found.is_fresh(now_ms));
+    }
+
+    fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Rc<FoundFile>> {
+        let mut folder = self.folder.borrow_mut();
+        if !folder.may_hold(path.first_component(), now_ms) {
+            return None;
+        }
+        if let Some(found) = self.kept.borrow().get(path.as_bytes()) {
+            if found.is_fresh(now_ms) {
+                return Some(Rc::clone(found));
+            }
+        }
+        let found = path
+            .candidates()
+            .find_map(|candidate| FoundFile::open(&folder, &candidate, &self.extra_fields, now_ms));
+        let mut kept = self.kept.borrow_mut();
+        let Some(found) = found.map(Rc::new) else {
+            kept.remove(path.as_bytes());
+            return None;
+        };
+        if kept.len() >= KEPT_FILES {
+            kept.retain(|_, found| found.is_fresh(now_ms));
+        }
+        if kept.len() < KEPT_FILES {
+            kept.insert(path.as_bytes().into(), Rc::clone(&found));
+        }
+        Some(found)
+    }
+}
+
+/// Writes the answer to a request for a file that is there.
+fn answer(
+    found: &FoundFile,
+    request: &StaticRequest<'_>,
+    date: &DateCache,
+    out: &mut Vec<u8>,
+) -> StaticAnswer {
+    let field = |key| request.head.field(key, request.buffer);
+    let representation = found.choose(field(known_key::ACCEPT_ENCODING).unwrap_or(b""));
+    let get = request.head.method == Method::Get;
+    let verdict = conditions::judge(&field, get, representation);
+    let whole = representation.length;
+    let (status, offset, length) = match verdict {
+        Verdict::Whole => (200, 0, whole),
+        Verdict::Part { offset, length } => (206, offset, length),
+        Verdict::NotModified => (304, 0, 0),
+        Verdict::PreconditionFailed => (412, 0, 0),
+        Verdict::RangeNotSatisfiable => (416, 0, 0),
+    };
+    write_status_line(status, out);
+    out.extend_from_slice(b"date: ");
+    out.extend_from_slice(&date.now());
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&representation.validators);
+    if matches!(status, 200 | 206) {
+        out.extend_from_slice(&representation.description);
+    }
+    match status {
+        206 => write_content_range(Some((offset, length)), whole, out),
+        416 => write_content_range(None, whole, out),
+        _ => {}
+    }
+    if status != 304 {
+        out.extend_from_slice(b"content-length: ");
+        write_number(length, out);
+        out.extend_from_slice(b"\r\n");
+    }
+    write_connection(request.keep_alive, request.head.version, out);
+    out.extend_from_slice(b"\r\n");
+    let length = if get { length } else { 0 };
+    body(representation, status, offset, length, out)
+}
+
+fn body(
+    representation: &Representation,
+    status: u16,
+    offset: u64,
+    length: u64,
+    out: &mut Vec<u8>,
+) -> StaticAnswer {
+    match &representation.content {
+        Content::File(file) if length > 0 => {
+            StaticAnswer::File { status, file: Arc::clone(file), offset, length }
+        }
+        Content::File(_) => StaticAnswer::Written { status, body_bytes: 0 },
+        Content::Bytes(bytes) => {
+            // Both fit: they lie within the content, which is in memory.
+            out.extend_from_slice(&bytes[offset as usize..(offset + length) as usize]);
+            StaticAnswer::Written { status, body_bytes: length }
+        }
+    }
+}
+
+fn write_status_line(status: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_number(u64::from(status), out);
+    out.push(b' ');
+    out.extend_from_slice(reason_phrase(status).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `part`: offset and length; without one, none can be had (RFC 9110 section 14.4).
+fn write_content_range(part: Option<(u64, u64)>, whole: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"content-range: bytes ");
+    match part {
+        Some((offset, length)) => {
+            write_number(offset, out);
+            out.push(b'-');
+            write_number(offset + length - 1, out);
+        }
+        None => out.push(b'*'),
+    }
+    out.push(b'/');
+    write_number(whole, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The application's own fields, without those that are ours to say and those that could not be sent.
+fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
+    const OURS: [&str; 12] = [
+        "accept-ranges",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-range",
+        "content-type",
+        "date",
+        "etag",
+        "keep-alive",
+        "last-modified",
+        "transfer-encoding",
+        "vary",
+    ];
+    let mut encoded = Vec::new();
+    for (name, value) in headers {
+        let good_name = !name.is_empty() && name.bytes().all(is_token_byte);
+        let good_value = !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+        if !good_name || !good_value {
+            tracing::warn!(field = name, "header field for static files left out: it cannot be sent");
+        } else if OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+            tracing::warn!(field = name, "header field for static files left out: the server sets it itself");
+        } else {
+            encoded.extend_from_slice(format!("{}: {value}\r\n", name.to_ascii_lowercase()).as_bytes());
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests;

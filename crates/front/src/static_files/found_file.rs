@@ -1,0 +1,142 @@
+//! A file that is there, with everything that is sent about it.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::encodings::{self, Coding};
+use super::folder::Folder;
+use super::FRESH_MS;
+use crate::content_type;
+use crate::response_head::http_date;
+
+/// Files up to this size are kept in memory, and sent together with the head.
+const SMALL_BYTES: u64 = 16 * 1024;
+
+/// A file and its compressed siblings.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    checked_ms: u64,
+    plain: Representation,
+    brotli: Option<Representation>,
+    gzip: Option<Representation>,
+}
+
+/// One of the forms in which a file can be sent.
+#[derive(Debug)]
+pub(super) struct Representation {
+    pub(super) content: Content,
+    /// Bytes of the content.
+    pub(super) length: u64,
+    /// A strong entity tag, with its quotes.
+    pub(super) etag: Vec<u8>,
+    /// When it was last modified, in whole seconds.
+    pub(super) last_modified: SystemTime,
+    /// Encoded fields for every answer: validators, Vary, the application's own.
+    pub(super) validators: Vec<u8>,
+    /// Encoded fields for answers with content: its type and coding.
+    pub(super) description: Vec<u8>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub(super) enum Content {
+    Bytes(Box<[u8]>),
+    File(Arc<File>),
+}
+
+impl FoundFile {
+    /// Opens the file at `path` below the folder, and its siblings.
+    pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8], now_ms: u64) -> Option<Self> {
+        let content_type = content_type::of_file_name(path);
+        let plain = Representation::of(folder.open_file(path)?)?;
+        let sibling = |suffix: &[u8]| Representation::of(folder.open_file(&[path, suffix].concat())?);
+        let mut found =
+            FoundFile { checked_ms: now_ms, plain, brotli: sibling(b".br"), gzip: sibling(b".gz") };
+        let varies = found.brotli.is_some() || found.gzip.is_some();
+        found.plain.describe(content_type, None, varies, extra_fields);
+        for (sibling, coding) in [(&mut found.brotli, Coding::Brotli), (&mut found.gzip, Coding::Gzip)] {
+            if let Some(sibling) = sibling {
+                sibling.describe(content_type, Some(coding), varies, extra_fields);
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether the file system need not be asked again yet.
+    pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
+        now_ms < self.checked_ms + FRESH_MS
+    }
+
+    /// The form to send to a client with this Accept-Encoding.
+    pub(super) fn choose(&self, accept_encoding: &[u8]) -> &Representation {
+        let has = |coding| match coding {
+            Coding::Brotli => self.brotli.is_some(),
+            Coding::Gzip => self.gzip.is_some(),
+        };
+        let sibling = match encodings::choose(accept_encoding, has) {
+            Some(Coding::Brotli) => self.brotli.as_ref(),
+            Some(Coding::Gzip) => self.gzip.as_ref(),
+            None => None,
+        };
+        sibling.unwrap_or(&self.plain)
+    }
+}
+
+impl Representation {
+    fn of(file: File) -> Option<Self> {
+        let metadata = file.metadata().ok()?;
+        let modified = Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0));
+        let content = read_small(&file, metadata.size());
+        Some(Representation {
+            length: content.as_ref().map_or(metadata.size(), |bytes| bytes.len() as u64),
+            etag: format!(
+                "\"{:x}-{:x}-{:x}-{:x}\"",
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.size(),
+                metadata.ino()
+            )
+            .into_bytes(),
+            // Never later than now (RFC 9110 section 8.8.2.1).
+            last_modified: (SystemTime::UNIX_EPOCH + modified).min(SystemTime::now()),
+            content: content.map_or_else(|| Content::File(Arc::new(file)), Content::Bytes),
+            validators: Vec::new(),
+            description: Vec::new(),
+        })
+    }
+
+    /// Encodes the fields.
+    fn describe(&mut self, content_type: &str, coding: Option<Coding>, varies: bool, extra_fields: &[u8]) {
+        let fields = &mut self.validators;
+        fields.extend_from_slice(b"etag: ");
+        fields.extend_from_slice(&self.etag);
+        fields.extend_from_slice(b"\r\nlast-modified: ");
+        fields.extend_from_slice(&http_date(self.last_modified));
+        fields.extend_from_slice(b"\r\n");
+        if varies {
+            fields.extend_from_slice(b"vary: accept-encoding\r\n");
+        }
+        fields.extend_from_slice(extra_fields);
+        let fields = &mut self.description;
+        fields.extend_from_slice(b"accept-ranges: bytes\r\ncontent-type: ");
+        fields.extend_from_slice(content_type.as_bytes());
+        fields.extend_from_slice(b"\r\n");
+        if let Some(coding) = coding {
+            fields.extend_from_slice(b"content-encoding: ");
+            fields.extend_from_slice(coding.name().as_bytes());
+            fields.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// The content of a small file; `None` for others, and for one that cannot be read as a whole.
+fn read_small(file: &File, size: u64) -> Option<Box<[u8]>> {
+    if size > SMALL_BYTES {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    Some(bytes.into())
+}

@@ -1,0 +1,170 @@
+//! From the path of a request target to a path below the public folder.
+
+use std::borrow::Cow;
+
+/// A relative path that cannot leave the folder it is looked up in: no empty, `.` or `..` component, no
+/// hidden name, decoded once and valid UTF-8. Empty for the folder itself.
+#[derive(Debug)]
+pub(super) struct SafePath<'a> {
+    /// Without the slash at its end, if it had one.
+    path: Cow<'a, [u8]>,
+    /// The client asked for a folder: `/path/`.
+    of_folder: bool,
+}
+
+impl<'a> SafePath<'a> {
+    /// Takes the path of a target, as it was sent; `None` if no file can be meant.
+    pub(super) fn of_target(path: &'a [u8]) -> Option<Self> {
+        let path = decode(path.strip_prefix(b"/")?)?;
+        if *path == *b"/" {
+            return None;
+        }
+        let of_folder = path.is_empty() || path.ends_with(b"/");
+        let path = match path {
+            Cow::Borrowed(path) => Cow::Borrowed(path.strip_suffix(b"/").unwrap_or(path)),
+            Cow::Owned(mut path) => {
+                path.truncate(path.strip_suffix(b"/").map_or(path.len(), <[u8]>::len));
+                Cow::Owned(path)
+            }
+        };
+        let safe = path.is_empty() || {
+            let mut components = path.split(|&byte| byte == b'/');
+            components.next().is_some_and(|first| first == b".well-known" || is_visible(first))
+                && components.all(is_visible)
+        };
+        safe.then_some(SafePath { path, of_folder })
+    }
+
+    /// The path without a slash at its end.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The first component; `index.html` for the folder itself.
+    pub(super) fn first_component(&self) -> &[u8] {
+        match self.path.split(|&byte| byte == b'/').next() {
+            None | Some(b"") => b"index.html",
+            Some(first) => first,
+        }
+    }
+
+    /// The files that can be meant, the likeliest first.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let suffixes: &[&[u8]] = match (self.path.is_empty(), self.of_folder) {
+            (true, _) => &[b"index.html"],
+            (false, true) => &[b"/index.html", b".html"],
+            (false, false) => &[b"", b".html", b"/index.html"],
+        };
+        suffixes.iter().map(|suffix| [&self.path, *suffix].concat())
+    }
+}
+
+/// Whether a path component names something that may be served. (Backslashes separate nothing here, but
+/// no honest client sends them in a file's name.)
+fn is_visible(component: &[u8]) -> bool {
+    !component.is_empty() && !component.starts_with(b".") && !component.contains(&b'\\')
+}
+
+/// Decodes percent-encoding, once. `None` if that gives a slash or a control character, or anything but
+/// UTF-8.
+fn decode(path: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if memchr::memchr(b'%', path).is_none() {
+        return Some(Cow::Borrowed(path));
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let (&[high, low], after) = rest.split_first_chunk::<2>()?;
+        rest = after;
+        let value = hexadecimal(high)? << 4 | hexadecimal(low)?;
+        if value == b'/' || value.is_ascii_control() {
+            return None;
+        }
+        decoded.push(value);
+    }
+    std::str::from_utf8(&decoded).is_ok().then_some(Cow::Owned(decoded))
+}
+
+fn hexadecimal(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(path: &str) -> Option<Vec<String>> {
+        let path = SafePath::of_target(path.as_bytes())?;
+        let candidates = path.candidates();
+        Some(candidates.map(|candidate| String::from_utf8(candidate).unwrap()).collect())
+    }
+
+    #[test]
+    fn a_path_can_mean_a_file_a_page_or_a_folder() {
+        assert_eq!(candidates("/a/b").unwrap(), ["a/b", "a/b.html", "a/b/index.html"]);
+        assert_eq!(candidates("/a/").unwrap(), ["a/index.html", "a.html"]);
+        assert_eq!(candidates("/").unwrap(), ["index.html"]);
+        assert_eq!(candidates("/a%20%C3%A9+b.css").unwrap()[0], "a é+b.css");
+        assert_eq!(candidates("/.well-known/x").unwrap()[0], ".well-known/x");
+        assert_eq!(candidates("/a..b").unwrap()[0], "a..b");
+        assert_eq!(candidates("/%252e%252e/x").unwrap()[0], "%2e%2e/x", "decoded once");
+        assert_eq!(SafePath::of_target(b"/").unwrap().first_component(), b"index.html");
+        assert_eq!(SafePath::of_target(b"/a/b").unwrap().first_component(), b"a");
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_folder() {
+        for path in [
+            "*",
+            "",
+            "a",
+            "//",
+            "//etc/passwd",
+            "/a//b",
+            "/..",
+            "/../x",
+            "/a/../b",
+            "/a/..",
+            "/a/../",
+            "/.",
+            "/./a",
+            "/%2e%2e/x",
+            "/%2E./x",
+            "/.%2e/x",
+            "/a%2fb",
+            "/a%2Fb",
+            "/..%2fx",
+            "/%2e%2e%2fx",
+            "/..\\x",
+            "/..%5cx",
+            "/a\\b",
+            "/a%00",
+            "/a%00.css",
+            "/%c0%ae%c0%ae/x",
+            "/%e0%80%ae/x",
+            "/%c0%afx",
+            "/%ff",
+            "/a%",
+            "/a%2",
+            "/a%zz",
+            "/a%+1",
+            "/%0a",
+            "/%7f",
+            "/.git/config",
+            "/.env",
+            "/a/.hidden",
+            "/.well-known/.x",
+            "/a/.well-known/x",
+            "/%2eenv",
+            "/.well-known/../.env",
+            "/.wellknown",
+        ] {
+            assert!(candidates(path).is_none(), "{path}");
+        }
+    }
+}
