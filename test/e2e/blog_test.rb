@@ -7,12 +7,7 @@ require_relative "../support/browser"
 class BlogTest < E2ETest
   def setup
     super
-    # A copy, so that the example's own data is neither read nor changed.
-    @blog = folder_with
-    written = /\A(storage|tmp|log)\z/
-    parts = Dir.children(File.join(HighballServer::EXAMPLES, "blog")).grep_v(written)
-    parts.each { |part| FileUtils.cp_r(File.join(HighballServer::EXAMPLES, "blog", part), @blog) }
-    FileUtils.rm(Dir.glob(File.join(@blog, "db/*.sqlite3*")))
+    @blog = copy_of_example("blog")
   end
 
   def test_in_development

@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "digest"
+require "rack"
 require_relative "highball_server"
 
 # A test that drives the real binary. Servers that it starts are ended with it; one that leaves processes
@@ -36,6 +37,16 @@ class E2ETest < Minitest::Test
       FileUtils.mkdir_p(File.dirname(path))
       File.binwrite(path, content)
     end
+    folder
+  end
+
+  # A copy of an example, without what it has written: tests neither read nor change anybody's data.
+  def copy_of_example(name)
+    source = File.join(HighballServer::EXAMPLES, name)
+    folder = folder_with
+    parts = Dir.children(source) - %w[storage tmp log]
+    parts.each { |part| FileUtils.cp_r(File.join(source, part), folder) }
+    FileUtils.rm(Dir.glob(File.join(folder, "db/*.sqlite3*")))
     folder
   end
 

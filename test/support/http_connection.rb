@@ -41,13 +41,18 @@ class HttpConnection
     @ends_at = Deadline.now + WITHIN
   end
 
-  # Sends one request; the host is added unless the headers name one.
+  # Sends one request and reads its answer.
   def request(method, target, headers = {}, body = nil, within: WITHIN, version: "1.1")
+    send_request(method, target, headers, body, version: version)
+    read_response(head: method == "HEAD", within: within)
+  end
+
+  # Sends one request; the host is added unless the headers name one, and the length of a body that is given.
+  def send_request(method, target, headers = {}, body = nil, version: "1.1")
     fields = headers.map { |name, value| "#{name}: #{value}\r\n" }
     fields.unshift("Host: test\r\n") unless headers.keys.any? { |name| name.casecmp?("host") }
     fields << "Content-Length: #{body.bytesize}\r\n" if body
     write("#{method} #{target} HTTP/#{version}\r\n#{fields.join}\r\n#{body}".b)
-    read_response(head: method == "HEAD", within: within)
   end
 
   def get(target, headers = {}, **options)

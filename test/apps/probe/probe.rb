@@ -34,8 +34,10 @@ class Probe
       end
     end
 
+    # Counts once: `to_ary` closes as well (Rack SPEC), and a server may close again.
     def close
       @closed&.call
+      @closed = nil
     end
   end
 
@@ -135,18 +137,21 @@ class Probe
 
   # --- taking time
 
-  def sleep_(_env, query)
+  def sleep_(env, query)
+    say_begun(env)
     sleep query.fetch("ms").to_i / 1000.0
     [200, plain, ["slept\n"]]
   end
 
-  def timeout(_env, query)
+  def timeout(env, query)
+    say_begun(env)
     Timeout.timeout(query.fetch("ms").to_i / 1000.0) { sleep }
   rescue Timeout::Error
     [200, plain, ["timed out\n"]]
   end
 
-  def cpu(_env, query)
+  def cpu(env, query)
+    say_begun(env)
     ends_at = Process.clock_gettime(Process::CLOCK_MONOTONIC) + (query.fetch("ms").to_i / 1000.0)
     nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < ends_at
     [200, plain, [Process.pid.to_s]]
@@ -185,7 +190,7 @@ class Probe
 
   def status(_env, query)
     code = query.fetch("code").to_i
-    without_body = code == 204 || code == 304
+    without_body = [204, 304].include?(code)
     [code, without_body ? {} : plain, without_body ? [] : ["#{code}\n"]]
   end
 
@@ -287,7 +292,8 @@ class Probe
 
   # Methods by path: "/kill-thread" is kill_thread, "/raise" is raise_ (not Ruby's own raise), "/" is root.
   ACTIONS = (public_instance_methods(false) - %i[call root])
-            .to_h { |name| ["/#{name.to_s.delete_suffix('_').tr('_', '-')}", name] }.merge("/" => :root, "*" => :root).freeze
+            .to_h { |name| ["/#{name.to_s.delete_suffix('_').tr('_', '-')}", name] }
+            .merge("/" => :root, "*" => :root).freeze
 
   private
 
@@ -303,6 +309,11 @@ class Probe
     { "env" => env.select { |name, value| value.is_a?(String) && !name.start_with?("rack.", "puma.") }
                   .transform_values { |value| value.dup.force_encoding("UTF-8").scrub },
       "rack" => env.keys.grep(/\Arack\./).sort }
+  end
+
+  # In the server's log: tests wait for this line where they need a request to be under way.
+  def say_begun(env)
+    $stderr.write("probe begins #{env['PATH_INFO']}\n")
   end
 
   def seen(env)

@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+
+# The command line, as its users type it.
+class CommandsTest < E2ETest
+  LIB = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }.freeze
+
+  def test_status_names_every_process
+    server = serve("probe", workers: 2, threads: 4)
+    status = server.status
+    workers = status.fetch("workers")
+    assert_equal 2, workers.length
+    workers.each { |worker| assert_equal ["serving", 4], worker.values_at("state", "threads") }
+    below = ProcessFacts.tree(server.pid)
+    [status.dig("mold", "pid"), *server.worker_pids].each { |pid| assert_includes below, pid }
+    plain, ended = HighballServer.run("status", *server.which)
+    assert_predicate ended, :success?
+    server.worker_pids.each { |pid| assert_includes plain, pid.to_s }
+  end
+
+  def test_stop_drains_and_waits
+    server = serve("probe")
+    output, ended = HighballServer.run("stop", *server.which)
+    assert_predicate ended, :success?, output
+    assert_predicate server.wait(within: 5), :success?
+  end
+
+  def test_instances_are_told_apart
+    one = serve("probe")
+    other = serve("probe")
+    refute_equal one.mold_pid, other.mold_pid
+    HighballServer.run("stop", *one.which)
+    one.wait
+    assert_equal 200, other.get("/").status
+  end
+
+  def test_without_an_instance_they_say_so
+    %w[status stop].each do |command|
+      output, ended = HighballServer.run(command, "--port", "1")
+      refute_predicate ended, :success?, command
+      assert_match(/1/, output)
+      refute_empty output
+    end
+  end
+
+  def test_the_control_socket_is_for_its_owner_alone
+    server = serve("probe")
+    listening = File.readlines("/proc/net/unix").filter_map { |line| line.split[7] }
+    sockets = listening.select { |path| path.include?("highball") && File.socket?(path) }
+    refute_empty sockets
+    sockets.each { |path| assert_equal 0o600, File.stat(path).mode & 0o777, path }
+    assert server.running?
+  end
+
+  def test_a_unix_socket
+    path = File.join(folder_with, "app.sock")
+    server = serve("probe", bind: path)
+    server.connect do |connection|
+      assert_equal "probe\n", connection.get("/").body
+      assert_equal "probe\n", connection.get("/").body
+    end
+  end
+
+  def test_help_and_version
+    help, ended = HighballServer.run("--help")
+    assert_predicate ended, :success?
+    %w[serve status stop --port --workers --threads --bind --environment].each { |word| assert_includes help, word }
+    version, ended = HighballServer.run("--version")
+    assert_predicate ended, :success?
+    assert_match(/highball \d+\.\d+\.\d+/, version)
+  end
+
+  def test_the_log_in_json
+    server = serve("probe", "--log-format", "json")
+    server.get("/raise")
+    server.stop
+    lines = server.log.lines.grep(/\A\{/)
+    refute_empty lines
+    lines.each { |line| assert_kind_of Hash, JSON.parse(line) }
+  end
+
+  def test_the_access_log
+    path = File.join(folder_with, "access.log")
+    server = serve("probe", "--access-log", path)
+    server.get("/echo?secret=1", { "User-Agent" => "a\"b" })
+    server.get("/status?code=404")
+    server.stop
+    log = File.read(path)
+    assert_match(%r{GET /echo.*200}, log)
+    assert_match(%r{GET /status.*404}, log)
+    assert_equal log.lines.length, log.lines.grep(%r{GET /}).length
+  end
+
+  # --- by the commands that Rack and Rails bring
+
+  def test_rackup_hands_over_under_the_same_pid
+    command = ["rackup", "-s", "highball", "-E", "production", "-o", "127.0.0.1", "-p", free_port.to_s, "config.ru"]
+    use_by_another_command("probe", command)
+  end
+
+  def test_rails_server_hands_over_under_the_same_pid
+    blog = copy_of_example("blog")
+    command = ["ruby", "bin/rails", "server", "-u", "highball", "-b", "127.0.0.1", "-p", free_port.to_s]
+    use_by_another_command(blog, command)
+  end
+
+  def test_a_given_app_object_is_served_by_its_caller
+    script = File.join(folder_with("serve.rb" => <<~RUBY), "serve.rb")
+      require "rack"
+      begin
+        require "rackup"
+        handler = Rackup::Handler.get("highball")
+      rescue LoadError
+        handler = Rack::Handler.get("highball")
+      end
+      app = ->(env) { [200, { "content-type" => "text/plain" }, ["an object"]] }
+      handler.run(app, Host: "127.0.0.1", Port: #{free_port})
+    RUBY
+    server = serve(File.dirname(script), command: ["ruby", script], env: handler_environment)
+    assert_equal "an object", server.get("/").body
+    assert_equal false, server.status["restartable"]
+    assert_predicate server.stop, :success?
+  end
+
+  private
+
+  def use_by_another_command(app, command)
+    server = serve(app, command: command, env: handler_environment)
+    assert_equal 200, server.get("/").status
+    assert_includes File.readlink("/proc/#{server.pid}/exe"), "highball"
+    assert_includes server.status.fetch("workers").map { |worker| worker["state"] }, "serving"
+    assert_predicate server.stop, :success?
+  end
+
+  def handler_environment
+    LIB.merge("PATH" => "#{File.dirname(HighballServer::BINARY)}:#{ENV.fetch('PATH')}")
+  end
+
+  def free_port
+    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+  end
+end

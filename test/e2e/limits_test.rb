@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+
+# Everything has a limit, and each limit its status.
+class LimitsTest < E2ETest
+  def test_body_too_large_by_length_and_in_chunks
+    server = serve("probe", "--max-body", "1000")
+    assert_equal 200, server.request("POST", "/echo", {}, "x" * 1000).status
+    assert_equal 413, server.request("POST", "/echo", {}, "x" * 1001).status
+    chunk = "3e8\r\n#{'x' * 1000}\r\n"
+    head = "POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    server.connect { |connection| assert_equal 200, connection.write("#{head}#{chunk}0\r\n\r\n").read_response.status }
+    assert_equal [413], server.exchange("#{head}#{chunk}1\r\nx\r\n0\r\n\r\n").map(&:status)
+    assert_equal 2, JSON.parse(server.get("/count?targets=1").body)["targets"].count("POST /echo")
+  end
+
+  def test_target_head_and_fields
+    server = serve("probe", "--max-target", "300", "--max-head", "2k", "--max-fields", "10")
+    assert_equal 200, server.get("/?#{'q' * 290}").status
+    assert_equal 414, server.get("/?#{'q' * 300}").status
+    assert_equal 200, server.get("/", { "X" => "a" * 1500 }).status
+    assert_equal 431, server.get("/", { "X" => "a" * 2500 }).status
+    assert_equal 431, server.get("/", Array.new(12) { |number| ["X-#{number}", "a"] }.to_h).status
+  end
+
+  def test_a_head_that_takes_too_long
+    server = serve("probe", "--head-timeout", "300ms")
+    server.connect do |connection|
+      connection.write("GET / HTTP/1.1\r\nHost")
+      assert_equal 408, connection.read_response.status
+      assert_predicate connection, :ended?
+    end
+  end
+
+  # Slowloris: a byte now and then must not keep the head alive.
+  def test_a_head_that_trickles_in
+    server = serve("probe", "--head-timeout", "500ms")
+    server.connect do |connection|
+      dripping = Thread.new do
+        "GET / HTTP/1.1\r\nHost: test\r\nX: #{'a' * 1000}".each_char do |byte|
+          connection.write(byte)
+          sleep 0.02
+        end
+      rescue SystemCallError
+        nil # closed, as it should be
+      end
+      began = Deadline.now
+      assert_equal 408, connection.read_response.status
+      assert_operator Deadline.now - began, :<, 5
+    ensure
+      dripping.kill.join
+    end
+  end
+
+  def test_a_body_that_stops_coming
+    server = serve("probe", "--body-timeout", "300ms")
+    server.connect do |connection|
+      connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\nabc")
+      assert_equal 408, connection.read_response.status
+      assert_predicate connection, :ended?
+    end
+    assert_equal 0, JSON.parse(server.get("/count?targets=1").body)["targets"].count("POST /echo")
+  end
+
+  def test_an_idle_connection_ends_without_a_word
+    server = serve("probe", "--idle-timeout", "300ms")
+    server.connect { |connection| assert_predicate connection, :ended? }
+    server.connect do |connection|
+      connection.get("/")
+      assert_predicate connection, :ended?
+    end
+  end
+
+  def test_a_client_that_takes_nothing_is_cut_off_and_its_worker_freed
+    server = serve("probe", "--send-timeout", "500ms", threads: 1)
+    server.connect do |connection|
+      connection.send_request("GET", "/download?bytes=100000000")
+      assert_equal 200, server.get("/", within: 20).status
+      assert_equal 1, JSON.parse(server.get("/count").body)["closed"]
+    end
+  end
+
+  def test_an_app_that_takes_too_long_is_answered_504
+    server = serve("probe", "--request-timeout", "300ms", threads: 2)
+    server.connect do |connection|
+      began = Deadline.now
+      assert_equal 504, connection.get("/sleep?ms=3000").status
+      assert_operator Deadline.now - began, :<, 2.5
+    end
+    assert_equal 200, server.get("/").status
+  end
+
+  def test_a_full_queue_is_answered_503_at_once_and_the_others_are_served
+    server = serve("probe", "--max-queue", "5", workers: 1, threads: 1)
+    answers = concurrently(30) { server.get("/sleep?ms=200", within: 30) }
+    shed, served = answers.partition { |answer| answer.status == 503 }
+    assert_includes 5..12, served.length
+    assert_equal [200], served.map(&:status).uniq
+    shed.each { |answer| assert_match(/\A[1-9]\d*\z/, answer["retry-after"]) }
+    assert_equal 200, server.get("/").status
+  end
+
+  def test_a_request_whose_client_has_left_the_queue_never_reaches_ruby
+    server = serve("probe", workers: 1, threads: 1)
+    server.connect do |busy|
+      busy.send_request("GET", "/sleep?ms=1000")
+      10.times do
+        server.connect { |connection| connection.send_request("GET", "/echo?left") }
+      end
+      assert_equal 200, busy.read_response.status
+    end
+    left = JSON.parse(server.get("/count?targets=1").body)["targets"].count("GET /echo")
+    # One may have been placed ahead in the ring when its client left.
+    assert_operator left, :<=, 2
+  end
+
+  def test_connections_beyond_the_limit_wait_in_the_backlog
+    server = serve("probe", "--max-connections", "5")
+    open = Array.new(5) { server.connect.tap { |connection| connection.get("/") } }
+    waiting = server.connect
+    waiting.send_request("GET", "/")
+    refute waiting.socket.wait_readable(0.3), "answered beyond the limit"
+    open.first.close
+    assert_equal 200, waiting.read_response.status
+  ensure
+    [*open, waiting].compact.each(&:close)
+  end
+
+  def test_a_large_head_within_the_limits_arrives_whole
+    server = serve("probe")
+    fields = Array.new(60) { |number| ["X-Field-#{number}", "v" * 900] }.to_h
+    seen = JSON.parse(server.get("/echo", fields).body)["env"]
+    fields.each { |name, value| assert_equal value, seen["HTTP_#{name.upcase.tr('-', '_')}"] }
+  end
+end

@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+require_relative "../support/load"
+
+# How it stops: nobody who was let in is turned away.
+class ShutdownTest < E2ETest
+  %w[TERM INT].each do |signal|
+    define_method("test_#{signal.downcase}_under_load_answers_every_accepted_request") do
+      server = serve("probe", workers: 2, threads: 2)
+      outcomes = Load.during(server, clients: 10, target: "/sleep?ms=10") do
+        server.signal(signal)
+        assert_equal 0, server.wait.exitstatus
+      end
+      # A connection may be closed between two requests; an answer that had begun may not break off.
+      results = outcomes.map(&:result).tally
+      assert_empty results.keys - [200, "closed", "Errno::ECONNRESET", "Errno::EPIPE"], results
+      # Each client meets the end once.
+      assert_operator outcomes.length - results.fetch(200), :<=, 10
+    end
+  end
+
+  def test_requests_in_the_queue_are_answered_too
+    server = serve("probe", workers: 1, threads: 1)
+    connections = Array.new(10) { server.connect }
+    connections.each { |connection| connection.send_request("GET", "/sleep?ms=50") }
+    wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
+    server.signal("TERM")
+    answers = connections.map(&:read_response)
+    assert_equal [200], answers.map { |answer| answer&.status }.uniq
+    assert_equal ["close"], answers.map { |answer| answer["connection"] }.uniq
+    assert_predicate server.wait, :success?
+  ensure
+    connections&.each(&:close)
+  end
+
+  def test_a_transfer_in_flight_is_finished
+    server = serve("probe")
+    server.connect do |connection|
+      connection.send_request("GET", "/download?bytes=30000000")
+      # The first bytes are there; the rest is far more than what fits into any buffer on the way.
+      connection.socket.wait_readable(10)
+      server.signal("TERM")
+      assert_equal 30_000_000, connection.read_response.body.bytesize
+    end
+    assert_predicate server.wait, :success?
+  end
+
+  def test_idle_connections_do_not_hold_it_up
+    server = serve("probe")
+    idle = Array.new(5) { server.connect.tap { |connection| connection.get("/") } }
+    began = Deadline.now
+    assert_predicate server.stop, :success?
+    assert_operator Deadline.now - began, :<, 5
+    idle.each { |connection| assert_predicate connection, :ended? }
+  ensure
+    idle&.each(&:close)
+  end
+
+  def test_new_connections_are_refused_while_it_drains
+    server = serve("probe")
+    server.connect do |connection|
+      connection.send_request("GET", "/sleep?ms=1500")
+      wait_for("begin of the request") { server.log.include?("probe begins /sleep") }
+      server.signal("TERM")
+      wait_for("refusal of new connections", within: 1) do
+        server.connect { |fresh| fresh.get("/").nil? }
+      rescue SystemCallError
+        true
+      end
+      assert_equal 200, connection.read_response.status
+    end
+  end
+
+  def test_at_exit_runs_in_the_workers
+    app = folder_with("config.ru" => <<~RUBY)
+      pid = nil
+      run(lambda do |env|
+        pid ||= at_exit { File.write(File.join(__dir__, "goodbye"), Process.pid.to_s) } && Process.pid
+        [200, { "content-type" => "text/plain" }, [pid.to_s]]
+      end)
+    RUBY
+    server = serve(app)
+    pid = server.get("/").body
+    server.stop
+    assert_equal pid, File.read(File.join(app, "goodbye"))
+  end
+
+  def test_in_development_int_stops_without_grace
+    server = serve("probe", environment: "development")
+    server.connect do |connection|
+      connection.send_request("GET", "/sleep?ms=60000")
+      wait_for("begin of the request") { server.log.include?("probe begins /sleep") }
+      server.signal("INT")
+      server.signal("INT") if server.running?
+      server.wait(within: 10)
+    end
+  end
+
+  def test_the_pidfile_and_the_socket_are_gone_afterwards
+    folder = folder_with
+    server = serve("probe", "--pidfile", "#{folder}/app.pid", bind: "#{folder}/app.sock")
+    assert_equal server.pid, File.read("#{folder}/app.pid").to_i
+    server.stop
+    assert_empty Dir.children(folder)
+  end
+end
