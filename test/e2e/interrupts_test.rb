@@ -75,7 +75,7 @@ class InterruptsTest < E2ETest
 
   # Sends the request and waits until a worker has begun it.
   def begin_request(server, connection, target)
-    connection.send_request("GET", "#{target}")
+    connection.send_request("GET", target)
     path = target[/[^?]+/]
     wait_for("begin of #{target}") { server.log.include?("probe begins #{path}\n") }
   end
