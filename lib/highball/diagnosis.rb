@@ -9,6 +9,8 @@ module Highball
     MESSAGE_BYTES = 16 * 1024
     BACKTRACE_LINES = 60
     # "/path/file.rb:12: syntax error" and "/path/file.rb:12:in `x'"
+    # Frames that are the same in every boot, and say nothing about this one.
+    NOISE = %r{\A(?:<internal:|#{Regexp.escape(__dir__)}/)|/bundler(?:-[\d.]+)?/lib/bundler/|/rubygems/}
     PLACE = /\A(?<file>[^\n]+?):(?<line>\d+)(?::|\z)/
 
     def initialize(exception, root: Dir.pwd)
@@ -40,8 +42,7 @@ module Highball
     def place
       return split(@exception.message) if @exception.is_a?(SyntaxError) && split(@exception.message)
 
-      lines = @exception.backtrace || []
-      split(lines.find { |line| of_the_application?(line) } || lines.first)
+      split(backtrace.find { |line| of_the_application?(line) } || backtrace.first)
     end
 
     def split(line)
@@ -49,12 +50,11 @@ module Highball
     end
 
     def of_the_application?(line)
-      line.start_with?("#{@root}/") && !line.start_with?("#{@root}/vendor/", "#{__dir__}/")
+      line.start_with?("#{@root}/") && !line.start_with?("#{@root}/vendor/")
     end
 
-    # Without Highball's own frames, which are the same in every boot.
     def backtrace
-      lines = (@exception.backtrace || []).reject { |line| line.start_with?("#{__dir__}/") }
+      lines = (@exception.backtrace || []).grep_v(NOISE)
       lines.first(BACKTRACE_LINES).map { |line| line.byteslice(0, 1024) }
     end
   end

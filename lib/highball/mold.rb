@@ -10,9 +10,21 @@ require_relative "native"
 module Highball
   # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks.
   class Mold
-    # Signals that a terminal or an init system sends to the whole group: they are meant for `highball`, which
-    # tells everybody else what to do.
+    # Signals that a terminal sends to the whole group: they are meant for `highball`, which tells everybody else
+    # what to do.
     GROUP_SIGNALS = %w[INT QUIT HUP].freeze
+
+    def self.ignore_group_signals
+      GROUP_SIGNALS.each { |signal| trap(signal) {} } # a block, because IGNORE would be inherited by exec
+    end
+
+    # Where every thread is, on standard error.
+    def self.print_backtraces
+      Thread.list.each do |thread|
+        lines = thread.backtrace || ["(has no backtrace)"]
+        $stderr.write("#{thread.inspect}\n", *lines.map { |line| "    #{line}\n" })
+      end
+    end
 
     def self.start
       new(ControlSocket.inherited).start
@@ -30,6 +42,7 @@ module Highball
       Process.setproctitle("highball mold: #{name}")
       trap("TERM") { exit!(0) } # the supervisor boots another one
       serve_orders
+      exit!(0)
     rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it was, it is the boot that failed
       fail_with(e)
     end
@@ -37,7 +50,7 @@ module Highball
     private
 
     def take_signals
-      GROUP_SIGNALS.each { |signal| trap(signal) {} }
+      Mold.ignore_group_signals
       trap("USR2") { Mold.print_backtraces }
     end
 
@@ -68,7 +81,6 @@ module Highball
         else warn "highball: the mold was sent an unknown message: #{message[:type]}"
         end
       end
-      exit!(0)
     end
 
     # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it.
@@ -86,11 +98,15 @@ module Highball
 
     # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.
     def fork_grandchild(message, descriptors)
-      Process.fork { Worker.new(message, descriptors, @app).start(mold_control: @control) }
+      Process.fork { become_worker(message, descriptors) }
       exit!(0)
     rescue SystemCallError => e
       warn "highball: cannot fork a worker: #{e.message}"
       exit!(1)
+    end
+
+    def become_worker(message, descriptors)
+      Worker.new(message, descriptors, @app).start(mold_control: @control)
     end
 
     def refuse(message, reason)
@@ -105,13 +121,5 @@ module Highball
     end
 
     def name = File.basename(Dir.pwd)
-
-    # Where every thread is, on standard error.
-    def self.print_backtraces
-      Thread.list.each do |thread|
-        lines = thread.backtrace || ["(has no backtrace)"]
-        $stderr.write("#{thread.inspect}\n", *lines.map { |line| "    #{line}\n" })
-      end
-    end
   end
 end

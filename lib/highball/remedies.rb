@@ -34,6 +34,8 @@ module Highball
            "Give the folder of an application: one with a config.ru, such as " \
            "`run ->(env) { [200, {}, [\"hello\"]] }`, or with a config/environment.rb (Rails)."),
       rule("Highball::App::NotAnApp", "config.ru has to end in `run`, with an object that answers to `call`."),
+      rule("Let config.ru end in `run` and the application, such as: run Rails.application",
+           pattern: /missing run or map statement/),
       rule("Bundler::GemNotFound", "Install the gems of the Gemfile: bundle install"),
       rule("Bundler::GitError", "Fetch the gems that come from git: bundle install"),
       rule("Bundler::GemfileNotFound", "Check BUNDLE_GEMFILE: it names a Gemfile that does not exist."),

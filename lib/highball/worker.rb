@@ -46,6 +46,7 @@ module Highball
       Process.setproctitle("highball worker #{@number}: #{File.basename(Dir.pwd)}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe
+      Mold.ignore_group_signals
       trap("TERM") { @announce.write_nonblock("t", exception: false) }
       Highball.hooks.run(:after_fork, @number)
     end

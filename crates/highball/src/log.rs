@@ -12,6 +12,8 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
+/// The fact that tells people what to do stands on a line of its own.
+const REMEDY: &str = "remedy";
 /// Facts longer than this stand on lines of their own.
 const INLINE_CHARS: usize = 60;
 
@@ -92,8 +94,9 @@ fn human(time: &str, level: &str, event: &Facts) -> String {
     let mut below = String::new();
     for (name, value) in &event.facts {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        if text.contains('\n') || text.chars().count() > INLINE_CHARS {
-            let _ = writeln!(below, "    {name}: {}", text.trim_end().replace('\n', "\n        "));
+        if *name == REMEDY || text.contains('\n') || text.chars().count() > INLINE_CHARS {
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            let _ = writeln!(below, "    {name}: {}", lines.join("\n        "));
         } else if text.contains(' ') || text.is_empty() {
             let _ = write!(line, " {name}={text:?}");
         } else {

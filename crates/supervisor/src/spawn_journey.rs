@@ -23,11 +23,11 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Step::StartRuby => "start Ruby",
-            Step::LoadHighball => "load Highball",
-            Step::LoadBundler => "load the gems",
-            Step::LoadApp => "load the application",
-            Step::PrepareFork => "prepare for forking",
+            Step::StartRuby => "starting Ruby",
+            Step::LoadHighball => "loading Highball",
+            Step::LoadBundler => "loading the gems",
+            Step::LoadApp => "loading the app",
+            Step::PrepareFork => "preparing to fork",
         })
     }
 }

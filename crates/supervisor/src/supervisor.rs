@@ -321,7 +321,7 @@ impl Supervisor {
 
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
     fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
-        self.last_failure = Some(format!("could not {}: {}", failure.step, failure.error));
+        self.last_failure = Some(format!("{} failed: {}", failure.step, failure.error));
         if !matches!(self.phase, Phase::Running) {
             return;
         }
@@ -659,7 +659,7 @@ fn too_slow(step: Step, limit: Duration) -> BootFailure {
 }
 
 fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
-    let message = format!("Ruby {ending}, without saying why");
+    let message = format!("Ruby ended without saying why: {ending}");
     let remedy = "Look at what was printed above; the application may have ended the process itself.";
     BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
 }

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+module Highball
+  # The binary `highball`, which owns the sockets and starts everything else.
+  module Binary
+    # It is not there.
+    class Missing < StandardError
+    end
+
+    BESIDE = [File.join(RbConfig::CONFIG.fetch("ruby_version"), "highball"), "../../target/release/highball"].freeze
+
+    # Where it lies: in this gem, in the build folder of a source tree, or on the PATH.
+    def self.path
+      named = ENV["HIGHBALL_BINARY"] and return named
+      beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
+      on_path = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR).map { |folder| File.join(folder, "highball") }
+      (beside + on_path).find { |file| File.file?(file) && File.executable?(file) && !script?(file) } or
+        raise Missing, "the program `highball` is not built: run bin/setup in Highball's folder, or name it in HIGHBALL_BINARY"
+    end
+
+    # What the binary has to be told, so that it uses this Ruby code and this interpreter.
+    def self.environment
+      { "HIGHBALL_LIB" => File.expand_path("..", __dir__), "HIGHBALL_RUBY" => ENV["HIGHBALL_RUBY"] || RbConfig.ruby }
+    end
+
+    # A wrapper that would only come back to us.
+    def self.script?(file) = File.binread(file, 2) == "#!"
+    private_class_method :script?
+  end
+end

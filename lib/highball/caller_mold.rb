@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "binary"
+require_relative "mold"
+require_relative "worker"
+
+module Highball
+  # The process that was given an application as an object: it cannot be booted anew, so this process itself is
+  # the mold. It starts `highball`, forks the workers as its own children, and reaps them.
+  class CallerMold < Mold
+    # `arguments` are those of `highball serve`.
+    def initialize(rack_app, arguments)
+      Extension.load
+      ours, theirs = ::Socket.pair(:UNIX, :SEQPACKET)
+      super(ControlSocket.new(ours))
+      @app = App.new(rack_app)
+      environment = Binary.environment.merge("HIGHBALL_MOLD" => "stdin")
+      @highball = Process.spawn(environment, Binary.path, "serve", *arguments, in: theirs)
+      theirs.close
+    end
+
+    # Serves until `highball` has ended: its Process::Status.
+    def start
+      replaced = take_signals
+      prepare_fork
+      @control.say(:booted, **@app.description, restartable: false)
+      serve_orders
+      Process.wait2(@highball).last
+    ensure
+      replaced&.each { |signal, handler| trap(signal, handler || "DEFAULT") }
+    end
+
+    # Asks `highball` to drain and end. Safe in a signal handler.
+    def stop
+      @control.say(:stop)
+    rescue SystemCallError
+      nil # it is ending already
+    end
+
+    private
+
+    # From a terminal `highball` gets INT as well; being asked to stop twice is no harm.
+    def take_signals
+      %w[INT TERM].to_h { |signal| [signal, trap(signal) { stop }] }
+    end
+
+    def fork_worker(message, descriptors)
+      pid = Process.fork { become_worker(message, descriptors) }
+      Process.detach(pid)
+    rescue SystemCallError => e
+      refuse(message, e.message)
+    ensure
+      descriptors.each(&:close)
+    end
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "../highball"
+require_relative "binary"
+
+module Highball
+  # What Rack and Rackup call a handler: `rackup -s highball` and `rails server -u highball` end up here.
+  #
+  # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
+  # process id. Given only an application object, this process is its mold (Highball::CallerMold).
+  module Handler
+    # Options of `highball serve` by the names that callers give them. `wc` and `tc` are Agoo's names.
+    OPTIONS = {
+      "--bind" => %i[Host], "--port" => %i[Port], "--environment" => %i[environment], "--pidfile" => %i[pid],
+      "--workers" => %i[workers wc], "--threads" => %i[threads Threads tc]
+    }.freeze
+    # Defaults of `rails server`, which the user's own configuration goes before.
+    WEAK = %i[Host Port].freeze
+
+    class << self
+      # Serves the application until it is stopped. Yields itself, as other handlers do their servers.
+      def run(app, **options)
+        yield self if block_given?
+        folder = folder_of(options)
+        arguments = arguments_for(options)
+        exec(Binary.environment, Binary.path, "serve", *arguments, folder) if folder
+
+        serve_object(app, arguments)
+      end
+
+      # Ends the run of an application object. (With a config.ru, signals go to `highball` itself.)
+      def shutdown
+        @mold&.stop
+      end
+
+      # What may follow `rackup -O`.
+      def valid_options
+        {
+          "Host=HOST" => "Address to listen on, or unix:/path",
+          "Port=PORT" => "Port to listen on",
+          "workers=N" => "Worker processes, or auto (also wc=N)",
+          "threads=N" => "Threads in each worker (also tc=N)"
+        }
+      end
+
+      # The command line for these options.
+      def arguments_for(options)
+        OPTIONS.flat_map do |name, keys|
+          key = keys.find { |candidate| given?(options, candidate) } or next []
+          [name, value(key, options[key])]
+        end
+      end
+
+      private
+
+      # The folder whose config.ru the caller has read the application from.
+      def folder_of(options)
+        config = options[:config] && File.expand_path(options[:config])
+        File.dirname(config) if config && File.basename(config) == "config.ru" && File.file?(config)
+      end
+
+      def given?(options, key)
+        return false if options[key].nil? || options[key].to_s.empty?
+
+        chosen = options[:user_supplied_options]
+        chosen.nil? || chosen.include?(key) || !WEAK.include?(key)
+      end
+
+      def value(key, value)
+        case key
+        when :pid then File.expand_path(value)
+        when :Threads then value.to_s[/\d+\z/] # "0:16" for Puma
+        when :Host then value.to_s.sub(/\A\*\z/, "0.0.0.0")
+        else value.to_s
+        end
+      end
+
+      def serve_object(app, arguments)
+        require_relative "caller_mold"
+        @mold = CallerMold.new(app, arguments)
+        status = @mold.start
+        exit(status.exitstatus || 1) unless status.success?
+      ensure
+        @mold = nil
+      end
+    end
+  end
+end
