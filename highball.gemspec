@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
+require_relative "lib/highball/version"
+
 Gem::Specification.new do |spec|
   spec.name = "highball"
-  spec.version = File.read(File.join(__dir__, "Cargo.toml"))[/^version = "(.+)"/, 1]
+  spec.version = Highball::VERSION
   spec.authors = ["The Highball authors"]
   spec.summary = "An application server for Ruby: point it at an application folder and it is deployed."
   spec.description = "Highball serves Rack and Rails applications: one process in Rust owns the client " \
