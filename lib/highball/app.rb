@@ -101,7 +101,9 @@ module Highball
       return unless defined?(::ActiveRecord::Base)
 
       handler = ActiveRecord::Base.connection_handler
-      pools = handler.respond_to?(:all_connection_pools) ? handler.all_connection_pools : handler.connection_pool_list(:all)
+      release = [ActiveRecord::VERSION::MAJOR, ActiveRecord::VERSION::MINOR]
+      every_role = (release <=> [7, 1]) >= 0
+      pools = every_role ? handler.connection_pool_list(:all) : handler.all_connection_pools
       pools.each(&:disconnect!)
     end
   end

@@ -13,11 +13,12 @@ module Highball
 
     # Where it lies: in this gem, in the build folder of a source tree, or on the PATH.
     def self.path
-      named = ENV["HIGHBALL_BINARY"] and return named
+      named = ENV.fetch("HIGHBALL_BINARY", nil) and return named
       beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
       on_path = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR).map { |folder| File.join(folder, "highball") }
       (beside + on_path).find { |file| File.file?(file) && File.executable?(file) && !script?(file) } or
-        raise Missing, "the program `highball` is not built: run bin/setup in Highball's folder, or name it in HIGHBALL_BINARY"
+        raise Missing, "the program `highball` is not built: run bin/setup in Highball's folder, or name the " \
+                       "program in HIGHBALL_BINARY"
     end
 
     # What the binary has to be told, so that it uses this Ruby code and this interpreter.

@@ -9,7 +9,7 @@ module Highball
     MAX_DESCRIPTORS = 4
 
     # The socket whose number the supervisor left in the environment. Not inherited any further.
-    def self.inherited(env = ENV)
+    def self.from_environment(env = ENV)
       number = env.delete("HIGHBALL_CONTROL_FD") or
         raise ArgumentError, "HIGHBALL_CONTROL_FD is not set: this is started by highball, not by hand"
       new(IO.for_fd(Integer(number), "r+b"))

@@ -14,8 +14,8 @@ module Highball
     def encode(value)
       case value
       when nil, true, false, Integer then value.nil? ? "null" : value.to_s
-      when Array then "[#{value.map { |item| encode(item) }.join(",")}]"
-      when Hash then "{#{value.map { |key, item| "#{encode(key.to_s)}:#{encode(item)}" }.join(",")}}"
+      when Array then "[#{value.map { |item| encode(item) }.join(',')}]"
+      when Hash then "{#{value.map { |key, item| "#{encode(key.to_s)}:#{encode(item)}" }.join(',')}}"
       else quote(value.to_s)
       end
     end

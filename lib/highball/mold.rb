@@ -27,7 +27,7 @@ module Highball
     end
 
     def self.start
-      new(ControlSocket.inherited).start
+      new(ControlSocket.from_environment).start
     end
 
     def initialize(control)

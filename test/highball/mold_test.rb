@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "socket"
+require "fileutils"
+require "io/wait"
+require "tmpdir"
+require "highball/control_socket"
+require_relative "../support/deadline"
+
+# The mold as its supervisor sees it: a real Ruby process at the other end of a control socket.
+class MoldTest < Minitest::Test
+  BOOT = File.expand_path("../../lib/highball/boot.rb", __dir__)
+  HELLO = "run ->(_env) { [200, {}, []] }\n"
+
+  def teardown
+    @control&.close # the mold ends with it
+    Process.wait(@pid) if @pid
+    FileUtils.rm_rf(@folder) if @folder
+  end
+
+  def test_it_tells_each_step_and_then_what_it_has_booted
+    boot("config.ru" => HELLO, "public/robots.txt" => "")
+    messages = until_said("booted")
+    steps = messages.filter_map { |message| message[:step] }
+    assert_equal %w[load_highball load_bundler load_app prepare_fork], steps
+    booted = messages.last
+    assert_equal [@pid, RUBY_VERSION, "Rack", true], booted.values_at(:pid, :ruby, :framework, :restartable)
+    assert_equal File.join(@folder, "public"), booted[:public]
+  end
+
+  def test_before_bundler_nothing_but_highball_is_loaded
+    boot("config.ru" => HELLO, "Gemfile" => <<~RUBY)
+      loaded = $LOADED_FEATURES.grep(%r{/(json|socket|stringio|logger)(\\.rb|\\.so|/)}).reject { |path| path.include?("bundler") }
+      File.write("loaded", loaded.join("\\n"))
+    RUBY
+    until_said("booted", "failed")
+    assert_empty File.read(File.join(@folder, "loaded"))
+  end
+
+  def test_a_failure_names_step_place_and_remedy
+    boot("config.ru" => "require 'no_such_gem_at_all'\n")
+    failure = until_said("failed").last
+    assert_equal "load_app", failure[:step]
+    assert_equal ["LoadError", File.join(@folder, "config.ru"), 1], failure[:error].values_at(:class, :file, :line)
+    assert_match(/gem install no_such_gem_at_all/, failure[:remedy])
+    refute_predicate wait, :success?
+  end
+
+  def test_an_empty_folder_is_a_failure
+    boot("README" => "")
+    assert_match(/config\.ru/, until_said("failed").last[:remedy])
+  end
+
+  def test_before_fork_runs_once_and_a_worker_that_cannot_start_says_why
+    boot("config.ru" => <<~RUBY)
+      Highball.before_fork { File.write("before", Process.pid.to_s, mode: "a") }
+      Highball.after_fork { |number| raise "worker \#{number} has no luck" }
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    worker = order_worker(7)
+    (hello, descriptors), (failed,) = Array.new(2) { receive(worker) }
+    assert_equal ["hello", 7], hello.values_at(:type, :worker)
+    refute_equal @pid, hello[:pid]
+    assert_equal 1, descriptors.length
+    assert_equal ["failed", "worker 7 has no luck"], [failed[:type], failed[:error][:message]]
+    assert_equal @pid.to_s, File.read(File.join(@folder, "before"))
+  end
+
+  def test_a_fork_that_fails_is_reported
+    boot("config.ru" => <<~RUBY)
+      Process.singleton_class.prepend(Module.new { def _fork = raise(Errno::EAGAIN) })
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    order_worker(3)
+    message, = receive(@control)
+    assert_equal ["fork_failed", 3], message.values_at(:type, :worker)
+  end
+
+  def test_it_ends_when_the_supervisor_goes_even_while_the_application_boots
+    boot("config.ru" => "loop {}\n")
+    until_said("step") { |message| message[:step] == "load_app" }
+    @control.close
+    Deadline.wait("end of the mold") { Process.wait(@pid, Process::WNOHANG) }
+    @pid = @control = nil
+  end
+
+  private
+
+  def boot(files)
+    @folder = File.realpath(Dir.mktmpdir("highball-mold"))
+    files.each do |name, content|
+      FileUtils.mkdir_p(File.dirname(File.join(@folder, name)))
+      File.write(File.join(@folder, name), content)
+    end
+    ours, theirs = Socket.pair(:UNIX, :SEQPACKET)
+    @control = Highball::ControlSocket.new(ours)
+    environment = { "HIGHBALL_CONTROL_FD" => theirs.fileno.to_s, "RUBYOPT" => nil, "BUNDLE_GEMFILE" => nil }
+    @pid = Process.spawn(environment, RbConfig.ruby, BOOT, chdir: @folder, theirs => theirs)
+    theirs.close
+  end
+
+  # The worker's control socket, as the supervisor has it. The ring's descriptors are never looked at.
+  def order_worker(number)
+    ours, theirs = Socket.pair(:UNIX, :SEQPACKET)
+    File.open(File::NULL) do |nothing|
+      @control.say(:fork, worker: number, threads: 1, descriptors: [nothing, nothing, nothing, theirs])
+    end
+    theirs.close
+    Highball::ControlSocket.new(ours)
+  end
+
+  def until_said(*types)
+    messages = []
+    loop do
+      message, = receive(@control)
+      flunk "the mold has ended; it said #{messages}" unless message
+      messages << message
+      return messages if types.include?(message[:type]) && (!block_given? || yield(message))
+    end
+  end
+
+  def receive(control)
+    assert control.to_io.wait_readable(20), "nothing was said within 20 s"
+    control.receive
+  end
+
+  def wait
+    status = Process.wait2(@pid).last
+    @pid = nil
+    status
+  end
+end
