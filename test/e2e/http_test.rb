@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "time"
 require_relative "../support/e2e_test"
 
 # HTTP/1.1 as clients see it (RFC 9110, RFC 9112), and HTTP/1.0.

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "uri"
 require_relative "../support/e2e_test"
 
 # What the server gives and what the example apps answer, judged by Rack::Lint while 25 clients keep asking.

@@ -6,5 +6,5 @@ probe = Probe.new
 linted = Rack::Lint.new(probe)
 
 # Everything that the Rack SPEC allows runs inside Rack::Lint; the rest is there to break its rules, or is
-# what the Lint of Rack 2 hides from the server.
+# what the Lint of Rack 2 hides from the server or does not know.
 run ->(env) { (Probe.linted?(env["PATH_INFO"]) ? linted : probe).call(env) }

@@ -8,7 +8,7 @@ require "timeout"
 # Answers questions about the server that runs it: what arrived, what was closed, what each kind of body
 # and each misbehaviour of an application leads to. One method per path.
 class Probe
-  UNLINTED = %w[/file /hijack /stream /wrong /array /kill-thread].freeze
+  UNLINTED = %w[* /file /hijack /stream /wrong /array /kill-thread].freeze
   TARGETS_KEPT = 20_000
   BLOCK = (0..255).map(&:chr).join.b.*(256).freeze # 64 KiB
 
