@@ -1,0 +1,144 @@
+//! The corpus of `hostile_requests.txt`: each line gets its verdict, however it is cut.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use highball_config::Limits;
+use highball_front::refusal::Refusal;
+use highball_front::request_body::BodyDecoder;
+use highball_front::request_head::{Parsed, RequestHead};
+
+const CORPUS: &str = include_str!("hostile_requests.txt");
+
+fn limits() -> Limits {
+    Limits {
+        target_bytes: 100,
+        head_bytes: 1500,
+        header_fields: 12,
+        body_bytes: Some(1000),
+        body_memory_bytes: 1000,
+        response_buffer_bytes: 1000,
+        connections: 1,
+        queue: 1,
+        head_timeout: Duration::from_secs(1),
+        body_timeout: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(1),
+        send_timeout: Duration::from_secs(1),
+        request_timeout: None,
+        spool_dir: PathBuf::new(),
+    }
+}
+
+/// What a connection does with its bytes: head, body, head, body.
+#[derive(Default)]
+struct Client {
+    head: RequestHead,
+    body: Option<BodyDecoder>,
+    consumed: usize,
+}
+
+impl Client {
+    /// Takes what has come so far; gives "ok" or "partial".
+    fn receive(&mut self, bytes: &[u8]) -> Result<&'static str, Refusal> {
+        loop {
+            let rest = &bytes[self.consumed..];
+            match &mut self.body {
+                Some(body) => {
+                    let progress = body.decode(rest, |_| {})?;
+                    self.consumed += progress.consumed;
+                    if !progress.done {
+                        return Ok("partial");
+                    }
+                    self.body = None;
+                }
+                None if rest.is_empty() => return Ok("ok"),
+                None => match self.head.parse(rest, &limits())? {
+                    Parsed::Partial => return Ok("partial"),
+                    Parsed::Complete { length } => {
+                        self.consumed += length;
+                        self.body = Some(BodyDecoder::new(self.head.framing, &limits()));
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn verdict(bytes: &[u8], step: usize) -> String {
+    let mut client = Client::default();
+    let mut end = 0;
+    loop {
+        end = bytes.len().min(end + step);
+        match client.receive(&bytes[..end]) {
+            Err(refusal) => return refusal.status().to_string(),
+            Ok(state) if end == bytes.len() => return state.to_owned(),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// The bytes that a line of the corpus stands for.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some((repeated, count, after)) = parse_repetition(rest) {
+            let once = unescape(repeated);
+            (0..count).for_each(|_| bytes.extend_from_slice(&once));
+            rest = after;
+        } else if let Some(hexadecimal) = rest.strip_prefix("\\x") {
+            bytes.push(u8::from_str_radix(&hexadecimal[..2], 16).unwrap());
+            rest = &hexadecimal[2..];
+        } else if let Some(escaped) = rest.strip_prefix('\\') {
+            let byte = match escaped.as_bytes()[0] {
+                b'r' => b'\r',
+                b'n' => b'\n',
+                b't' => b'\t',
+                b'0' => 0,
+                other => other,
+            };
+            bytes.push(byte);
+            rest = &escaped[1..];
+        } else {
+            assert!(first.is_ascii_graphic() || first == ' ', "write {first:?} as an escape");
+            bytes.push(first as u8);
+            rest = &rest[1..];
+        }
+    }
+    bytes
+}
+
+fn parse_repetition(text: &str) -> Option<(&str, usize, &str)> {
+    let (inner, after) = text.strip_prefix('{')?.split_once('}')?;
+    let (repeated, count) = inner.rsplit_once('*')?;
+    Some((repeated, count.parse().ok()?, after))
+}
+
+#[test]
+fn every_hostile_request_gets_its_verdict_however_it_is_cut() {
+    let lines = CORPUS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut seen = 0;
+    for line in lines {
+        let (expected, rest) = line.split_once(' ').unwrap();
+        let bytes = unescape(rest.strip_prefix('|').and_then(|rest| rest.strip_suffix('|')).unwrap());
+        for step in [usize::MAX / 2, 7, 1] {
+            assert_eq!(verdict(&bytes, step), expected, "in pieces of {step}: {line}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 100);
+}
+
+#[test]
+fn a_head_that_arrives_byte_by_byte_costs_no_more_than_its_length() {
+    // 60,000 bytes in as many pieces: were each looked at again, this would be 1.8 billion steps.
+    let limits = Limits { head_bytes: 64 * 1024, target_bytes: 64 * 1024, ..limits() };
+    let bytes = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(60_000));
+    let mut head = RequestHead::new();
+    let started = std::time::Instant::now();
+    for end in 1..bytes.len() {
+        assert_eq!(head.parse(&bytes.as_bytes()[..end], &limits), Ok(Parsed::Partial));
+    }
+    assert!(matches!(head.parse(bytes.as_bytes(), &limits), Ok(Parsed::Complete { .. })));
+    assert!(started.elapsed() < Duration::from_secs(5));
+}

@@ -1,0 +1,25 @@
+//! Small limits, so that short inputs reach them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use highball_config::Limits;
+
+pub fn limits() -> Limits {
+    Limits {
+        target_bytes: 200,
+        head_bytes: 1000,
+        header_fields: 12,
+        body_bytes: Some(500),
+        body_memory_bytes: 100,
+        response_buffer_bytes: 100,
+        connections: 1,
+        queue: 1,
+        head_timeout: Duration::from_secs(1),
+        body_timeout: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(1),
+        send_timeout: Duration::from_secs(1),
+        request_timeout: None,
+        spool_dir: PathBuf::new(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Request heads: the same verdict however they are cut, and nothing accepted that another server could
+//! read in another way.
+#![no_main]
+
+mod limits;
+mod pieces;
+
+use std::collections::HashSet;
+
+use highball_front::refusal::Refusal;
+use highball_front::request_head::{Parsed, RequestHead, RingContext};
+use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
+use libfuzzer_sys::fuzz_target;
+use limits::limits;
+use pieces::split_input;
+
+fuzz_target!(|input: &[u8]| {
+    let (cuts, bytes) = split_input(input);
+    let mut head = RequestHead::new();
+    let whole = head.parse(bytes, &limits());
+    check_pieces(bytes, cuts, &whole);
+    if let Ok(Parsed::Complete { length }) = whole {
+        check_lines(&bytes[..length]);
+        for (name, value) in head.fields(bytes) {
+            assert!(!name.is_empty() && name.iter().all(u8::is_ascii_graphic));
+            assert!(!value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t'));
+        }
+        let path = head.path(bytes);
+        assert!(path == b"*" || path.starts_with(b"/"));
+        check_env(&head, bytes);
+    }
+});
+
+fn check_pieces(bytes: &[u8], cuts: &[u8], whole: &Result<Parsed, Refusal>) {
+    let mut head = RequestHead::new();
+    let mut end = 0;
+    let mut cuts = cuts.iter();
+    loop {
+        end = cuts.next().map_or(bytes.len(), |cut| bytes.len().min(end + usize::from(*cut) + 1));
+        match head.parse(&bytes[..end], &limits()) {
+            Ok(Parsed::Partial) if end < bytes.len() => {}
+            // Which of several faults is seen first may depend on the cuts.
+            Err(_) => return assert!(whole.is_err()),
+            result => return assert_eq!(&result, whole),
+        }
+    }
+}
+
+fn check_lines(head: &[u8]) {
+    assert!(head.ends_with(b"\r\n\r\n"));
+    for (index, &byte) in head.iter().enumerate() {
+        assert_eq!(byte == b'\n', index > 0 && head[index - 1] == b'\r', "every CR and LF ends a line");
+    }
+}
+
+fn check_env(head: &RequestHead, bytes: &[u8]) {
+    let context = RingContext {
+        remote_addr: "127.0.0.1",
+        server_name: "localhost",
+        server_port: 3000,
+        https: false,
+        received_us: 1,
+        content_length: None,
+    };
+    let mut block = Vec::new();
+    head.encode_for_ring(bytes, &context, &mut block);
+    let fixed = Fixed::decode(block[..FIXED_BYTES].try_into().unwrap());
+    assert_eq!(fixed.head_bytes as usize, block.len());
+    let mut keys = HashSet::new();
+    for field in Fields::new(&block[FIXED_BYTES..]) {
+        assert!(!field.name.contains(&0));
+        assert!(keys.insert((field.key, field.name)), "an env key twice");
+    }
+    assert_eq!(keys.len(), fixed.fields as usize);
+}
