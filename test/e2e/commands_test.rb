@@ -62,6 +62,14 @@ class CommandsTest < E2ETest
     end
   end
 
+  def test_the_command_of_the_readme
+    arguments = ["-e", "production", "-b", "127.0.0.1", "-p", "0"]
+    rack = File.join(HighballServer::EXAMPLES, "rack")
+    server = serve(rack, command: [File.join(HighballServer::ROOT, "bin/highball"), *arguments, rack])
+    assert_equal "Hello World", server.get("/").body
+    assert_equal server.pid, server.status.fetch("pid"), "it hands over under the same pid"
+  end
+
   def test_help_and_version
     help, ended = HighballServer.run("--help")
     assert_predicate ended, :success?

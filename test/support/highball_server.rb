@@ -37,7 +37,7 @@ class HighballServer
   end
 
   # Runs the binary to its end: [output, Process::Status].
-  def self.run(*arguments, env: {}, within: 60, directory: ROOT)
+  def self.run(*arguments, env: {}, within: 30, directory: ROOT)
     Dir.mktmpdir("highball-run") do |dir|
       log = File.join(dir, "log")
       pid = Process.spawn(FOREIGN.merge(env), BINARY, *arguments, chdir: directory, in: File::NULL, %i[out err] => log)
@@ -136,7 +136,7 @@ class HighballServer
   end
 
   def mold_pid
-    status.fetch("mold").fetch("pid")
+    status.dig("mold", "pid")
   end
 
   # The arguments by which a command finds this instance among several.
