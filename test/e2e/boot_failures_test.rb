@@ -72,7 +72,8 @@ class BootFailuresTest < E2ETest
   def test_a_port_in_use
     TCPServer.open("127.0.0.1", 0) do |taken|
       port = taken.addr[1].to_s
-      output = refused(folder_with("config.ru" => WELL), /#{port}/, /another program is using it|in use/, options: ["-p", port])
+      app = folder_with("config.ru" => WELL)
+      output = refused(app, /#{port}/, /another program is using it/, options: ["-p", port])
       assert_operator output.lines.length, :<, 15
     end
   end
