@@ -66,7 +66,7 @@ module Highball
 
     # Partial hijack: the head goes out, then the app has the connection.
     def hand_over(callable)
-      head
+      head(hijack: true)
       callable.call(Hijack.take_over(@ring, @ticket))
     end
 
@@ -97,8 +97,8 @@ module Highball
       @body.call(Stream.new(@ring, @ticket, @env["rack.input"]))
     end
 
-    def head
-      @ring.head(@ticket, @status, @headers)
+    def head(hijack: false)
+      @ring.head(@ticket, @status, @headers, hijack)
     end
   end
 end

@@ -1,9 +1,142 @@
-//! Placeholder.
+//! The data path: from a client's socket to a worker's ring and back. One thread, one event loop.
+//!
+//! In reading order, which is that of a request:
+//!
+//! - [`listener`]: binding and accepting;
+//! - `connection`: the life of a connection: one request after the other;
+//! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
+//! - [`static_files`], with [`content_type`]: answered here, without Ruby;
+//! - [`spool`]: where large bodies wait;
+//! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
+//! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
+//! - [`refusal`]: every answer that is an error of the front's own;
+//! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
+//!
+//! The front does not know the supervisor. It takes [`Command`]s and says [`Event`]s; the binary passes them to
+//! and fro.
 
+mod access_log;
+mod clock;
+mod connection;
 pub mod content_type;
+mod dispatch;
+mod exchange;
+pub mod frame_reader;
+mod front;
+pub mod listener;
+mod local_task;
 pub mod refusal;
 pub mod request_body;
 pub mod request_head;
+pub mod response;
 pub mod response_head;
+mod shared;
 pub mod spool;
 pub mod static_files;
+mod stream;
+#[cfg(test)]
+mod test_limits;
+
+use std::path::PathBuf;
+
+use highball_config::Limits;
+use highball_ring::request::{FIELD_BYTES, FIXED_BYTES};
+use highball_ring::{FrontRing, Geometry};
+use tokio::sync::oneshot;
+
+pub use front::run;
+pub use listener::{bind, BindError, Listener};
+
+/// Most requests placed ahead in a ring, beyond those that its threads can begin.
+const LOOK_AHEAD: u32 = 32;
+
+/// What the front is told.
+#[derive(Debug)]
+pub enum Command {
+    /// The application is there; where its static files are, and what header fields they get.
+    AppBooted {
+        /// Its public folder.
+        public: Option<PathBuf>,
+        /// Header fields for static files.
+        headers: Vec<(String, String)>,
+    },
+    /// A worker waits for requests.
+    AddWorker {
+        /// Its number.
+        worker: u32,
+        /// Its serving threads.
+        threads: u16,
+        /// The front's end of its ring.
+        ring: FrontRing,
+    },
+    /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished.
+    RetireWorker {
+        /// Its number.
+        worker: u32,
+    },
+    /// A worker is dead.
+    RemoveWorker {
+        /// Its number.
+        worker: u32,
+    },
+    /// Stop accepting, finish what is there, and say [`Event::Drained`].
+    Drain,
+    /// Say how things are.
+    Report(oneshot::Sender<Report>),
+}
+
+/// What the front says.
+#[derive(Debug)]
+pub enum Event {
+    /// A worker wrote the impossible into its ring: it must be killed and replaced.
+    WorkerBroken {
+        /// Its number.
+        worker: u32,
+        /// What it did.
+        why: String,
+    },
+    /// A retired worker has nothing in flight any more.
+    WorkerIdle {
+        /// Its number.
+        worker: u32,
+    },
+    /// Nothing is left to finish, and nothing is accepted.
+    Drained,
+}
+
+/// How things are.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Each worker.
+    pub workers: Vec<WorkerReport>,
+    /// Requests that wait for a worker.
+    pub queue: usize,
+    /// Open client connections.
+    pub connections: usize,
+    /// Those that the application has taken over.
+    pub hijacked: usize,
+}
+
+/// How things are with a worker.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerReport {
+    /// Its number.
+    pub worker: u32,
+    /// Requests that it has begun.
+    pub in_flight: usize,
+    /// Requests that it was given and has not begun.
+    pub placed: usize,
+    /// Requests that it has answered.
+    pub served: u64,
+}
+
+/// The rings that fit what clients may send: a slot holds the largest head and the largest body that is not
+/// spooled.
+pub fn geometry(limits: &Limits, threads: u16) -> Geometry {
+    // In the head block a name takes the prefix `HTTP_` and lengths beside it; the request line is told in
+    // several fields.
+    let fields = limits.header_fields * (FIELD_BYTES + 8);
+    let request_line = 3 * limits.target_bytes + 1024;
+    let head_block = FIXED_BYTES + limits.head_bytes + fields + request_line;
+    Geometry::new(u32::from(threads), LOOK_AHEAD, head_block + limits.body_memory_bytes)
+}

@@ -5,14 +5,13 @@
 //! (`status` and `stop`, which ask).
 
 mod commands;
-mod front;
 mod instance;
 mod log;
 mod pidfile;
 mod wiring;
 
 use highball_config::{Invocation, Settings};
-use highball_ring::Geometry;
+use highball_front as front;
 use highball_supervisor::{Blueprint, MoldSource, Outcome, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
@@ -63,22 +62,23 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     log::start(settings.log.format);
 
     let listeners = settings.binds.iter().map(front::bind).collect::<Result<Vec<_>, _>>()?;
-    let binds: Vec<String> = listeners.iter().map(|listener| listener.0.clone()).collect();
+    let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
+    let ports = listeners.iter().filter_map(front::Listener::port).collect();
 
     let (to_front, commands) = mpsc::channel(UNHEARD);
-    let (say, events) = mpsc::channel(UNHEARD);
+    let (say, events) = mpsc::unbounded_channel();
     let front = start_front(Arc::clone(&settings), listeners, commands, say)?;
 
     let (notify, notices) = mpsc::channel(UNHEARD);
     let (to_supervisor, orders) = mpsc::channel(UNHEARD);
-    let geometry = Geometry::new(settings.threads.into(), 16, 64 * 1024);
+    let geometry = front::geometry(&settings.limits, settings.threads);
     let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
     let supervisor = Supervisor::new(blueprint, notify);
     let spokesman = Spokesman {
         settings,
         started,
         binds: binds.clone(),
-        ports: Vec::new(),
+        ports,
         supervisor: to_supervisor.clone(),
         front: to_front.clone(),
     };
@@ -149,13 +149,12 @@ fn start_front(
     settings: Arc<Settings>,
     listeners: Vec<front::Listener>,
     commands: mpsc::Receiver<front::Command>,
-    events: mpsc::Sender<front::Event>,
+    events: mpsc::UnboundedSender<front::Event>,
 ) -> std::io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        match event_loop() {
-            Ok(runtime) => runtime.block_on(front::run(settings, listeners, commands, events)),
-            Err(error) => error!(%error, "the front has no event loop"),
+        if let Err(error) = front::run(settings, listeners, commands, events) {
+            error!(%error, "the front has no event loop");
         }
         let _ = end.send(()); // nobody waits any more when the run has ended first
     };

@@ -1,10 +1,9 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
 //! is told, and puts their two reports together.
 
-use crate::front::Report as FrontReport;
-use crate::front::{Command, Event};
 use crate::instance::{Answer, MoldStatus, Question, Status, WorkerStatus};
 use highball_config::Settings;
+use highball_front::{Command, Event, Report as FrontReport};
 use highball_supervisor::{Notice, Order, Report, WorkerReport};
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +41,7 @@ fn command(notice: Notice) -> Command {
 }
 
 /// Tells the supervisor what the front says, until the front is gone.
-pub(crate) async fn tell_supervisor(mut events: mpsc::Receiver<Event>, supervisor: mpsc::Sender<Order>) {
+pub(crate) async fn tell_supervisor(mut events: mpsc::UnboundedReceiver<Event>, supervisor: mpsc::Sender<Order>) {
     while let Some(event) = events.recv().await {
         let order = match event {
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },

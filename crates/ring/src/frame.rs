@@ -11,6 +11,9 @@ pub const MAX_HEAD: usize = 256 * 1024;
 /// Bytes of a `FILE` payload.
 pub const FILE_PAYLOAD: usize = 16;
 
+/// Flag in a `HEAD` payload: a `HIJACK` frame follows, so that there is no body to be framed.
+pub const HIJACK_FOLLOWS: u8 = 1;
+
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -7,7 +7,7 @@
 
 use std::ffi::c_int;
 
-use highball_ring::frame::{Header, Kind, HEADER_BYTES, MAX_HEAD, MAX_PAYLOAD};
+use highball_ring::frame::{Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS, MAX_HEAD, MAX_PAYLOAD};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -26,11 +26,16 @@ pub(crate) enum Unusual {
 ///
 /// # Safety
 /// With the GVL held, `headers` a live value.
-pub(crate) unsafe fn head(status: u16, headers: VALUE, out: &mut Vec<u8>) -> Result<(), Unusual> {
+pub(crate) unsafe fn head(
+    status: u16,
+    hijack: bool,
+    headers: VALUE,
+    out: &mut Vec<u8>,
+) -> Result<(), Unusual> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.extend_from_slice(&status.to_le_bytes());
-    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&[if hijack { HIJACK_FOLLOWS } else { 0 }, 0]);
     // SAFETY: the caller's promise. The callback neither raises nor changes the Hash.
     unsafe {
         if !is(headers, ruby_value_type::RUBY_T_HASH) {

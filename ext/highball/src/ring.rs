@@ -77,7 +77,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("claim", method!(Ring::claim, 0))?;
     class.define_method("env", method!(Ring::env, 2))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
-    class.define_method("head", method!(Ring::head, 3))?;
+    class.define_method("head", method!(Ring::head, 4))?;
     class.define_method("write", method!(Ring::write, 2))?;
     class.define_method("file", method!(Ring::file, 4))?;
     class.define_method("hijack", method!(Ring::hijack, 2))?;
@@ -207,7 +207,7 @@ impl Ring {
         buffer.clear();
         // SAFETY: with the GVL held; Ruby keeps both arguments alive.
         let encoded = unsafe {
-            answer::head(status, headers.as_raw(), &mut buffer)
+            answer::head(status, false, headers.as_raw(), &mut buffer)
                 .and_then(|()| answer::body(body.as_raw(), WHOLE_ANSWER_BYTES, &mut buffer))
         };
         let result = usual(ruby, encoded).and_then(|usual| {
@@ -224,19 +224,21 @@ impl Ring {
         result
     }
 
-    /// `head(ticket, status, headers) -> true | nil`: the head of an answer. `nil`: unusual headers; nothing was
-    /// written. A status of 1xx (but not 101) is an interim answer.
+    /// `head(ticket, status, headers, hijack) -> true | nil`: the head of an answer. `nil`: unusual headers;
+    /// nothing was written. A status of 1xx (but not 101) is an interim answer. `hijack`: a hijack follows
+    /// instead of a body.
     fn head(
         ruby: &Ruby,
         this: &Self,
         ticket: u64,
         status: u16,
         headers: Value,
+        hijack: bool,
     ) -> Result<Option<bool>, Error> {
         let ticket = this.checked(ruby, ticket)?;
         let mut buffer = Vec::new();
         // SAFETY: with the GVL held; Ruby keeps the argument alive.
-        let encoded = unsafe { answer::head(status, headers.as_raw(), &mut buffer) };
+        let encoded = unsafe { answer::head(status, hijack, headers.as_raw(), &mut buffer) };
         if !usual(ruby, encoded)? {
             return Ok(None);
         }

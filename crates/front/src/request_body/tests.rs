@@ -1,27 +1,10 @@
-use std::path::PathBuf;
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::test_limits;
 
 fn limits() -> Limits {
-    Limits {
-        target_bytes: 100,
-        head_bytes: 100,
-        header_fields: 3,
-        body_bytes: Some(1000),
-        body_memory_bytes: 1000,
-        response_buffer_bytes: 1000,
-        connections: 10,
-        queue: 10,
-        head_timeout: Duration::from_secs(1),
-        body_timeout: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(1),
-        send_timeout: Duration::from_secs(1),
-        request_timeout: None,
-        spool_dir: PathBuf::new(),
-    }
+    Limits { head_bytes: 100, header_fields: 3, body_bytes: Some(1000), ..test_limits::limits() }
 }
 
 /// The body and the bytes consumed; `None` for a body that is not complete.

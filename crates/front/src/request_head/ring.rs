@@ -142,6 +142,18 @@ pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
     block[16..24].copy_from_slice(&body_length.to_le_bytes());
 }
 
+/// Adds CONTENT_LENGTH, in bytes, once a body that came in chunks is whole.
+pub fn append_content_length(block: &mut Vec<u8>, length: u64) {
+    let number_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("4 bytes"));
+    let fields = number_at(4);
+    let mut open = HeadBlock { out: block, fields };
+    open.known_number(known_key::CONTENT_LENGTH, length);
+    let fields = open.fields;
+    let head_bytes = block.len() as u32;
+    block[..4].copy_from_slice(&head_bytes.to_le_bytes());
+    block[4..8].copy_from_slice(&fields.to_le_bytes());
+}
+
 /// A head block while its fields are appended.
 struct HeadBlock<'a> {
     out: &'a mut Vec<u8>,

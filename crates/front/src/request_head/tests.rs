@@ -1,12 +1,10 @@
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 use super::*;
+use crate::test_limits;
 
 fn limits() -> Limits {
     Limits {
@@ -14,16 +12,7 @@ fn limits() -> Limits {
         head_bytes: 1000,
         header_fields: 10,
         body_bytes: Some(5000),
-        body_memory_bytes: 1000,
-        response_buffer_bytes: 1000,
-        connections: 10,
-        queue: 10,
-        head_timeout: Duration::from_secs(1),
-        body_timeout: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(1),
-        send_timeout: Duration::from_secs(1),
-        request_timeout: None,
-        spool_dir: PathBuf::new(),
+        ..test_limits::limits()
     }
 }
 

@@ -3,10 +3,9 @@ use std::os::unix::fs::{symlink, FileExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use highball_config::Limits;
-
 use super::*;
 use crate::request_head::Parsed;
+use crate::test_limits::limits;
 
 const BIG: usize = 100_000;
 
@@ -101,25 +100,6 @@ impl Public {
 
     fn body(&self, path: &str) -> Option<String> {
         self.get(path).map(|answer| String::from_utf8(answer.body).unwrap())
-    }
-}
-
-fn limits() -> Limits {
-    Limits {
-        target_bytes: 8000,
-        head_bytes: 16000,
-        header_fields: 10,
-        body_bytes: None,
-        body_memory_bytes: 1000,
-        response_buffer_bytes: 1000,
-        connections: 10,
-        queue: 10,
-        head_timeout: Duration::from_secs(1),
-        body_timeout: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(1),
-        send_timeout: Duration::from_secs(1),
-        request_timeout: None,
-        spool_dir: PathBuf::new(),
     }
 }
 

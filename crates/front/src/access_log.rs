@@ -1,0 +1,92 @@
+//! The access log: one line per answered request, in the Combined form with the time taken at its end.
+
+use std::cell::{Cell, RefCell};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What a line says of a request; the rest is known when the answer has gone.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Entry {
+    pub(crate) request_line: String,
+    pub(crate) referer: String,
+    pub(crate) user_agent: String,
+    pub(crate) begun_us: u64,
+}
+
+/// The open log.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    out: RefCell<BufWriter<File>>,
+    failed: Cell<bool>,
+}
+
+impl AccessLog {
+    /// Opens the log at `path` for appending; `-` is standard output. If that fails it is said once, and the
+    /// server serves without.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
+        let file = if path == Path::new("-") {
+            io::stdout().as_fd().try_clone_to_owned().map(File::from)
+        } else {
+            OpenOptions::new().create(true).append(true).open(path)
+        };
+        match file {
+            Ok(file) => Some(AccessLog { out: RefCell::new(BufWriter::new(file)), failed: Cell::new(false) }),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "the access log cannot be opened; requests are not logged");
+                None
+            }
+        }
+    }
+
+    /// Adds a line; it is written at the next flush.
+    pub(crate) fn add(&self, remote: &str, entry: &Entry, status: u16, body_bytes: u64, now_us: u64) {
+        let when = httpdate::fmt_http_date(SystemTime::now());
+        let Entry { request_line, referer, user_agent, begun_us } = entry;
+        let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
+        let line = format!(
+            "{remote} - - [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" {seconds:.6}\n"
+        );
+        let written = self.out.borrow_mut().write_all(line.as_bytes());
+        self.check(written);
+    }
+
+    /// Writes what was added.
+    pub(crate) fn flush(&self) {
+        let written = self.out.borrow_mut().flush();
+        self.check(written);
+    }
+
+    fn check(&self, written: io::Result<()>) {
+        if let Err(error) = written {
+            if !self.failed.replace(true) {
+                tracing::error!(%error, "the access log cannot be written");
+            }
+        }
+    }
+}
+
+/// Text of a client's, for a quoted field: nothing that could end the field or the line.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', byte as char]),
+            0x20..=0x7e => text.push(byte as char),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_forge_a_line() {
+        assert_eq!(quoted(b"a\"b\\c\nd\xff"), "a\\\"b\\\\c\\x0ad\\xff");
+    }
+}

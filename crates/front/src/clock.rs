@@ -1,0 +1,95 @@
+//! The front's clocks and deadlines.
+//!
+//! A timer per request would cost more than the request. So each connection has one [`Deadline`], which a ticker
+//! looks at a few times a second; deadlines are late by up to [`TICK`].
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use rustix::time::{clock_gettime, ClockId};
+
+/// How often deadlines are looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// Milliseconds of a clock that only goes forward, to a few milliseconds; costs no system call.
+pub(crate) fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// Microseconds of CLOCK_MONOTONIC.
+pub(crate) fn now_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+}
+
+/// One connection's deadline.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    at_ms: Cell<u64>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Deadline {
+    const NEVER: u64 = u64::MAX;
+
+    /// From now on, `after` from now; `None`: never.
+    pub(crate) fn set(&self, after: Option<Duration>) {
+        self.at_ms.set(after.map_or(Self::NEVER, |after| now_ms().saturating_add(after.as_millis() as u64)));
+    }
+
+    /// Whether it has passed. If not, the task is woken when it does.
+    pub(crate) fn has_passed(&self, context: &Context<'_>) -> bool {
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+        self.at_ms.get() != Self::NEVER && self.at_ms.get() <= now_ms()
+    }
+
+    /// Wakes the task, so that it looks around.
+    pub(crate) fn nudge(&self) {
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// The deadlines of all connections.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines {
+    all: RefCell<BTreeMap<u64, Rc<Deadline>>>,
+    next: Cell<u64>,
+}
+
+impl Deadlines {
+    /// A deadline for a new connection, under a key for [`Deadlines::remove`].
+    pub(crate) fn add(&self) -> (u64, Rc<Deadline>) {
+        let key = self.next.get();
+        self.next.set(key + 1);
+        let deadline = Rc::new(Deadline { at_ms: Cell::new(Deadline::NEVER), waker: RefCell::new(None) });
+        self.all.borrow_mut().insert(key, Rc::clone(&deadline));
+        (key, deadline)
+    }
+
+    /// The connection has ended.
+    pub(crate) fn remove(&self, key: u64) {
+        self.all.borrow_mut().remove(&key);
+    }
+
+    /// Wakes the connections whose deadlines have passed.
+    pub(crate) fn tick(&self) {
+        let now = now_ms();
+        for deadline in self.all.borrow().values().filter(|deadline| deadline.at_ms.get() <= now) {
+            deadline.nudge();
+        }
+    }
+
+    /// Wakes all connections.
+    pub(crate) fn nudge_all(&self) {
+        self.all.borrow().values().for_each(|deadline| deadline.nudge());
+    }
+}

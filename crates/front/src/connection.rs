@@ -1,0 +1,151 @@
+//! A client's connection: one request after the other, each read, answered and, if the client likes, followed
+//! by the next.
+//!
+//! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
+//! is), [`upload`] (reading a body), [`answer`] (sending what a worker answers), [`relay`] (a connection that the
+//! application has taken over), [`farewell`] (ending it).
+
+mod answer;
+mod farewell;
+mod relay;
+mod request;
+mod upload;
+
+use std::rc::Rc;
+
+use crate::access_log::Entry;
+use crate::exchange::Exchange;
+use crate::refusal::Refusal;
+use crate::request_head::RequestHead;
+use crate::response::FilePart;
+use crate::shared::{Counted, Shared};
+use crate::stream::{Peer, Stream};
+
+/// A connection.
+#[derive(Debug)]
+struct Connection {
+    stream: Stream,
+    peer: Peer,
+    shared: Rc<Shared>,
+    counted: Counted,
+    /// What was read and not used yet.
+    buffer: Vec<u8>,
+    head: RequestHead,
+    /// The request at hand and its answer.
+    exchange: Rc<Exchange>,
+    /// Bytes to be written, from `written` on, and the file part behind them.
+    out: Vec<u8>,
+    written: usize,
+    file: Option<FilePart>,
+    /// The client has ended its side.
+    eof: bool,
+    /// The client takes nothing at the moment.
+    stalled: bool,
+    /// What the access log will say of the request at hand.
+    entry: Option<Entry>,
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All is said.
+    Done,
+    /// All is said, but the client may still be sending: what it sends must not make the kernel reset the
+    /// connection before it has read the last answer.
+    Linger,
+    /// The client has gone, or said nothing for too long.
+    Gone,
+    /// The answer is cut off, and the client must notice.
+    CutOff,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+enum Step {
+    /// It is refused; the connection ends.
+    Refuse(Refusal),
+    /// It was for a static file: the head, and a small file, are in `out`; a large one is in `file`.
+    Static { keep_alive: bool, status: u16, body_bytes: u64 },
+    /// It is for the application.
+    Application,
+}
+
+/// The life of a connection.
+pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counted: Counted) {
+    let mut connection = Connection {
+        stream,
+        peer,
+        shared,
+        counted,
+        buffer: Vec::new(),
+        head: RequestHead::new(),
+        exchange: Rc::new(Exchange::new()),
+        out: Vec::new(),
+        written: 0,
+        file: None,
+        eof: false,
+        stalled: false,
+        entry: None,
+    };
+    let end = loop {
+        match connection.serve_one().await {
+            Ok(true) => {}
+            Ok(false) => break End::Done,
+            Err(end) => break end,
+        }
+    };
+    connection.farewell(end).await;
+}
+
+impl Connection {
+    /// The life of one request. `true`: the connection can be kept.
+    async fn serve_one(&mut self) -> Result<bool, End> {
+        match self.next_request().await? {
+            Step::Refuse(refusal) => self.refuse(refusal, false).await,
+            Step::Static { keep_alive, status, body_bytes } => {
+                self.send_rest().await?;
+                self.log(status, body_bytes);
+                Ok(keep_alive)
+            }
+            Step::Application => {
+                if let Some(refusal) = self.upload().await? {
+                    return self.refuse(refusal, false).await;
+                }
+                let submitted = self.shared.dispatcher.borrow_mut().submit(&self.exchange);
+                if let Err(refusal) = submitted {
+                    let keep_alive = self.head.keep_alive && !self.shared.is_draining();
+                    return self.refuse(refusal, keep_alive).await;
+                }
+                self.shared.bound_turn();
+                self.answer().await
+            }
+        }
+    }
+
+    /// Sends a refusal.
+    async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
+        let head_method = self.head.method == crate::request_head::Method::Head;
+        self.out = refusal.encode(keep_alive, head_method, &self.shared.date);
+        self.written = 0;
+        self.send_rest().await?;
+        self.log(refusal.status(), 0);
+        if keep_alive {
+            Ok(true)
+        } else {
+            Err(End::Linger)
+        }
+    }
+
+    fn log(&mut self, status: u16, body_bytes: u64) {
+        if let (Some(log), Some(entry)) = (&self.shared.access_log, self.entry.take()) {
+            log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // However it ended: no worker goes on for nobody, no request waits for nobody.
+        self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
+    }
+}

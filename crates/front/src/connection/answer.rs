@@ -1,0 +1,186 @@
+//! Sending what a worker answers.
+
+use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{ready, Context, Poll};
+
+use super::{Connection, End};
+use crate::exchange::{Body, Place};
+use crate::refusal::Refusal;
+use crate::response::{Part, Progress};
+
+/// Most bytes that a client may send ahead while it waits for an answer.
+const AHEAD_BYTES: usize = 64 * 1024;
+
+/// What became of a request that a worker was given.
+#[derive(Debug)]
+enum Answered {
+    /// The answer has been sent.
+    Whole,
+    /// This has to be sent instead.
+    Refused(Refusal),
+    /// It is cut off.
+    CutOff,
+    /// The application has taken the connection over.
+    Hijacked(OwnedFd),
+}
+
+impl Connection {
+    /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
+    pub(super) async fn answer(&mut self) -> Result<bool, End> {
+        self.out.clear();
+        self.written = 0;
+        self.counted.deadline.set(self.shared.settings.limits.request_timeout);
+        let answered = poll_fn(|context| self.poll_answer(context)).await?;
+        let (status, body_bytes, keep_alive) = {
+            let mut inner = self.exchange.borrow();
+            inner.request.body = Body::None;
+            (inner.response.status, inner.response.body_bytes, inner.response.keep_alive)
+        };
+        match answered {
+            Answered::Whole => {
+                self.log(status, body_bytes);
+                Ok(keep_alive)
+            }
+            Answered::Refused(refusal) => self.refuse(refusal, false).await,
+            Answered::CutOff => {
+                self.log(status, body_bytes);
+                Err(End::CutOff)
+            }
+            Answered::Hijacked(socket) => {
+                self.log(status, body_bytes);
+                self.relay(socket).await;
+                Err(End::Gone)
+            }
+        }
+    }
+
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Answered, End>> {
+        loop {
+            ready!(self.poll_send(context))?;
+            if self.take_output() {
+                continue;
+            }
+            let mut inner = self.exchange.borrow();
+            match inner.response.progress() {
+                Progress::Ended if inner.response.hijack.is_none() => {
+                    return Poll::Ready(Ok(Answered::Whole))
+                }
+                Progress::Refused(refusal) => return Poll::Ready(Ok(Answered::Refused(refusal))),
+                Progress::Aborted => return Poll::Ready(Ok(Answered::CutOff)),
+                Progress::Waiting | Progress::Streaming | Progress::Ended => {}
+            }
+            if let Some(socket) = inner.response.hijack.take() {
+                return Poll::Ready(Ok(Answered::Hijacked(socket)));
+            }
+            if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                inner.waker = Some(context.waker().clone());
+            }
+            let waiting = inner.response.progress() == Progress::Waiting;
+            drop(inner);
+            if waiting && self.counted.deadline.has_passed(context) {
+                return Poll::Ready(Ok(Answered::Refused(self.give_up())));
+            }
+            ready!(self.poll_client(context))?;
+        }
+    }
+
+    /// The worker took too long.
+    fn give_up(&mut self) -> Refusal {
+        tracing::error!(
+            timeout = ?self.shared.settings.limits.request_timeout,
+            "a request was not answered in time; the client gets 504"
+        );
+        self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
+        Refusal::WorkerTimeout
+    }
+
+    /// Takes what the answer has to send by now. `false`: nothing.
+    fn take_output(&mut self) -> bool {
+        let mut inner = self.exchange.borrow();
+        self.out.clear();
+        self.written = 0;
+        std::mem::swap(&mut self.out, &mut inner.response.out);
+        if self.out.is_empty() {
+            match inner.response.next_part() {
+                Some(Part::Bytes(bytes)) => self.out = bytes,
+                Some(Part::File(part)) => self.file = Some(part),
+                None => return false,
+            }
+        }
+        // The worker may have more for which there was no room.
+        let more = inner.response.progress() == Progress::Streaming && inner.place != Place::Connection;
+        drop(inner);
+        if more {
+            self.shared.dispatcher.borrow_mut().pull(&self.exchange);
+        }
+        true
+    }
+
+    /// Sends `out` and the file behind it.
+    pub(super) async fn send_rest(&mut self) -> Result<(), End> {
+        poll_fn(|context| self.poll_send(context)).await?;
+        self.out.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        while self.written < self.out.len() || self.file.is_some() {
+            let polled = match &mut self.file {
+                Some(part) if self.written == self.out.len() => {
+                    let polled = self.stream.poll_send_file(context, part);
+                    if part.length == 0 {
+                        self.file = None;
+                    }
+                    polled.map_ok(drop)
+                }
+                _ => {
+                    let polled = self.stream.poll_write_some(context, &self.out[self.written..]);
+                    polled.map_ok(|length| self.written += length)
+                }
+            };
+            match polled {
+                Poll::Ready(Ok(())) => self.stalled = false,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
+                Poll::Pending => return self.poll_stalled(context),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took.
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let deadline = &self.counted.deadline;
+        if !self.stalled {
+            self.stalled = true;
+            deadline.set(Some(self.shared.settings.limits.send_timeout));
+        }
+        if deadline.has_passed(context) {
+            return Poll::Ready(Err(End::CutOff));
+        }
+        Poll::Pending
+    }
+
+    /// Looks whether the client is still there, and takes what it sends ahead.
+    fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        if self.eof || self.buffer.len() >= AHEAD_BYTES {
+            return Poll::Pending;
+        }
+        let shared = Rc::clone(&self.shared);
+        let mut scratch = shared.scratch.borrow_mut();
+        match ready!(self.stream.poll_read_some(context, &mut scratch)) {
+            Ok(0) => {
+                // It may only have ended its side; but a request that nobody has begun is not worth it.
+                self.eof = true;
+                if self.exchange.borrow().place == Place::Queue {
+                    return Poll::Ready(Err(End::Gone));
+                }
+            }
+            Ok(length) => self.buffer.extend_from_slice(&scratch[..length]),
+            Err(_) => return Poll::Ready(Err(End::Gone)),
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading a request's head, and deciding whose it is.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{ready, Context, Poll};
+use std::time::Duration;
+
+use super::{Connection, End, Step};
+use crate::access_log::{quoted, Entry};
+use crate::clock::{now_ms, now_us};
+use crate::exchange::Exchange;
+use crate::refusal::Refusal;
+use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
+use crate::response::FilePart;
+use crate::response_head::HeadContext;
+use crate::static_files::{StaticAnswer, StaticRequest};
+
+/// While the server drains, an idle client may send one more request for so long.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Reads the next request's head and decides what becomes of it.
+    pub(super) async fn next_request(&mut self) -> Result<Step, End> {
+        self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
+        if !self.buffer.is_empty() {
+            // The client did not wait for the answer before.
+            if let Some(step) = self.examine_buffer() {
+                return Ok(step);
+            }
+        }
+        let mut told_to_drain = false;
+        poll_fn(|context| self.poll_request(context, &mut told_to_drain)).await
+    }
+
+    fn poll_request(
+        &mut self,
+        context: &mut Context<'_>,
+        told_to_drain: &mut bool,
+    ) -> Poll<Result<Step, End>> {
+        loop {
+            let begun = self.head.has_begun(&self.buffer);
+            if self.counted.deadline.has_passed(context) {
+                return Poll::Ready(if begun {
+                    Ok(Step::Refuse(Refusal::HeadTimeout))
+                } else {
+                    Err(End::Gone)
+                });
+            }
+            if self.shared.is_draining() && !begun && !*told_to_drain {
+                *told_to_drain = true;
+                self.counted.deadline.set(Some(LAST_REQUEST));
+            }
+            if self.eof {
+                return Poll::Ready(Err(End::Gone));
+            }
+            let shared = Rc::clone(&self.shared);
+            let mut scratch = shared.scratch.borrow_mut();
+            let read = ready!(self.stream.poll_read_some(context, &mut scratch));
+            let length = match read {
+                Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
+                Ok(length) => length,
+            };
+            if let Some(step) = self.examine_read(&scratch[..length], begun) {
+                return Poll::Ready(Ok(step));
+            }
+        }
+    }
+
+    /// Looks at what has just been read, together with what was kept before.
+    fn examine_read(&mut self, bytes: &[u8], begun: bool) -> Option<Step> {
+        if !begun {
+            self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
+        }
+        if !self.buffer.is_empty() {
+            self.buffer.extend_from_slice(bytes);
+            return self.examine_buffer();
+        }
+        // The usual case: a whole head in one read, used where it stands.
+        let examined = self.examine(bytes);
+        let used = examined.as_ref().map_or(0, |(_, used)| *used);
+        self.buffer.extend_from_slice(&bytes[used..]);
+        examined.map(|(step, _)| step)
+    }
+
+    fn examine_buffer(&mut self) -> Option<Step> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let examined = self.examine(&buffer);
+        if let Some((_, used)) = examined {
+            buffer.drain(..used);
+        }
+        if !buffer.is_empty() {
+            self.buffer = buffer;
+        }
+        examined.map(|(step, _)| step)
+    }
+
+    /// Parses the head at the start of `bytes`: what becomes of the request, and the bytes of the head.
+    fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
+        match self.head.parse(bytes, &self.shared.settings.limits) {
+            Ok(Parsed::Partial) => None,
+            Ok(Parsed::Complete { length }) => Some((self.route(bytes), length)),
+            Err(refusal) => Some((Step::Refuse(refusal), bytes.len())),
+        }
+    }
+
+    /// A static file, or the application.
+    fn route(&mut self, bytes: &[u8]) -> Step {
+        let keep_alive = self.head.keep_alive && !self.shared.is_draining();
+        self.note(bytes);
+        if let Some(step) = self.look_for_file(bytes, keep_alive) {
+            return step;
+        }
+        let limits = &self.shared.settings.limits;
+        if let (BodyFraming::Length(length), Some(most)) = (self.head.framing, limits.body_bytes) {
+            if length > most {
+                return Step::Refuse(Refusal::BodyTooLarge);
+            }
+        }
+        self.prepare_exchange(bytes, keep_alive);
+        Step::Application
+    }
+
+    fn look_for_file(&mut self, bytes: &[u8], keep_alive: bool) -> Option<Step> {
+        let statics = self.shared.statics.borrow().as_ref().map(Rc::clone)?;
+        let request = StaticRequest { head: &self.head, buffer: bytes, keep_alive, now_ms: now_ms() };
+        self.out.clear();
+        self.written = 0;
+        match statics.lookup(&request, &self.shared.date, &mut self.out) {
+            StaticAnswer::NotMine => None,
+            StaticAnswer::Written { status, body_bytes } => {
+                Some(Step::Static { keep_alive, status, body_bytes })
+            }
+            StaticAnswer::File { status, file, offset, length } => {
+                self.file = Some(FilePart { file, offset, length });
+                Some(Step::Static { keep_alive, status, body_bytes: length })
+            }
+        }
+    }
+
+    fn prepare_exchange(&mut self, bytes: &[u8], keep_alive: bool) {
+        if Rc::strong_count(&self.exchange) > 1 {
+            // A worker still has the one before.
+            self.exchange = Rc::new(Exchange::new());
+        }
+        let mut inner = self.exchange.borrow();
+        let context = RingContext {
+            remote_addr: &self.peer.remote_addr,
+            server_name: &self.peer.server_name,
+            server_port: self.peer.server_port,
+            https: false,
+            received_us: now_us(),
+            content_length: None,
+        };
+        self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
+        inner.request.repeatable = self.head.method.is_idempotent();
+        inner.response.reset(HeadContext {
+            request_version: self.head.version,
+            head_method: self.head.method == Method::Head,
+            keep_alive,
+            complete_body_length: None,
+            hijack: false,
+        });
+    }
+
+    /// Remembers what the access log will say.
+    fn note(&mut self, bytes: &[u8]) {
+        if self.shared.access_log.is_none() {
+            return;
+        }
+        let head = &self.head;
+        let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let (method, target) = (quoted(head.method_name(bytes)), quoted(head.target(bytes)));
+        let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
+        self.entry = Some(Entry {
+            request_line: format!("{method} {target} {version}"),
+            referer: field(known_key::REFERER),
+            user_agent: field(known_key::USER_AGENT),
+            begun_us: now_us(),
+        });
+    }
+}

@@ -1,0 +1,135 @@
+//! Reading a request's body, all of it, before a worker is troubled with it.
+
+use std::future::poll_fn;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::task::{ready, Context, Poll};
+
+use super::{Connection, End};
+use crate::exchange::Body;
+use crate::refusal::Refusal;
+use crate::request_body::BodyDecoder;
+use crate::request_head::{append_content_length, BodyFraming};
+use crate::spool::SpoolFile;
+
+/// Where a body goes as it comes: memory first, then a spool file.
+#[derive(Debug)]
+struct Sink {
+    memory: Vec<u8>,
+    memory_limit: usize,
+    spool: Option<SpoolFile>,
+    length: u64,
+}
+
+impl Sink {
+    fn take(&mut self, bytes: &[u8], folder: &Path) -> io::Result<()> {
+        self.length += bytes.len() as u64;
+        if let Some(spool) = &mut self.spool {
+            return spool.write_all(bytes);
+        }
+        if self.memory.len() + bytes.len() <= self.memory_limit {
+            self.memory.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let mut spool = SpoolFile::create(folder)?;
+        spool.write_all(&self.memory)?;
+        spool.write_all(bytes)?;
+        self.memory = Vec::new();
+        self.spool = Some(spool);
+        Ok(())
+    }
+
+    fn into_body(self) -> Body {
+        match self.spool {
+            Some(spool) => Body::Spooled(spool),
+            None if self.memory.is_empty() => Body::None,
+            None => Body::Memory(self.memory),
+        }
+    }
+}
+
+impl Connection {
+    /// Reads the body of the request at hand into its exchange. `Some`: it is refused.
+    pub(super) async fn upload(&mut self) -> Result<Option<Refusal>, End> {
+        if self.head.framing == BodyFraming::None {
+            self.exchange.borrow().request.body = Body::None;
+            return Ok(None);
+        }
+        if self.head.expect_continue && self.buffer.is_empty() {
+            self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.send_rest().await?;
+        }
+        let limits = &self.shared.settings.limits;
+        let mut decoder = BodyDecoder::new(self.head.framing, limits);
+        let memory_limit = limits.body_memory_bytes;
+        let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, length: 0 };
+        self.counted.deadline.set(Some(limits.body_timeout));
+        let refused = poll_fn(|context| self.poll_upload(context, &mut decoder, &mut sink)).await?;
+        if refused.is_none() {
+            let mut inner = self.exchange.borrow();
+            if self.head.framing == BodyFraming::Chunked {
+                append_content_length(&mut inner.request.head, sink.length);
+            }
+            inner.request.body = sink.into_body();
+        }
+        Ok(refused)
+    }
+
+    fn poll_upload(
+        &mut self,
+        context: &mut Context<'_>,
+        decoder: &mut BodyDecoder,
+        sink: &mut Sink,
+    ) -> Poll<Result<Option<Refusal>, End>> {
+        if !self.buffer.is_empty() {
+            let bytes = std::mem::take(&mut self.buffer);
+            if let Some(done) = self.decode(&bytes, decoder, sink) {
+                return Poll::Ready(Ok(done.err()));
+            }
+        }
+        loop {
+            if self.counted.deadline.has_passed(context) {
+                return Poll::Ready(Ok(Some(Refusal::BodyTimeout)));
+            }
+            let shared = Rc::clone(&self.shared);
+            let mut scratch = shared.scratch.borrow_mut();
+            let length = match ready!(self.stream.poll_read_some(context, &mut scratch)) {
+                Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
+                Ok(length) => length,
+            };
+            self.counted.deadline.set(Some(shared.settings.limits.body_timeout));
+            if let Some(done) = self.decode(&scratch[..length], decoder, sink) {
+                return Poll::Ready(Ok(done.err()));
+            }
+        }
+    }
+
+    /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        decoder: &mut BodyDecoder,
+        sink: &mut Sink,
+    ) -> Option<Result<(), Refusal>> {
+        let folder = &self.shared.settings.limits.spool_dir;
+        let mut stored = Ok(());
+        let decoded = decoder.decode(bytes, |piece| {
+            if stored.is_ok() {
+                stored = sink.take(piece, folder);
+            }
+        });
+        if let Err(error) = stored {
+            tracing::error!(folder = %folder.display(), %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
+            return Some(Err(Refusal::BodyNotStored));
+        }
+        match decoded {
+            Ok(progress) if progress.done => {
+                self.buffer.extend_from_slice(&bytes[progress.consumed..]);
+                Some(Ok(()))
+            }
+            Ok(_) => None,
+            Err(refusal) => Some(Err(refusal)),
+        }
+    }
+}

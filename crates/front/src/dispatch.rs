@@ -1,0 +1,445 @@
+//! The request queue, and who of the workers gets the next request.
+//!
+//! A request goes to the least busy worker, when one has a thread free; else it waits here, in the front's own
+//! memory. Where a worker answers in microseconds a few requests are placed ahead in its ring, so that it need
+//! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
+
+mod service_time;
+mod wake;
+mod worker;
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Instant;
+
+use highball_ring::{FrontRing, RingError};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::exchange::{Body, Exchange, Place};
+use crate::refusal::Refusal;
+use crate::request_head::patch_body;
+use crate::response::Progress;
+use crate::response_head::DateCache;
+use crate::{Event, WorkerReport};
+use worker::{State, Worker};
+
+/// Response bytes taken from a ring at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What a client that was refused is told to wait, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// The application's workers and the requests that wait for them.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    workers: Vec<Worker>,
+    queue: VecDeque<Rc<Exchange>>,
+    queue_limit: usize,
+    response_buffer_bytes: usize,
+    date: Rc<DateCache>,
+    events: UnboundedSender<Event>,
+    /// Slots with news: scratch space.
+    ready: Vec<u16>,
+    /// Bytes read from a ring: scratch space.
+    bytes: Vec<u8>,
+}
+
+impl Dispatcher {
+    /// No workers, and an empty queue for at most `queue_limit` requests.
+    pub(crate) fn new(
+        queue_limit: usize,
+        response_buffer_bytes: usize,
+        date: Rc<DateCache>,
+        events: UnboundedSender<Event>,
+    ) -> Self {
+        Dispatcher {
+            workers: Vec::new(),
+            queue: VecDeque::new(),
+            queue_limit,
+            response_buffer_bytes,
+            date,
+            events,
+            ready: Vec::new(),
+            bytes: Vec::with_capacity(READ_BYTES),
+        }
+    }
+
+    /// Requests that wait for a worker.
+    pub(crate) fn queue_length(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How things are with each worker.
+    pub(crate) fn report(&self) -> Vec<WorkerReport> {
+        let report = |worker: &Worker| WorkerReport {
+            worker: worker.number,
+            in_flight: worker.busy_threads() as usize,
+            placed: worker.unclaimed.len(),
+            served: worker.served,
+        };
+        self.workers.iter().map(report).collect()
+    }
+
+    // --- Requests ----------------------------------------------------------------------------------
+
+    /// Takes a request in: it is placed at once or waits in the queue.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub(crate) fn submit(&mut self, exchange: &Rc<Exchange>) -> Result<(), Refusal> {
+        if self.queue.len() >= self.queue_limit {
+            return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
+        }
+        exchange.borrow().place = Place::Queue;
+        self.queue.push_back(Rc::clone(exchange));
+        self.place_waiting();
+        Ok(())
+    }
+
+    /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
+    /// was, the answer is dropped as it comes.
+    pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
+        let place = exchange.borrow().place;
+        match place {
+            Place::Connection => {}
+            Place::Queue => {
+                self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
+                exchange.borrow().place = Place::Connection;
+            }
+            Place::Worker(number, placed) => {
+                let Some(worker) = self.worker(number) else { return };
+                if worker.take_back(placed) {
+                    exchange.borrow().place = Place::Connection;
+                    self.settle();
+                } else {
+                    worker.ring.cancel(placed.slot);
+                    exchange.borrow().response.discard();
+                    self.pull(exchange);
+                }
+            }
+        }
+    }
+
+    /// The connection has room for more of the answer again.
+    pub(crate) fn pull(&mut self, exchange: &Exchange) {
+        let place = exchange.borrow().place;
+        if let Place::Worker(number, placed) = place {
+            if let Some(index) = self.workers.iter().position(|worker| worker.number == number) {
+                self.read_slots(index, &[placed.slot]);
+                self.settle();
+            }
+        }
+    }
+
+    /// Places what waits, as far as there are workers for it.
+    fn place_waiting(&mut self) {
+        while let Some(exchange) = self.queue.pop_front() {
+            let spooled = matches!(exchange.borrow().request.body, Body::Spooled(_));
+            let placed = self.choose_worker(spooled).is_some_and(|index| self.place(index, &exchange));
+            if !placed {
+                self.queue.push_front(exchange);
+                return;
+            }
+        }
+    }
+
+    /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
+    /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
+    fn choose_worker(&self, spooled: bool) -> Option<usize> {
+        let least_busy = |look_ahead: bool| {
+            let can_take = |worker: &Worker| {
+                worker.state == State::Serving
+                    && worker.in_flight < worker.capacity(look_ahead)
+                    && worker.ring.has_room()
+            };
+            let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
+            workers.min_by_key(|(_, worker)| worker.in_flight).map(|(index, _)| index)
+        };
+        least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
+    }
+
+    /// Puts a request into a worker's ring. `false`: there is no room after all.
+    fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> bool {
+        let worker = &mut self.workers[index];
+        let mut inner = exchange.borrow();
+        let request = &mut inner.request;
+        let placed = match &request.body {
+            Body::None => worker.ring.place(&request.head, b"", None),
+            Body::Memory(bytes) => {
+                patch_body(&mut request.head, highball_ring::request::BODY_INLINE, bytes.len() as u64);
+                worker.ring.place(&request.head, bytes, None)
+            }
+            Body::Spooled(file) => {
+                patch_body(&mut request.head, highball_ring::request::BODY_SPOOLED, file.length());
+                file.reopen_read_only()
+                    .map_err(|source| RingError::System { step: "open the spool file again", source })
+                    .and_then(|file| worker.ring.place(&request.head, b"", Some(file.as_fd())))
+            }
+        };
+        match placed {
+            Ok(Some(placed)) => {
+                inner.place = Place::Worker(worker.number, placed);
+                drop(inner);
+                worker.placed(placed, Rc::clone(exchange));
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                // The worker's end is gone: its death is about to be told, and what it had is given to others.
+                tracing::debug!(worker = worker.number, %error, "a request could not be placed");
+                worker.state = State::Retiring;
+                false
+            }
+        }
+    }
+
+    // --- Answers -----------------------------------------------------------------------------------
+
+    /// Reads what workers have written. Called once per turn of the event loop. `true`: there was something.
+    pub(crate) fn read_rings(&mut self) -> bool {
+        let mut progress = false;
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            if worker.state == State::Broken || worker.in_flight == 0 || !worker.ring.any_ready() {
+                continue;
+            }
+            let mut ready = std::mem::take(&mut self.ready);
+            worker.ring.take_ready(|_, slot| ready.push(slot));
+            self.read_slots(index, &ready);
+            ready.clear();
+            self.ready = ready;
+            progress = true;
+        }
+        if progress {
+            self.settle();
+        }
+        progress
+    }
+
+    /// Reads the new bytes of these slots of a worker.
+    fn read_slots(&mut self, index: usize, slots: &[u16]) {
+        let mut ended = 0;
+        for &slot in slots {
+            match self.read_slot(index, slot) {
+                Ok(true) => ended += 1,
+                Ok(false) => {}
+                Err(breach) => return self.worker_is_broken(index, &breach),
+            }
+        }
+        if ended > 0 {
+            self.workers[index].time.ended(ended, Instant::now());
+        }
+    }
+
+    /// Reads the new bytes of a slot, as far as its connection has room for them. `true`: the answer has ended.
+    fn read_slot(&mut self, index: usize, slot: u16) -> Result<bool, RingError> {
+        let worker = &mut self.workers[index];
+        // A bit may be set for a slot that has nothing to say any more.
+        let Some(exchange) = worker.slots[usize::from(slot)].clone() else {
+            return Ok(false);
+        };
+        let mut inner = exchange.borrow();
+        let bytes = &mut self.bytes;
+        let mut news = false;
+        loop {
+            let room = self.response_buffer_bytes.saturating_sub(inner.response.buffered_bytes());
+            bytes.clear();
+            if worker.ring.read(slot, room.min(READ_BYTES), bytes)? == 0 {
+                break;
+            }
+            let ring = &mut worker.ring;
+            inner.response.feed(bytes, &self.date, &mut || ring.receive_descriptor(slot))?;
+            news = true;
+        }
+        let ended = inner.response.worker_is_done();
+        if ended {
+            if let Place::Worker(_, placed) = inner.place {
+                if !worker.ring.is_claimed(placed) {
+                    return Err(RingError::Breach("an answer to a request that was not begun"));
+                }
+            }
+            inner.place = Place::Connection;
+            worker.ended(slot);
+        }
+        drop(inner);
+        if news {
+            exchange.wake();
+        }
+        Ok(ended)
+    }
+
+    /// After something has ended: what waits is placed, and an idle worker takes over from busy ones.
+    fn settle(&mut self) {
+        self.place_waiting();
+        if self.queue.is_empty() {
+            self.share_out();
+        }
+        for worker in &mut self.workers {
+            if worker.state == State::Retiring && worker.is_idle() {
+                worker.state = State::Retired;
+                // Nobody listens any more when the program is ending.
+                let _ = self.events.send(Event::WorkerIdle { worker: worker.number });
+            }
+        }
+    }
+
+    /// Takes requests back that wait behind others, for workers that have nothing to do.
+    fn share_out(&mut self) {
+        loop {
+            let idle = |worker: &Worker| worker.state == State::Serving && worker.is_idle();
+            let Some(index) = self.workers.iter().position(idle) else { return };
+            let waits = |worker: &&mut Worker| !worker.unclaimed.is_empty() && worker.in_flight > 1;
+            let Some(busy) =
+                self.workers.iter_mut().filter(waits).max_by_key(|worker| worker.unclaimed.len())
+            else {
+                return;
+            };
+            busy.see_claims();
+            let Some(&first) = busy.unclaimed.front() else { continue };
+            let Some(exchange) = busy.slots[usize::from(first.slot)].clone() else { return };
+            if !busy.take_back(first) {
+                busy.see_claims();
+                continue;
+            }
+            if !self.place(index, &exchange) {
+                exchange.borrow().place = Place::Queue;
+                self.queue.push_front(exchange);
+                return;
+            }
+        }
+    }
+
+    // --- Sleeping and waking -----------------------------------------------------------------------
+
+    /// Wakes the workers for what was placed. `overdue`: also for what their busy threads were expected
+    /// to come back for, and did not. `true`: such requests are left.
+    pub(crate) fn ring_workers(&mut self, overdue: bool) -> bool {
+        let mut left = false;
+        for worker in &mut self.workers {
+            if !worker.unclaimed.is_empty() && worker.state != State::Broken {
+                worker.ring_for_unclaimed(overdue);
+                left |= worker.relies_on_busy_threads();
+            }
+        }
+        if overdue && self.queue.is_empty() {
+            self.share_out();
+        }
+        left
+    }
+
+    /// Announces to the workers that the front is about to sleep. `false`: there is news after all.
+    pub(crate) fn announce_sleep(&self) -> bool {
+        self.workers.iter().for_each(|worker| worker.ring.announce_sleep());
+        let news = |worker: &Worker| {
+            worker.state != State::Broken && worker.in_flight > 0 && worker.ring.any_ready()
+        };
+        !self.workers.iter().any(news)
+    }
+
+    /// The front is awake.
+    pub(crate) fn retract_sleep(&self) {
+        self.workers.iter().for_each(|worker| worker.ring.retract_sleep());
+    }
+
+    // --- Workers -----------------------------------------------------------------------------------
+
+    /// A worker is there.
+    ///
+    /// # Errors
+    /// Its eventfd cannot be watched.
+    pub(crate) fn add_worker(&mut self, number: u32, threads: u16, ring: FrontRing) -> std::io::Result<()> {
+        let wake = wake::watch(&ring)?;
+        self.workers.push(Worker::new(number, u32::from(threads), ring, wake));
+        self.settle();
+        Ok(())
+    }
+
+    /// Nothing more is placed with a worker; what it has not begun goes to others.
+    pub(crate) fn retire_worker(&mut self, number: u32) {
+        let Some(worker) = self.worker(number) else { return };
+        if worker.state == State::Serving {
+            worker.state = State::Retiring;
+        }
+        for placed in worker.unclaimed.clone() {
+            let Some(worker) = self.worker(number) else { return };
+            let exchange = worker.slots[usize::from(placed.slot)].clone();
+            if worker.take_back(placed) {
+                self.requeue(exchange);
+            }
+        }
+        self.settle();
+    }
+
+    /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had
+    /// begun is repeated if it may be, else refused or cut off.
+    pub(crate) fn remove_worker(&mut self, number: u32) {
+        let Some(index) = self.workers.iter().position(|worker| worker.number == number) else { return };
+        if self.workers[index].state != State::Broken {
+            let slots: Vec<u16> = (0..self.workers[index].slots.len() as u16).collect();
+            self.read_slots(index, &slots);
+            // It may have been found broken just now, and so have been emptied.
+        }
+        let mut worker = self.workers.swap_remove(index);
+        let unbegun = std::mem::take(&mut worker.unclaimed);
+        for placed in unbegun.into_iter().rev() {
+            let exchange = worker.slots[usize::from(placed.slot)].clone();
+            if worker.take_back(placed) {
+                self.requeue(exchange);
+            }
+        }
+        self.repeat_or_fail(worker.slots);
+        self.settle();
+    }
+
+    /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
+    fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
+        let worker = &mut self.workers[index];
+        worker.state = State::Broken;
+        worker.in_flight = 0;
+        worker.unclaimed.clear();
+        let slots = std::mem::take(&mut worker.slots);
+        let number = worker.number;
+        worker.slots = slots.iter().map(|_| None).collect();
+        self.tell(Event::WorkerBroken { worker: number, why: breach.to_string() });
+        self.repeat_or_fail(slots);
+    }
+
+    fn repeat_or_fail(&mut self, slots: Vec<Option<Rc<Exchange>>>) {
+        for exchange in slots.into_iter().flatten() {
+            let mut inner = exchange.borrow();
+            let repeat = inner.request.repeatable && inner.response.progress() == Progress::Waiting;
+            if repeat && !inner.response.is_discarded() {
+                inner.request.repeatable = false;
+                drop(inner);
+                self.requeue(Some(exchange));
+            } else {
+                inner.place = Place::Connection;
+                inner.response.fail(Refusal::WorkerDied);
+                drop(inner);
+                exchange.wake();
+            }
+        }
+    }
+
+    /// Back to the head of the queue: it has waited before.
+    fn requeue(&mut self, exchange: Option<Rc<Exchange>>) {
+        if let Some(exchange) = exchange {
+            let mut inner = exchange.borrow();
+            inner.response.restart();
+            inner.place = Place::Queue;
+            drop(inner);
+            self.queue.push_front(exchange);
+        }
+    }
+
+    fn worker(&mut self, number: u32) -> Option<&mut Worker> {
+        self.workers.iter_mut().find(|worker| worker.number == number)
+    }
+
+    /// Says something to whoever listens to the front.
+    pub(crate) fn tell(&self, event: Event) {
+        // Nobody listens any more when the program is ending.
+        let _ = self.events.send(event);
+    }
+}

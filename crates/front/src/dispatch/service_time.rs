@@ -1,0 +1,68 @@
+//! How long a worker takes for a request, as seen from here: a moving average.
+
+use std::time::{Duration, Instant};
+
+/// Workers that answer faster than this get requests placed ahead.
+const FAST: Duration = Duration::from_micros(200);
+
+/// How much work may be placed ahead, by the average.
+const AHEAD: Duration = Duration::from_millis(1);
+
+/// The moving average of a worker's service time.
+#[derive(Debug)]
+pub(crate) struct ServiceTime {
+    average_ns: u64,
+    /// Since when the worker has been at the request that will be the next to end.
+    since: Instant,
+}
+
+impl ServiceTime {
+    /// A worker that is not known yet passes for a slow one.
+    pub(crate) fn new(now: Instant) -> Self {
+        ServiceTime { average_ns: 5 * FAST.as_nanos() as u64, since: now }
+    }
+
+    /// An idle worker was given something.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// So many requests have ended since the last time, one after the other or side by side.
+    pub(crate) fn ended(&mut self, requests: u32, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.since).as_nanos() as u64;
+        self.since = now;
+        self.average_ns = (3 * self.average_ns + elapsed / u64::from(requests.max(1))) / 4;
+    }
+
+    /// Whether the worker is fast enough to be given requests ahead.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.average_ns < FAST.as_nanos() as u64
+    }
+
+    /// How many requests may be placed ahead.
+    pub(crate) fn look_ahead(&self) -> u32 {
+        if !self.is_fast() {
+            return 0;
+        }
+        (AHEAD.as_nanos() as u64 / self.average_ns.max(1)).min(1000) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_answers_earn_a_look_ahead_and_slow_ones_lose_it() {
+        let start = Instant::now();
+        let mut time = ServiceTime::new(start);
+        assert_eq!(time.look_ahead(), 0);
+        for n in 1..=20 {
+            time.ended(10, start + Duration::from_micros(100 * n));
+        }
+        assert!(time.is_fast());
+        assert!((80..=110).contains(&time.look_ahead()), "{}", time.look_ahead());
+        time.ended(1, start + Duration::from_millis(500));
+        assert_eq!(time.look_ahead(), 0);
+    }
+}

@@ -1,0 +1,152 @@
+//! A worker as the dispatcher sees it: its ring, and what is in it.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Instant;
+
+use highball_ring::{FrontRing, Placed};
+use tokio::io::unix::AsyncFd;
+
+use super::service_time::ServiceTime;
+use crate::exchange::Exchange;
+
+/// Whether a worker gets requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It does.
+    Serving,
+    /// It does not any more, and finishes what it has.
+    Retiring,
+    /// It has finished, and the supervisor knows.
+    Retired,
+    /// It wrote the impossible; whatever it writes is not read.
+    Broken,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) number: u32,
+    pub(crate) threads: u32,
+    pub(crate) ring: FrontRing,
+    pub(crate) state: State,
+    /// The requests in the ring, by slot.
+    pub(crate) slots: Vec<Option<Rc<Exchange>>>,
+    /// How many of them there are.
+    pub(crate) in_flight: u32,
+    /// Those that the worker has not begun, as far as is known, in order.
+    pub(crate) unclaimed: VecDeque<Placed>,
+    /// Threads that were woken since the last request was begun.
+    rung: u32,
+    pub(crate) time: ServiceTime,
+    pub(crate) served: u64,
+    /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
+    _wake: AsyncFd<OwnedFd>,
+}
+
+impl Worker {
+    pub(crate) fn new(number: u32, threads: u32, ring: FrontRing, wake: AsyncFd<OwnedFd>) -> Self {
+        let slots = ring.geometry().slots as usize;
+        Worker {
+            number,
+            threads,
+            ring,
+            state: State::Serving,
+            slots: (0..slots).map(|_| None).collect(),
+            in_flight: 0,
+            unclaimed: VecDeque::new(),
+            rung: 0,
+            time: ServiceTime::new(Instant::now()),
+            served: 0,
+            _wake: wake,
+        }
+    }
+
+    /// Whether it has nothing at all to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// Threads that are at a request, as far as is known.
+    pub(crate) fn busy_threads(&self) -> u32 {
+        self.in_flight.saturating_sub(self.unclaimed.len() as u32)
+    }
+
+    /// How many requests it may have at a time.
+    pub(crate) fn capacity(&self, look_ahead: bool) -> u32 {
+        let ahead = if look_ahead { self.time.look_ahead() } else { 0 };
+        (self.threads + ahead).min(self.slots.len() as u32)
+    }
+
+    /// Notes that `exchange` was placed.
+    pub(crate) fn placed(&mut self, placed: Placed, exchange: Rc<Exchange>) {
+        if self.is_idle() {
+            self.time.begin(Instant::now());
+        }
+        self.slots[usize::from(placed.slot)] = Some(exchange);
+        self.unclaimed.push_back(placed);
+        self.in_flight += 1;
+    }
+
+    /// Takes a request back that was not begun; it is then free to go elsewhere.
+    pub(crate) fn take_back(&mut self, placed: Placed) -> bool {
+        let taken = self.ring.take_back(placed);
+        if taken {
+            self.unclaimed.retain(|other| *other != placed);
+            if self.unclaimed.is_empty() {
+                self.rung = 0;
+            }
+            self.slots[usize::from(placed.slot)] = None;
+            self.in_flight -= 1;
+        }
+        taken
+    }
+
+    /// The worker has said its last about the request in `slot`.
+    pub(crate) fn ended(&mut self, slot: u16) {
+        if self.slots[usize::from(slot)].take().is_some() {
+            self.see_claims();
+            self.ring.release(slot);
+            self.in_flight -= 1;
+            self.served += 1;
+        }
+    }
+
+    /// Looks which requests have been begun.
+    pub(crate) fn see_claims(&mut self) {
+        while let Some(first) = self.unclaimed.front() {
+            if !self.ring.is_claimed(*first) {
+                return;
+            }
+            self.unclaimed.pop_front();
+            self.rung = self.rung.saturating_sub(1);
+        }
+        self.rung = 0;
+    }
+
+    /// Wakes as many threads as there is work for: one, if none is at work; more only if the work is such
+    /// that those at work do not come back for it soon (`overdue`: they have not).
+    pub(crate) fn ring_for_unclaimed(&mut self, overdue: bool) {
+        self.see_claims();
+        if overdue {
+            self.rung = 0;
+        }
+        let free = self.threads.saturating_sub(self.busy_threads());
+        let useful = free.min(self.unclaimed.len() as u32);
+        let wanted = match (self.busy_threads(), self.time.is_fast() && !overdue) {
+            (0, true) => useful.min(1),
+            (_, true) => 0,
+            (_, false) => useful,
+        };
+        if wanted > self.rung {
+            self.ring.ring(wanted - self.rung);
+            self.rung = wanted;
+        }
+    }
+
+    /// Whether requests wait for a thread that was not woken, since those at work should come back soon.
+    pub(crate) fn relies_on_busy_threads(&self) -> bool {
+        self.threads > 1 && !self.unclaimed.is_empty() && self.busy_threads() > 0
+    }
+}

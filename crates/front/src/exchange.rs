@@ -1,0 +1,86 @@
+//! One request and its answer, between the connection that has them and the dispatcher that brings them
+//! together with a worker.
+
+use std::cell::{RefCell, RefMut};
+use std::task::Waker;
+
+use highball_ring::Placed;
+
+use crate::response::Response;
+use crate::spool::SpoolFile;
+
+/// A request's body, all of it.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    /// There is none.
+    #[default]
+    None,
+    /// Small enough for the slot.
+    Memory(Vec<u8>),
+    /// Larger.
+    Spooled(SpoolFile),
+}
+
+/// A request as it is placed: kept by the front until its answer begins, so that it can be given to another
+/// worker.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    /// The encoded head block.
+    pub(crate) head: Vec<u8>,
+    /// The body.
+    pub(crate) body: Body,
+    /// Whether it may be given to a second worker although a first had begun it.
+    pub(crate) repeatable: bool,
+}
+
+/// Where a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// With its connection.
+    Connection,
+    /// In the request queue.
+    Queue,
+    /// With a worker, until that has said its last.
+    Worker(u32, Placed),
+}
+
+/// The shared state.
+#[derive(Debug)]
+pub(crate) struct Exchange(RefCell<Inner>);
+
+/// What connection and dispatcher both work on.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// The request.
+    pub(crate) request: Request,
+    /// The answer.
+    pub(crate) response: Response,
+    /// Where the request is.
+    pub(crate) place: Place,
+    /// The connection's task, to be woken when there is something to do.
+    pub(crate) waker: Option<Waker>,
+}
+
+impl Exchange {
+    /// An exchange of nothing yet.
+    pub(crate) fn new() -> Self {
+        Exchange(RefCell::new(Inner {
+            request: Request::default(),
+            response: Response::new(),
+            place: Place::Connection,
+            waker: None,
+        }))
+    }
+
+    /// The state. Never held while anything else is called that could ask for it.
+    pub(crate) fn borrow(&self) -> RefMut<'_, Inner> {
+        self.0.borrow_mut()
+    }
+
+    /// Wakes the connection's task.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.borrow().waker.take() {
+            waker.wake();
+        }
+    }
+}

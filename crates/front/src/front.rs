@@ -1,0 +1,170 @@
+//! The front's thread: its runtime, and what it is told.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use highball_config::Settings;
+use tokio::sync::mpsc::{Receiver, UnboundedSender};
+
+use crate::clock::{now_ms, TICK};
+use crate::connection;
+use crate::listener::{Acceptor, Listener};
+use crate::local_task::spawn;
+use crate::shared::{Counted, Shared};
+use crate::static_files::StaticFiles;
+use crate::{Command, Event};
+
+/// How long requests may rely on busy threads before another is woken.
+const OVERDUE: Duration = Duration::from_millis(2);
+
+/// How long accepting pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// For the runtime's hooks, which get no arguments.
+    static SHARED: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
+}
+
+fn with_shared(act: impl FnOnce(&Shared)) {
+    SHARED.with_borrow(|shared| {
+        if let Some(shared) = shared {
+            act(shared);
+        }
+    });
+}
+
+/// Serves on these listeners until nobody holds the other end of `commands` any more. Takes this thread.
+///
+/// # Errors
+/// The event loop cannot be set up.
+pub fn run(
+    settings: Arc<Settings>,
+    listeners: Vec<Listener>,
+    commands: Receiver<Command>,
+    events: UnboundedSender<Event>,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(|| with_shared(Shared::before_sleep))
+        .on_thread_unpark(|| with_shared(Shared::after_sleep))
+        .build()?;
+    let shared = Rc::new(Shared::new(settings, events, listeners.len()));
+    SHARED.set(Some(Rc::clone(&shared)));
+    let result = runtime.block_on(async {
+        for listener in listeners {
+            spawn(accept_all(listener.open()?, Rc::clone(&shared)));
+        }
+        spawn(tick(Rc::clone(&shared)));
+        spawn(wake_for_overdue(Rc::clone(&shared)));
+        obey(commands, &shared).await;
+        Ok(())
+    });
+    // Tasks may still use what the hooks use; both go before the thread does.
+    drop(runtime);
+    SHARED.set(None);
+    result
+}
+
+async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
+    while let Some(command) = commands.recv().await {
+        let mut dispatcher = shared.dispatcher.borrow_mut();
+        match command {
+            Command::AppBooted { public, headers } => {
+                let rules = &shared.settings.static_files;
+                let folder = public.filter(|_| rules.enabled);
+                let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
+                *shared.statics.borrow_mut() = statics.map(Rc::new);
+            }
+            Command::AddWorker { worker, threads, ring } => {
+                if let Err(error) = dispatcher.add_worker(worker, threads, ring) {
+                    let why = format!("its ring cannot be watched: {error}");
+                    dispatcher.tell(Event::WorkerBroken { worker, why });
+                }
+            }
+            Command::RetireWorker { worker } => dispatcher.retire_worker(worker),
+            Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
+            Command::Drain => {
+                drop(dispatcher);
+                shared.draining.send_replace(true);
+                shared.deadlines.nudge_all();
+            }
+            Command::Report(reply) => {
+                drop(dispatcher);
+                // Whoever asked may have gone.
+                let _ = reply.send(shared.report());
+            }
+        }
+    }
+}
+
+async fn tick(shared: Rc<Shared>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        shared.deadlines.tick();
+        if let Some(statics) = shared.statics.borrow().as_ref() {
+            statics.close_idle(now_ms());
+        }
+        if let Some(log) = &shared.access_log {
+            log.flush();
+        }
+    }
+}
+
+/// A worker's busy threads are expected back soon; when they are not, others are woken.
+async fn wake_for_overdue(shared: Rc<Shared>) {
+    loop {
+        shared.overdue.notified().await;
+        tokio::time::sleep(OVERDUE).await;
+        if shared.dispatcher.borrow_mut().ring_workers(true) {
+            shared.overdue.notify_one();
+        }
+    }
+}
+
+/// Accepts until the server drains, and then what is in the backlog: it was accepted by the kernel already.
+async fn accept_all(acceptor: Acceptor, shared: Rc<Shared>) {
+    let mut draining = shared.draining.subscribe();
+    loop {
+        while shared.connections() >= shared.settings.limits.connections {
+            shared.freed.notified().await;
+        }
+        tokio::select! {
+            accepted = acceptor.accept() => take(accepted, &shared).await,
+            _ = draining.wait_for(|draining| *draining) => break,
+        }
+    }
+    loop {
+        tokio::select! {
+            biased;
+            accepted = acceptor.accept() => take(accepted, &shared).await,
+            () = std::future::ready(()) => break,
+        }
+    }
+    drop(acceptor);
+    shared.acceptor_ended();
+}
+
+async fn take(accepted: io::Result<(crate::stream::Stream, crate::stream::Peer)>, shared: &Rc<Shared>) {
+    match accepted {
+        Ok((stream, peer)) => {
+            let counted = Counted::new(Rc::clone(shared));
+            spawn(connection::serve(stream, peer, Rc::clone(shared), counted));
+        }
+        Err(error) if is_about_one_client(&error) => {}
+        Err(error) => {
+            tracing::error!(%error, "a connection could not be accepted; pausing for {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// accept(2) also reports errors of the connection that it would have returned.
+fn is_about_one_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput, TimedOut};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput | TimedOut)
+}

@@ -1,0 +1,203 @@
+//! Listening sockets: binding them, with errors that say what to do, and accepting from them.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::{Path, PathBuf};
+
+use highball_config::Bind;
+use socket2::{Domain, Protocol, Socket, Type};
+use thiserror::Error;
+
+use crate::stream::{Peer, Stream};
+
+/// Connections that the kernel holds for us; it cuts this down to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Why an address could not be bound.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// Somebody else has it.
+    #[error("cannot listen on {address}: another program is using it already. Stop that program (`ss -ltnp` shows which one it is), or choose another port with --port")]
+    InUse {
+        /// The address.
+        address: String,
+    },
+    /// Low port, or a folder that is not ours.
+    #[error("cannot listen on {address}: permission denied. Ports below 1024 need root; a Unix socket needs a folder that this user may write to")]
+    Denied {
+        /// The address.
+        address: String,
+    },
+    /// The address is not one of this machine.
+    #[error("cannot listen on {address}: this machine has no such address. Use 127.0.0.1 for this machine only, 0.0.0.0 for all its addresses")]
+    NoSuchAddress {
+        /// The address.
+        address: String,
+    },
+    /// A file that is not a socket stands at the path.
+    #[error("cannot listen on {address}: there is a file of that name already, and it is not a socket. Remove it or choose another path")]
+    NotASocket {
+        /// The address.
+        address: String,
+    },
+    /// Anything else.
+    #[error("cannot listen on {address}: {source}")]
+    Other {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    fn new(address: String, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse { address },
+            io::ErrorKind::PermissionDenied => BindError::Denied { address },
+            io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress { address },
+            _ => BindError::Other { address, source },
+        }
+    }
+}
+
+/// A bound, listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Bound,
+}
+
+#[derive(Debug)]
+enum Bound {
+    Tcp(StdTcpListener, SocketAddr),
+    Unix(StdUnixListener, PathBuf),
+}
+
+/// Binds an address and listens. A Unix socket that nobody answers on is replaced.
+///
+/// # Errors
+/// [`BindError`] says what to do about it.
+pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
+    let socket = match bind {
+        Bind::Tcp(address) => {
+            let failed = |source| BindError::new(format!("http://{address}"), source);
+            let listener = bind_tcp(*address).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            Bound::Tcp(listener, address)
+        }
+        Bind::Unix(path) => Bound::Unix(bind_unix(path)?, path.clone()),
+    };
+    Ok(Listener { socket })
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn bind_unix(path: &Path) -> Result<StdUnixListener, BindError> {
+    let address = || format!("unix:{}", path.display());
+    let failed = |source| BindError::new(address(), source);
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(BindError::NotASocket { address: address() });
+        }
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            return Err(BindError::InUse { address: address() });
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
+    let listen = || {
+        socket.set_nonblocking(true)?;
+        socket.bind(&socket2::SockAddr::unix(path)?)?;
+        socket.listen(BACKLOG)
+    };
+    listen().map_err(failed)?;
+    Ok(socket.into())
+}
+
+impl Listener {
+    /// The address as one would type it: `http://127.0.0.1:3000`, `unix:/path`.
+    pub fn address(&self) -> String {
+        match &self.socket {
+            Bound::Tcp(_, address) => format!("http://{address}"),
+            Bound::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// The TCP port.
+    pub fn port(&self) -> Option<u16> {
+        match &self.socket {
+            Bound::Tcp(_, address) => Some(address.port()),
+            Bound::Unix(..) => None,
+        }
+    }
+
+    /// The same socket, to accept from on this thread's runtime.
+    pub(crate) fn open(self) -> io::Result<Acceptor> {
+        Ok(match self.socket {
+            Bound::Tcp(listener, address) => {
+                Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
+            }
+            Bound::Unix(listener, path) => {
+                Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?, RemovedAtEnd(path))
+            }
+        })
+    }
+}
+
+/// The path of a Unix socket, which goes when nobody accepts on it any more.
+#[derive(Debug)]
+pub(crate) struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        // Somebody may have removed it before.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A listening socket on the runtime.
+#[derive(Debug)]
+pub(crate) enum Acceptor {
+    Tcp(tokio::net::TcpListener, SocketAddr),
+    Unix(tokio::net::UnixListener, #[allow(dead_code)] RemovedAtEnd), // held for its end
+}
+
+impl Acceptor {
+    /// The next connection.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Acceptor::Tcp(listener, local) => {
+                let (stream, remote) = listener.accept().await?;
+                // Answers are written whole; waiting to fill a segment would only delay them.
+                stream.set_nodelay(true)?;
+                let peer = Peer {
+                    remote_addr: remote.ip().to_canonical().to_string(),
+                    server_name: local.ip().to_string(),
+                    server_port: local.port(),
+                };
+                Ok((Stream::Tcp(stream), peer))
+            }
+            Acceptor::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                let peer = Peer {
+                    remote_addr: "127.0.0.1".into(),
+                    server_name: "localhost".into(),
+                    server_port: 80,
+                };
+                Ok((Stream::Unix(stream), peer))
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! A worker's answer on its way to the client: frames go in, what is to be written to the socket comes out.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use highball_ring::frame::HIJACK_FOLLOWS;
+use highball_ring::RingError;
+
+use crate::frame_reader::{whole_body_length, Frame, FrameReader};
+use crate::refusal::Refusal;
+use crate::request_body::BodyDecoder;
+use crate::response_head::{self, BadHead, DateCache, HeadContext, ResponseFraming};
+
+/// A part of a file that is to be sent.
+#[derive(Debug)]
+pub struct FilePart {
+    /// The open file; others may read it too, so it is read at positions.
+    pub file: Arc<File>,
+    /// The next byte to send.
+    pub offset: u64,
+    /// Bytes still to send.
+    pub length: u64,
+}
+
+/// Something to be sent.
+#[derive(Debug)]
+pub enum Part {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// This part of a file.
+    File(FilePart),
+}
+
+/// How far the answer has come, as far as the worker is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing final has come.
+    Waiting,
+    /// The head has come, the end has not.
+    Streaming,
+    /// All of it has come.
+    Ended,
+    /// It cannot be completed: the client must see that it is cut off.
+    Aborted,
+    /// Nothing was sent, and the client is to get this instead.
+    Refused(Refusal),
+}
+
+/// Brings the descriptor that belongs to a frame.
+pub type Descriptor<'a> = &'a mut dyn FnMut() -> Result<OwnedFd, RingError>;
+
+/// The answer to one request.
+#[derive(Debug)]
+pub struct Response {
+    reader: FrameReader,
+    context: HeadContext,
+    framing: ResponseFraming,
+    /// Body bytes still to come, when the framing is a length.
+    missing: u64,
+    /// Undoes the chunks of an application that chunks by itself.
+    app_chunks: Option<BodyDecoder>,
+    progress: Progress,
+    /// The status sent, 0 before.
+    pub status: u16,
+    /// Body bytes sent so far.
+    pub body_bytes: u64,
+    /// Whether the connection can be kept after this answer.
+    pub keep_alive: bool,
+    /// The first bytes to write; what comes behind them waits in `later`.
+    pub out: Vec<u8>,
+    later: VecDeque<Part>,
+    later_bytes: usize,
+    /// The application's socket, once it has taken the connection over.
+    pub hijack: Option<OwnedFd>,
+}
+
+impl Response {
+    /// An answer of nothing yet.
+    pub fn new() -> Self {
+        let context = HeadContext {
+            request_version: Default::default(),
+            head_method: false,
+            keep_alive: false,
+            complete_body_length: None,
+            hijack: false,
+        };
+        Response {
+            reader: FrameReader::default(),
+            context,
+            framing: ResponseFraming::None,
+            missing: 0,
+            app_chunks: None,
+            progress: Progress::Waiting,
+            status: 0,
+            body_bytes: 0,
+            keep_alive: false,
+            out: Vec::new(),
+            later: VecDeque::new(),
+            later_bytes: 0,
+            hijack: None,
+        }
+    }
+
+    /// Ready for the answer to a request of this context.
+    pub fn reset(&mut self, context: HeadContext) {
+        self.restart();
+        self.context = context;
+        self.out.clear();
+        self.out.shrink_to(64 * 1024);
+    }
+
+    /// Forgets what came, so that another worker can begin anew. Only while nothing final has come.
+    pub fn restart(&mut self) {
+        self.reader.reset();
+        self.framing = ResponseFraming::None;
+        self.missing = 0;
+        self.app_chunks = None;
+        self.progress = Progress::Waiting;
+        self.status = 0;
+        self.body_bytes = 0;
+        self.keep_alive = self.context.keep_alive;
+        self.later.clear();
+        self.later_bytes = 0;
+        self.hijack = None;
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Whether the worker has said its last, so that its slot is free.
+    pub fn worker_is_done(&self) -> bool {
+        self.reader.has_ended()
+    }
+
+    /// Bytes that wait to be written.
+    pub fn buffered_bytes(&self) -> usize {
+        self.out.len() + self.later_bytes
+    }
+
+    /// The part to send after `out`, which must have been sent.
+    pub fn next_part(&mut self) -> Option<Part> {
+        let part = self.later.pop_front();
+        if let Some(Part::Bytes(bytes)) = &part {
+            self.later_bytes -= bytes.len();
+        }
+        part
+    }
+
+    /// Nobody wants the answer: what comes of it is dropped.
+    pub fn discard(&mut self) {
+        self.progress = Progress::Aborted;
+        self.out = Vec::new();
+        self.later.clear();
+        self.later_bytes = 0;
+        self.hijack = None;
+    }
+
+    /// Whether nobody wants the answer.
+    pub fn is_discarded(&self) -> bool {
+        self.progress == Progress::Aborted
+    }
+
+    /// The worker will not go on. Before the answer has begun the client gets `refusal`; after it the
+    /// connection is cut.
+    pub fn fail(&mut self, refusal: Refusal) {
+        self.progress = match self.progress {
+            Progress::Waiting => Progress::Refused(refusal),
+            Progress::Streaming => Progress::Aborted,
+            done => done,
+        };
+    }
+
+    /// Takes in bytes that the worker wrote.
+    ///
+    /// # Errors
+    /// A breach of the ring protocol: the worker must be given up.
+    pub fn feed(
+        &mut self,
+        mut input: &[u8],
+        date: &DateCache,
+        descriptor: Descriptor<'_>,
+    ) -> Result<(), RingError> {
+        let mut reader = std::mem::take(&mut self.reader);
+        let mut result = Ok(Some(()));
+        while let Ok(Some(())) = result {
+            result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, date, descriptor));
+        }
+        self.reader = reader;
+        result.map(drop)
+    }
+
+    fn frame(
+        &mut self,
+        frame: Frame<'_>,
+        behind: &[u8],
+        date: &DateCache,
+        descriptor: Descriptor<'_>,
+    ) -> Result<(), RingError> {
+        match frame {
+            Frame::Head(payload) => self.head(payload, behind, date),
+            Frame::Body(bytes) => self.body(bytes),
+            Frame::File { offset, length } => self.file(descriptor()?, offset, length),
+            Frame::Hijack => self.take_over(descriptor()?),
+            Frame::End => self.end(),
+            Frame::Abort => {
+                self.fail(Refusal::BadResponse);
+                Ok(())
+            }
+        }
+    }
+
+    fn head(&mut self, payload: &[u8], behind: &[u8], date: &DateCache) -> Result<(), RingError> {
+        if self.progress == Progress::Streaming || self.hijack.is_some() {
+            return Err(RingError::Breach("a second head in one answer"));
+        }
+        let mut context = self.context;
+        context.complete_body_length = whole_body_length(behind);
+        context.hijack = payload.get(2).is_some_and(|flags| flags & HIJACK_FOLLOWS != 0);
+        match response_head::encode(payload, &context, date, &mut self.out) {
+            Ok(head) if head.is_interim() => Ok(()),
+            Ok(head) => {
+                self.progress = Progress::Streaming;
+                self.status = head.status;
+                self.keep_alive = head.keep_alive;
+                self.framing = head.framing;
+                self.missing = if let ResponseFraming::Length(length) = head.framing { length } else { 0 };
+                self.app_chunks = head.body_is_chunked.then(BodyDecoder::of_chunked_response);
+                Ok(())
+            }
+            Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
+            Err(BadHead::Unsendable(why)) => {
+                tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
+                // The rest of the frames is read and dropped.
+                self.progress = Progress::Refused(Refusal::BadResponse);
+                Ok(())
+            }
+        }
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), RingError> {
+        match self.progress {
+            Progress::Streaming => {}
+            Progress::Waiting => return Err(RingError::Breach("a body without a head")),
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+        }
+        let Some(mut decoder) = self.app_chunks.take() else {
+            self.push_body(bytes);
+            return Ok(());
+        };
+        if decoder.decode(bytes, |piece| self.push_body(piece)).is_err() {
+            tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
+            self.progress = Progress::Aborted;
+        }
+        self.app_chunks = Some(decoder);
+        Ok(())
+    }
+
+    fn push_body(&mut self, bytes: &[u8]) {
+        match self.framing {
+            ResponseFraming::None => {}
+            ResponseFraming::Length(_) => {
+                let length = bytes.len().min(usize::try_from(self.missing).unwrap_or(usize::MAX));
+                self.missing -= length as u64;
+                self.push(&bytes[..length]);
+            }
+            ResponseFraming::UntilClose => self.push(bytes),
+            ResponseFraming::Chunked if bytes.is_empty() => {}
+            ResponseFraming::Chunked => {
+                self.push_chunk_size(bytes.len() as u64);
+                self.push(bytes);
+                self.push(b"\r\n");
+            }
+        }
+        self.body_bytes += bytes.len() as u64;
+    }
+
+    fn push_chunk_size(&mut self, length: u64) {
+        self.push(format!("{length:x}\r\n").as_bytes());
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.later.is_empty() {
+            return self.out.extend_from_slice(bytes);
+        }
+        self.later_bytes += bytes.len();
+        if let Some(Part::Bytes(last)) = self.later.back_mut() {
+            last.extend_from_slice(bytes);
+        } else {
+            self.later.push_back(Part::Bytes(bytes.to_vec()));
+        }
+    }
+
+    fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {
+        match self.progress {
+            Progress::Streaming => {}
+            Progress::Waiting => return Err(RingError::Breach("a file without a head")),
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+        }
+        // Only a regular file never blocks, and ends.
+        let kind = rustix::fs::fstat(&file).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
+        if kind != Ok(rustix::fs::FileType::RegularFile) {
+            return Err(RingError::Breach("a file that is not a regular file"));
+        }
+        let length = match self.framing {
+            ResponseFraming::None => return Ok(()),
+            ResponseFraming::Length(_) => length.min(self.missing),
+            ResponseFraming::Chunked | ResponseFraming::UntilClose => length,
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        self.missing = self.missing.saturating_sub(length);
+        self.body_bytes += length;
+        let chunked = self.framing == ResponseFraming::Chunked;
+        if chunked {
+            self.push_chunk_size(length);
+        }
+        self.later.push_back(Part::File(FilePart { file: Arc::new(File::from(file)), offset, length }));
+        if chunked {
+            self.push(b"\r\n");
+        }
+        Ok(())
+    }
+
+    fn take_over(&mut self, socket: OwnedFd) -> Result<(), RingError> {
+        use rustix::net::{sockopt, AddressFamily, SocketType};
+        let stream = sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX)
+            && sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
+        if !stream || self.hijack.is_some() {
+            return Err(RingError::Breach("a hijack by something else than one stream socket"));
+        }
+        if !matches!(self.progress, Progress::Waiting | Progress::Streaming) {
+            return Ok(());
+        }
+        self.progress = Progress::Streaming;
+        self.keep_alive = false;
+        self.hijack = Some(socket);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), RingError> {
+        match self.progress {
+            Progress::Waiting => return Err(RingError::Breach("an end without a head")),
+            Progress::Streaming => {}
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+        }
+        let chunks_cut = self.app_chunks.as_ref().is_some_and(|chunks| !chunks.is_done());
+        if self.hijack.is_none() && (self.missing > 0 || chunks_cut) {
+            tracing::error!(
+                missing = self.missing,
+                "the application's answer is cut off: its body is shorter than it said"
+            );
+            self.progress = Progress::Aborted;
+            return Ok(());
+        }
+        if self.framing == ResponseFraming::Chunked {
+            self.push(b"0\r\n\r\n");
+        }
+        self.progress = Progress::Ended;
+        Ok(())
+    }
+}

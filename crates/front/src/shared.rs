@@ -1,0 +1,183 @@
+//! What all tasks of the front share. One thread, hence `Rc` and cells; no borrow is held across an await.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use highball_config::Settings;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{watch, Notify};
+
+use crate::access_log::AccessLog;
+use crate::clock::{Deadline, Deadlines};
+use crate::dispatch::Dispatcher;
+use crate::response_head::DateCache;
+use crate::static_files::StaticFiles;
+use crate::{Event, Report};
+
+/// Bytes read from a socket at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Requests placed in one turn of the event loop before the workers are woken in the middle of it.
+const TURN_BOUND: u32 = 16;
+
+/// The front's state.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) dispatcher: RefCell<Dispatcher>,
+    pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    pub(crate) date: Rc<DateCache>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) access_log: Option<AccessLog>,
+    /// What was read last; connections keep only what they cannot use at once.
+    pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// Whether the server is stopping.
+    pub(crate) draining: watch::Sender<bool>,
+    /// A connection has ended.
+    pub(crate) freed: Notify,
+    /// Requests rely on threads that are busy: look again soon.
+    pub(crate) overdue: Notify,
+    connections: Cell<usize>,
+    hijacked: Cell<usize>,
+    acceptors: Cell<usize>,
+    placed_in_turn: Cell<u32>,
+    events: UnboundedSender<Event>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Arc<Settings>, events: UnboundedSender<Event>, acceptors: usize) -> Self {
+        let date = Rc::new(DateCache::new());
+        let limits = &settings.limits;
+        let dispatcher =
+            Dispatcher::new(limits.queue, limits.response_buffer_bytes, Rc::clone(&date), events.clone());
+        Shared {
+            dispatcher: RefCell::new(dispatcher),
+            statics: RefCell::new(None),
+            date,
+            deadlines: Deadlines::default(),
+            access_log: settings.log.access.as_deref().and_then(AccessLog::open),
+            scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
+            draining: watch::channel(false).0,
+            freed: Notify::new(),
+            overdue: Notify::new(),
+            connections: Cell::new(0),
+            hijacked: Cell::new(0),
+            acceptors: Cell::new(acceptors),
+            placed_in_turn: Cell::new(0),
+            events,
+            settings,
+        }
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Open client connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.get()
+    }
+
+    /// How things are.
+    pub(crate) fn report(&self) -> Report {
+        let dispatcher = self.dispatcher.borrow();
+        Report {
+            workers: dispatcher.report(),
+            queue: dispatcher.queue_length(),
+            connections: self.connections.get(),
+            hijacked: self.hijacked.get(),
+        }
+    }
+
+    // --- The turn of the event loop ------------------------------------------------------------------
+
+    /// After every request that was placed: a long turn must not keep the workers waiting.
+    pub(crate) fn bound_turn(&self) {
+        self.placed_in_turn.set(self.placed_in_turn.get() + 1);
+        if self.placed_in_turn.get() >= TURN_BOUND {
+            self.placed_in_turn.set(0);
+            let mut dispatcher = self.dispatcher.borrow_mut();
+            dispatcher.ring_workers(false);
+            dispatcher.read_rings();
+        }
+    }
+
+    /// Before the event loop sleeps: the workers are woken for all that was placed in this turn, once. If there
+    /// is news from them, tasks have been woken and the loop does not sleep.
+    pub(crate) fn before_sleep(&self) {
+        self.placed_in_turn.set(0);
+        let mut dispatcher = self.dispatcher.borrow_mut();
+        loop {
+            dispatcher.read_rings();
+            if dispatcher.ring_workers(false) {
+                self.overdue.notify_one();
+            }
+            if dispatcher.announce_sleep() {
+                return;
+            }
+            dispatcher.retract_sleep();
+        }
+    }
+
+    /// After the event loop's sleep.
+    pub(crate) fn after_sleep(&self) {
+        let mut dispatcher = self.dispatcher.borrow_mut();
+        dispatcher.retract_sleep();
+        dispatcher.read_rings();
+    }
+
+    // --- Counting --------------------------------------------------------------------------------------
+
+    /// An acceptor has ended.
+    pub(crate) fn acceptor_ended(&self) {
+        self.acceptors.set(self.acceptors.get() - 1);
+        self.tell_if_drained();
+    }
+
+    /// Says so once nothing is left to finish.
+    fn tell_if_drained(&self) {
+        if self.is_draining() && self.acceptors.get() == 0 && self.connections.get() == 0 {
+            // Nobody listens any more when the program is ending.
+            let _ = self.events.send(Event::Drained);
+        }
+    }
+}
+
+/// One client connection, counted while this lives.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    shared: Rc<Shared>,
+    key: u64,
+    /// Its deadline.
+    pub(crate) deadline: Rc<Deadline>,
+    hijacked: bool,
+}
+
+impl Counted {
+    pub(crate) fn new(shared: Rc<Shared>) -> Self {
+        shared.connections.set(shared.connections.get() + 1);
+        let (key, deadline) = shared.deadlines.add();
+        Counted { shared, key, deadline, hijacked: false }
+    }
+
+    /// From now on it counts as one that the application has taken over.
+    pub(crate) fn hijack(&mut self) {
+        self.hijacked = true;
+        self.shared.hijacked.set(self.shared.hijacked.get() + 1);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        shared.deadlines.remove(self.key);
+        shared.connections.set(shared.connections.get() - 1);
+        if self.hijacked {
+            shared.hijacked.set(shared.hijacked.get() - 1);
+        }
+        shared.freed.notify_one();
+        shared.tell_if_drained();
+    }
+}

@@ -1,0 +1,143 @@
+//! A client's socket, TCP or Unix, as the connection uses it: by polling.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{ready, Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::response::FilePart;
+
+/// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
+const FILE_BYTES: u64 = 256 * 1024;
+
+/// Who is at the other end.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// The client's address, without port.
+    pub(crate) remote_addr: String,
+    /// The address that the client connected to, for requests that name no host.
+    pub(crate) server_name: String,
+    /// Its port.
+    pub(crate) server_port: u16,
+}
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Reads into `buffer`: how many bytes; 0 at the end.
+    pub(crate) fn poll_read_some(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(buffer);
+        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    /// Writes some of `bytes`: how many.
+    pub(crate) fn poll_write_some(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(context, bytes)
+    }
+
+    /// Sends some of a file: how many bytes; an error if it has become shorter.
+    pub(crate) fn poll_send_file(
+        &mut self,
+        context: &mut Context<'_>,
+        part: &mut FilePart,
+    ) -> Poll<io::Result<u64>> {
+        loop {
+            ready!(match self {
+                Stream::Tcp(stream) => stream.poll_write_ready(context),
+                Stream::Unix(stream) => stream.poll_write_ready(context),
+            })?;
+            let length = part.length.min(FILE_BYTES) as usize;
+            let mut offset = part.offset;
+            let socket: &Stream = self;
+            let fd = socket.as_fd();
+            let send =
+                || rustix::fs::sendfile(fd, &part.file, Some(&mut offset), length).map_err(io::Error::from);
+            let sent = match socket {
+                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, send),
+                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, send),
+            };
+            match sent {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(sent) => {
+                    part.offset += sent as u64;
+                    part.length -= sent as u64;
+                    return Poll::Ready(Ok(sent as u64));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Ends our side; the client may still be sending.
+    pub(crate) fn shut_down_write(&self) {
+        // The client may be gone already.
+        let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);
+    }
+
+    /// Makes the client see a broken connection (a reset, where there is such a thing) instead of a clean end.
+    pub(crate) fn reset_at_close(&self) {
+        if let Stream::Tcp(stream) = self {
+            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
