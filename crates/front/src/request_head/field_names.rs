@@ -72,8 +72,8 @@ impl<'a> FieldName<'a> {
         let mut place = place_of(name);
         while SLOTS[place] != EMPTY {
             let index = SLOTS[place];
-            if is_key(name, field_part(KEYS[index as usize])) {
-                return FieldKey(index as u16);
+            if is_same_name(name, usize::from(index)) {
+                return FieldKey(u16::from(index));
             }
             place = (place + 1) % SLOTS.len();
         }
@@ -95,9 +95,42 @@ pub(super) const fn env_byte(byte: u8) -> u8 {
     }
 }
 
-fn is_key(name: &[u8], key: &[u8]) -> bool {
-    name.len() == key.len() && name.iter().zip(key).all(|(&byte, &other)| env_byte(byte) == other)
+/// Whether a field name, which is a token, is that of a key. Among the bytes of a token, setting bit 5
+/// does nothing but make letters small, and it keeps `_` apart from `-`.
+fn is_same_name(name: &[u8], index: usize) -> bool {
+    let known = &NAMES[index];
+    // Without a way out of the loop, many bytes are compared at a time.
+    usize::from(known.length) == name.len()
+        && name
+            .iter()
+            .zip(&known.bytes)
+            .fold(0, |difference, (&byte, &known)| difference | (byte | 0x20) ^ known)
+            == 0
 }
+
+/// A field name in small letters.
+#[derive(Clone, Copy)]
+struct Name {
+    length: u8,
+    bytes: [u8; 31],
+}
+
+/// The field names of [`KEYS`], in their order; empty for keys that come from elsewhere.
+static NAMES: [Name; KEYS.len()] = {
+    let mut names = [Name { length: 0, bytes: [0; 31] }; KEYS.len()];
+    let mut index = 0;
+    while index < KEYS.len() {
+        let part = field_part(KEYS[index]);
+        names[index].length = part.len() as u8;
+        let mut at = 0;
+        while at < part.len() {
+            names[index].bytes[at] = if part[at] == b'_' { b'-' } else { part[at].to_ascii_lowercase() };
+            at += 1;
+        }
+        index += 1;
+    }
+    names
+};
 
 const EMPTY: u8 = u8::MAX;
 
@@ -190,6 +223,20 @@ mod tests {
             let name = part.replace('_', "-");
             for name in [name.clone(), name.to_ascii_lowercase()] {
                 assert_eq!(FieldName::of(name.as_bytes()).key(), FieldKey(index as u16), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_differs_in_a_byte_is_another() {
+        for (index, key) in KEYS.iter().enumerate() {
+            let name = std::str::from_utf8(field_part(key)).unwrap().replace('_', "-");
+            for (at, token_byte) in (0..name.len()).flat_map(|at| (b'!'..=b'~').map(move |byte| (at, byte))) {
+                let mut other = name.clone().into_bytes();
+                other[at] = token_byte;
+                let same = other.eq_ignore_ascii_case(name.as_bytes());
+                let found = FieldName::of(&other).key() == FieldKey(index as u16);
+                assert_eq!(found, same, "{}", String::from_utf8_lossy(&other));
             }
         }
     }
