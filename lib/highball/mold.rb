@@ -10,9 +10,9 @@ require_relative "native"
 module Highball
   # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks.
   class Mold
-    # Signals that a terminal sends to the whole group: they are meant for `highball`, which tells everybody else
-    # what to do.
-    GROUP_SIGNALS = %w[INT QUIT HUP].freeze
+    # Signals that terminals and init systems send to whole groups: they are meant for `highball`, which tells
+    # everybody else what to do.
+    GROUP_SIGNALS = %w[INT QUIT HUP TERM].freeze
 
     def self.ignore_group_signals
       GROUP_SIGNALS.each { |signal| trap(signal) {} } # a block, because IGNORE would be inherited by exec
@@ -40,7 +40,7 @@ module Highball
       take_signals
       boot
       Process.setproctitle("highball mold: #{name}")
-      trap("TERM") { exit!(0) } # the supervisor boots another one
+      take_signals # once more: the application may have set its own
       serve_orders
       exit!(0)
     rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it was, it is the boot that failed

@@ -63,6 +63,16 @@ impl ProcessTable {
         overdue.map(|(number, _)| number).collect()
     }
 
+    /// The workers that have asked to be retired, where it is time for it.
+    pub(crate) fn leaving(&self, now: Instant) -> Vec<u32> {
+        let leaving = self.iter().filter(|(_, handle)| handle.leaves_at.is_some_and(|at| at <= now));
+        leaving.map(|(number, _)| number).collect()
+    }
+
+    pub(crate) fn next_leaving(&self) -> Option<Instant> {
+        self.workers.values().filter_map(|handle| handle.leaves_at).min()
+    }
+
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.workers.values().filter_map(|handle| handle.deadline).min()
     }

@@ -200,20 +200,20 @@ impl Supervisor {
                 if self.mold.is_none() && now >= self.mold_due {
                     self.boot(now).await;
                 }
-                while self.wants_worker(now) {
-                    self.fork(now).await;
-                }
+                self.retire_leaving(now).await;
+                self.staff(now).await;
             }
             Phase::Draining(until) if now >= until => {
                 warn!("requests were still in flight when the time for draining was over");
                 self.end(Outcome::Halted, now);
             }
+            Phase::Draining(_) => self.staff(now).await,
             Phase::Finishing(_) if self.workers.is_empty() => self.end(Outcome::Drained, now),
             Phase::Finishing(until) if now >= until => {
                 let outcome = if self.curt { Outcome::Drained } else { Outcome::Halted };
                 self.end(outcome, now);
             }
-            Phase::Draining(_) | Phase::Finishing(_) | Phase::Ending(..) => {}
+            Phase::Finishing(_) | Phase::Ending(..) => {}
         }
     }
 
@@ -261,10 +261,10 @@ impl Supervisor {
         };
         let running = matches!(self.phase, Phase::Running);
         let boot = (running && self.mold.is_none()).then_some(self.mold_due);
-        let missing = self.workers.counting() < usize::from(self.settings.workers);
-        let fork = (running && missing && self.fork_due > Instant::now()).then_some(self.fork_due);
+        let fork = (self.is_short_of_workers() && self.fork_due > Instant::now()).then_some(self.fork_due);
+        let leaving = running.then(|| self.workers.next_leaving()).flatten();
         let mold = self.mold.as_ref().and_then(|mold| mold.deadline);
-        [phase, boot, fork, mold, self.workers.next_deadline()].into_iter().flatten().min()
+        [phase, boot, fork, leaving, mold, self.workers.next_deadline()].into_iter().flatten().min()
     }
 
     // --- Booting -----------------------------------------------------------------------------------
@@ -354,12 +354,35 @@ impl Supervisor {
 
     // --- Workers -----------------------------------------------------------------------------------
 
-    fn wants_worker(&self, now: Instant) -> bool {
-        matches!(self.phase, Phase::Running)
-            && self.mold.as_ref().is_some_and(|mold| matches!(mold.state, MoldState::Booted))
+    /// Forks the workers that are missing.
+    async fn staff(&mut self, now: Instant) {
+        while self.is_short_of_workers()
             && now >= self.fork_due
-            && self.workers.counting() < usize::from(self.settings.workers)
+            && self.mold.as_ref().is_some_and(|mold| matches!(mold.state, MoldState::Booted))
             && self.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
+        {
+            self.fork(now).await;
+        }
+    }
+
+    fn is_short_of_workers(&self) -> bool {
+        let wanted = match self.phase {
+            Phase::Running => self.settings.workers.into(),
+            Phase::Draining(_) => 1, // enough to answer what is in flight, should all have died
+            Phase::Finishing(_) | Phase::Ending(..) => 0,
+        };
+        self.workers.counting() < wanted
+    }
+
+    /// Replaces the workers that were sent TERM.
+    async fn retire_leaving(&mut self, now: Instant) {
+        let limit = self.settings.process.drain_timeout;
+        for worker in self.workers.leaving(now) {
+            if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
+                info!(worker, "the worker was sent TERM and is replaced");
+                self.notify(Notice::WorkerRetiring { worker }).await;
+            }
+        }
     }
 
     async fn fork(&mut self, now: Instant) {
@@ -394,7 +417,6 @@ impl Supervisor {
         mut descriptors: Vec<OwnedFd>,
         now: Instant,
     ) {
-        let drain_timeout = self.settings.process.drain_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         match message {
             FromWorker::Hello { pid, .. } => {
@@ -426,10 +448,9 @@ impl Supervisor {
                 self.last_failure = Some(format!("a worker could not start: {error}"));
             }
             FromWorker::Leaving => {
-                if matches!(self.phase, Phase::Running) && handle.retire(now, drain_timeout) {
-                    info!(worker, "the worker was sent TERM and is replaced");
-                    self.notify(Notice::WorkerRetiring { worker }).await;
-                }
+                // Not at once: a TERM to the whole group reaches the workers before it has reached us, and then
+                // they are needed to answer what is in flight.
+                handle.leaves_at = Some(now + SAME_SIGNAL);
             }
         }
     }
@@ -447,7 +468,7 @@ impl Supervisor {
             _ => warn!(worker, pid, %ending, state = handle.state.name(), "the worker died"),
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
-        if matches!(self.phase, Phase::Running) && !expected {
+        if matches!(self.phase, Phase::Running | Phase::Draining(_)) && !expected {
             self.postpone_fork(handle.life(now), now);
         }
     }
@@ -571,8 +592,8 @@ impl Supervisor {
         }
         info!("stopping");
         self.curt = curt;
-        if !self.workers.iter().any(|(_, handle)| handle.was_ready()) {
-            return self.end(Outcome::Drained, now); // nobody could answer what may wait
+        if self.app.is_none() {
+            return self.end(Outcome::Drained, now); // there is nothing yet to answer requests with
         }
         self.notify(Notice::Drain).await;
         if curt {

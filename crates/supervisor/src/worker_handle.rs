@@ -49,6 +49,8 @@ pub(crate) struct WorkerHandle {
     pub(crate) state: WorkerState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
+    /// When it is retired, if it has asked for that.
+    pub(crate) leaves_at: Option<Instant>,
     pub(crate) forked_at: Instant,
     ready_at: Option<Instant>,
     /// Known once it has said hello.
@@ -71,6 +73,7 @@ impl WorkerHandle {
         WorkerHandle {
             state: WorkerState::Forking,
             deadline: Some(now + start_limit),
+            leaves_at: None,
             forked_at: now,
             ready_at: None,
             pid: None,
@@ -106,6 +109,7 @@ impl WorkerHandle {
     /// The front gives it nothing more from now on; true if it was serving.
     pub(crate) fn retire(&mut self, now: Instant, limit: Duration) -> bool {
         let serving = self.state == WorkerState::Serving;
+        self.leaves_at = None;
         if serving {
             self.state = WorkerState::Retiring;
             self.deadline = Some(now + limit);
