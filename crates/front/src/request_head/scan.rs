@@ -15,8 +15,8 @@ const LEADING_EMPTY_LINES: usize = 4;
 /// Longest method.
 const METHOD_BYTES: usize = 32;
 
-/// What a request line holds beside method and target: two spaces, the version, CR.
-const REQUEST_LINE_REST: usize = 11;
+/// What a request line holds beside method and target: two spaces and the version.
+const REQUEST_LINE_REST: usize = 10;
 
 /// How far a head has been looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,10 +90,8 @@ impl Scan {
             let too_large = head.len() > limits.head_bytes;
             return if too_large { Err(Refusal::HeadTooLarge) } else { Ok(()) };
         }
-        if matches!(head, [] | [b'\r']) {
-            return Ok(());
-        }
-        check_line_so_far(head, limits)
+        // A CR at the end is not part of the line if LF follows.
+        check_line_so_far(head.strip_suffix(b"\r").unwrap_or(head), limits)
     }
 }
 
