@@ -34,6 +34,7 @@ module Highball
 
       @headers, hijack = usual_headers
       if hijack then hand_over(hijack)
+      elsif @env["REQUEST_METHOD"] == "HEAD" then head
       elsif @body.respond_to?(:to_path) then file
       elsif @body.respond_to?(:each) then each
       elsif @body.respond_to?(:call) then call

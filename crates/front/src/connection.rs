@@ -90,6 +90,8 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
     let end = loop {
         match connection.serve_one().await {
             Ok(true) => {}
+            // A client that wanted to go on may have sent its next request already.
+            Ok(false) if connection.head.keep_alive => break End::Linger,
             Ok(false) => break End::Done,
             Err(end) => break end,
         }

@@ -88,12 +88,14 @@ impl Dispatcher {
     /// # Errors
     /// The queue is full.
     pub(crate) fn submit(&mut self, exchange: &Rc<Exchange>) -> Result<(), Refusal> {
-        if self.queue.len() >= self.queue_limit {
-            return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
-        }
         exchange.borrow().place = Place::Queue;
         self.queue.push_back(Rc::clone(exchange));
         self.place_waiting();
+        if self.queue.len() > self.queue_limit {
+            self.queue.pop_back();
+            exchange.borrow().place = Place::Connection;
+            return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
+        }
         Ok(())
     }
 
@@ -186,9 +188,9 @@ impl Dispatcher {
             }
             Ok(None) => false,
             Err(error) => {
-                // The worker's end is gone: its death is about to be told, and what it had is given to others.
-                tracing::debug!(worker = worker.number, %error, "a request could not be placed");
-                worker.state = State::Retiring;
+                // Its end of the descriptor socket is gone: it has died, or closed what it must not close.
+                drop(inner);
+                self.worker_is_broken(index, &error);
                 false
             }
         }

@@ -195,7 +195,7 @@ impl Ring {
         ruby: &Ruby,
         this: &Self,
         ticket: u64,
-        status: u16,
+        status: i64,
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
@@ -203,6 +203,7 @@ impl Ring {
         if this.slot(ticket).hijacked.get() {
             return this.end_with(ticket.pack(), Kind::End);
         }
+        let status = checked_status(ruby, status)?;
         let mut buffer = this.buffer.take();
         buffer.clear();
         // SAFETY: with the GVL held; Ruby keeps both arguments alive.
@@ -231,11 +232,12 @@ impl Ring {
         ruby: &Ruby,
         this: &Self,
         ticket: u64,
-        status: u16,
+        status: i64,
         headers: Value,
         hijack: bool,
     ) -> Result<Option<bool>, Error> {
         let ticket = this.checked(ruby, ticket)?;
+        let status = checked_status(ruby, status)?;
         let mut buffer = Vec::new();
         // SAFETY: with the GVL held; Ruby keeps the argument alive.
         let encoded = unsafe { answer::head(status, hijack, headers.as_raw(), &mut buffer) };
@@ -448,6 +450,16 @@ fn string_input(ruby: &Ruby, bytes: &[u8]) -> Result<Value, Error> {
     // SAFETY: with the GVL held.
     let string = unsafe { Value::from_raw(binary_string(bytes)) };
     class.funcall("new", (string,))
+}
+
+fn checked_status(ruby: &Ruby, status: i64) -> Result<u16, Error> {
+    let known = u16::try_from(status).ok().filter(|status| (100..=999).contains(status));
+    known.ok_or_else(|| {
+        Error::new(
+            ruby.exception_arg_error(),
+            format!("the status of a response must be 100 to 999, not {status}"),
+        )
+    })
 }
 
 fn usual(ruby: &Ruby, encoded: Result<(), Unusual>) -> Result<bool, Error> {

@@ -57,7 +57,7 @@ mod tests {
         let start = Instant::now();
         let mut time = ServiceTime::new(start);
         assert_eq!(time.look_ahead(), 0);
-        for n in 1..=20 {
+        for n in 1..=60 {
             time.ended(10, start + Duration::from_micros(100 * n));
         }
         assert!(time.is_fast());
