@@ -36,7 +36,9 @@ class LintTest < E2ETest
   # Serves an example inside Rack::Lint.
   def linted(example)
     example = File.expand_path(example, HighballServer::EXAMPLES)
+    # Rack::Lint 2.2 asks for URI, and does not load it.
     wrapper = folder_with("config.ru" => <<~RUBY)
+      require "uri"
       app = Dir.chdir(#{example.dump}) { Array(Rack::Builder.parse_file(#{"#{example}/config.ru".dump})).first }
       run Rack::Lint.new(app)
     RUBY

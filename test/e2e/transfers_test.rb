@@ -142,7 +142,7 @@ class TransfersTest < E2ETest
       socket = Socket.new(:INET, :STREAM)
       socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_RCVBUF, 2048)
       socket.connect(Socket.sockaddr_in(server.port, "127.0.0.1"))
-      socket.send_request("GET", "/download?bytes=10000000")
+      socket.write("GET /download?bytes=10000000 HTTP/1.1\r\nHost: test\r\n\r\n")
       socket
     end
     reading = Thread.new do

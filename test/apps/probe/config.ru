@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "uri" # Rack::Lint 2.2 asks for it, and does not load it
 require_relative "probe"
 
 probe = Probe.new
@@ -7,4 +8,4 @@ linted = Rack::Lint.new(probe)
 
 # Everything that the Rack SPEC allows runs inside Rack::Lint; the rest is there to break its rules, or is
 # what the Lint of Rack 2 hides from the server or does not know.
-run ->(env) { (Probe.linted?(env["PATH_INFO"]) ? linted : probe).call(env) }
+run ->(env) { (Probe.linted?(env) ? linted : probe).call(env) }
