@@ -41,7 +41,7 @@ impl Word {
             State::Claimed => 2,
             State::TakenBack => 3,
         };
-        self.position << 24 | u64::from(self.slot) << 8 | state
+        (self.position << 24) | (u64::from(self.slot) << 8) | state
     }
 
     /// Unpacks a word. An unknown state (only a worker gone mad writes one) reads as [`State::Free`].

@@ -45,7 +45,7 @@ impl Header {
     /// The four bytes of this header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
         debug_assert!(self.length <= MAX_PAYLOAD);
-        (u32::from(self.kind as u8) | (self.length as u32) << 8).to_le_bytes()
+        (u32::from(self.kind as u8) | ((self.length as u32) << 8)).to_le_bytes()
     }
 
     /// Reads a header, and checks that its kind may have such a length.
