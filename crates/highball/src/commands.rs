@@ -63,7 +63,10 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let limit_spec = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
     match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&limit_spec)) {
         Ok(0) => Err(CommandError::StillRuns(pid, limit.as_secs())),
-        Ok(_) => Ok(println!("highball (pid {pid}) has stopped")),
+        Ok(_) => {
+            println!("highball (pid {pid}) has stopped");
+            Ok(())
+        }
         Err(error) => Err(CommandError::Silent(pid, error.into())),
     }
 }

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn times_are_utc() {
-        let at = |seconds, millis| timestamp(UNIX_EPOCH + Duration::new(seconds, millis * 1_000_000));
+        let at = |seconds, millis: u32| timestamp(UNIX_EPOCH + Duration::new(seconds, millis * 1_000_000));
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_399, 7), "2000-02-28T23:59:59.007Z");
         assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000Z");

@@ -177,13 +177,14 @@ impl FrontThread {
 fn conclude(outcome: Outcome) -> ExitCode {
     match outcome {
         Outcome::Drained => info!("stopped; every request was answered"),
+        Outcome::Stopped => info!("stopped"),
         Outcome::Halted => warn!("stopped; workers were killed with requests in flight"),
         Outcome::BootFailed(_) => {} // the supervisor has said all there is to say
-        Outcome::BootLoop(ref why) => error!(why, "giving up: workers do not come up"),
+        Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
         Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
     }
     match outcome {
-        Outcome::Drained => ExitCode::SUCCESS,
+        Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }

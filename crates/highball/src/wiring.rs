@@ -41,7 +41,10 @@ fn command(notice: Notice) -> Command {
 }
 
 /// Tells the supervisor what the front says, until the front is gone.
-pub(crate) async fn tell_supervisor(mut events: mpsc::UnboundedReceiver<Event>, supervisor: mpsc::Sender<Order>) {
+pub(crate) async fn tell_supervisor(
+    mut events: mpsc::UnboundedReceiver<Event>,
+    supervisor: mpsc::Sender<Order>,
+) {
     while let Some(event) = events.recv().await {
         let order = match event {
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },

@@ -1,42 +1,39 @@
 //! The supervisor's loop: one event at a time, then whatever the new state asks for.
+//!
+//! What it does about molds stands in [`booting`], about workers in [`staffing`], about stopping in [`ending`].
 
-use crate::control_socket::ControlSocket;
-use crate::event::{watch_worker, Event, HeldProcess, Said, Who};
-use crate::message::{BootFailure, Booted, FromMold, FromWorker, RubyError};
+mod booting;
+mod ending;
+mod staffing;
+
+use crate::event::{Event, Said, Who};
+use crate::message::{BootFailure, Booted};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
 use crate::report::{MoldReport, Report, WorkerReport};
-use crate::restart_policy::{Life, RestartPolicy, Verdict};
+use crate::restart_policy::RestartPolicy;
 use crate::signals::{Received, Signals};
-use crate::spawn_journey::Step;
-use crate::worker_handle::{WorkerHandle, WorkerState};
+use crate::worker_handle::WorkerState;
 use crate::{Notice, Order};
 use highball_config::Settings;
 use highball_ring::Geometry;
 use rustix::process::{getpid, set_child_subreaper, Pid};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, warn};
 
 /// Events that may wait for the loop; watchers wait when it is full.
 const EVENTS: usize = 256;
-/// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
-const FORKS_AT_A_TIME: usize = 8;
 /// Children reaped per turn of the loop.
 const REAP_AT_A_TIME: usize = 128;
-/// How long a worker may go on after Ctrl-C in development.
-const CURT_DRAIN: Duration = Duration::from_millis(500);
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
 /// Lines of a backtrace that are logged.
 const BACKTRACE_LINES: usize = 20;
-/// How long killed processes may take to be gone at the very end.
-const END_TIME: Duration = Duration::from_secs(3);
 
 /// What the supervisor is built from.
 #[derive(Debug)]
@@ -52,8 +49,10 @@ pub struct Blueprint {
 /// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Every request was answered, or there was nothing to wait for.
+    /// Every request was answered.
     Drained,
+    /// There was nothing to wait for, or the user did not want to (Ctrl-C in development).
+    Stopped,
     /// The time for draining was over, or a second signal came: workers were killed.
     Halted,
     /// The application did not boot the first time.
@@ -71,8 +70,9 @@ enum Phase {
     Running,
     /// The front finishes what is in flight, until then.
     Draining(Instant),
-    /// Workers were told to exit, by then.
-    Finishing(Instant),
+    /// Workers were told to exit, by then. `curt`: and it is no failure to be killed then, because the user
+    /// wanted it (Ctrl-C in development).
+    Finishing { until: Instant, curt: bool },
     /// Everything was killed; it is gone by then, or is left behind.
     Ending(Instant, Outcome),
 }
@@ -80,14 +80,12 @@ enum Phase {
 /// The process path of one application.
 pub struct Supervisor {
     settings: Arc<Settings>,
-    gem_lib: Option<std::path::PathBuf>,
-    caller: Option<OwnedFd>,
+    source: MoldSource,
     geometry: Geometry,
 
     phase: Phase,
-    /// Whether a killed worker at the end is what the user asked for (Ctrl-C in development).
-    curt: bool,
-    first_signal: Instant,
+    /// When the first signal to end came.
+    signalled_at: Option<Instant>,
     mold: Option<Mold>,
     boots: u32,
     /// When the next mold is started, if there is none.
@@ -110,20 +108,14 @@ impl Supervisor {
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
         let Blueprint { settings, source, geometry } = blueprint;
         let (events_in, events) = mpsc::channel(EVENTS);
-        let (gem_lib, caller) = match source {
-            MoldSource::Folder { gem_lib } => (Some(gem_lib), None),
-            MoldSource::Caller(socket) => (None, Some(socket)),
-        };
         let policy = || RestartPolicy::new(settings.process.max_boot_failures);
         Supervisor {
             mold_policy: policy(),
             worker_policy: policy(),
-            gem_lib,
-            caller,
+            source,
             geometry,
             phase: Phase::Running,
-            curt: false,
-            first_signal: Instant::now(),
+            signalled_at: None,
             mold: None,
             boots: 0,
             mold_due: Instant::now(),
@@ -190,8 +182,6 @@ impl Supervisor {
         }
     }
 
-    // --- What the state asks for -------------------------------------------------------------------
-
     /// Starts what should be started and ends what has taken too long.
     async fn advance(&mut self, now: Instant) {
         self.enforce_deadlines(now).await;
@@ -208,12 +198,13 @@ impl Supervisor {
                 self.end(Outcome::Halted, now);
             }
             Phase::Draining(_) => self.staff(now).await,
-            Phase::Finishing(_) if self.workers.is_empty() => self.end(Outcome::Drained, now),
-            Phase::Finishing(until) if now >= until => {
-                let outcome = if self.curt { Outcome::Drained } else { Outcome::Halted };
-                self.end(outcome, now);
+            Phase::Finishing { curt, .. } if self.workers.is_empty() => {
+                self.end(if curt { Outcome::Stopped } else { Outcome::Drained }, now);
             }
-            Phase::Finishing(_) | Phase::Ending(..) => {}
+            Phase::Finishing { until, curt } if now >= until => {
+                self.end(if curt { Outcome::Stopped } else { Outcome::Halted }, now);
+            }
+            Phase::Finishing { .. } | Phase::Ending(..) => {}
         }
     }
 
@@ -228,6 +219,9 @@ impl Supervisor {
                 state => {
                     warn!(worker, state = state.name(), "the worker took too long and is killed");
                     handle.halt(now);
+                    if state == WorkerState::Forking {
+                        self.mold_is_stuck(now);
+                    }
                 }
             }
         }
@@ -242,7 +236,7 @@ impl Supervisor {
                 mold.dump(now);
             }
             MoldState::Dumping(journey) => {
-                let failure = too_slow(journey.step(), self.settings.process.boot_timeout);
+                let failure = booting::too_slow(journey.step(), self.settings.process.boot_timeout);
                 mold.halt(now);
                 self.boot_failed(failure, now);
             }
@@ -257,7 +251,7 @@ impl Supervisor {
     fn next_deadline(&self) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running => None,
-            Phase::Draining(until) | Phase::Finishing(until) | Phase::Ending(until, _) => Some(until),
+            Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
         };
         let running = matches!(self.phase, Phase::Running);
         let boot = (running && self.mold.is_none()).then_some(self.mold_due);
@@ -266,222 +260,6 @@ impl Supervisor {
         let mold = self.mold.as_ref().and_then(|mold| mold.deadline);
         [phase, boot, fork, leaving, mold, self.workers.next_deadline()].into_iter().flatten().min()
     }
-
-    // --- Booting -----------------------------------------------------------------------------------
-
-    async fn boot(&mut self, now: Instant) {
-        self.boots += 1;
-        let spawned = match (&self.gem_lib, self.caller.take()) {
-            (Some(gem_lib), _) => {
-                info!(app = %self.settings.app.display(), environment = self.settings.environment, "booting");
-                Mold::spawn(&self.settings, gem_lib, self.boots, &self.events_in)
-            }
-            (None, Some(socket)) => Mold::adopt(socket, &self.settings, &self.events_in),
-            (None, None) => return self.end(Outcome::CallerGone, now),
-        };
-        match spawned {
-            Ok(mold) => self.mold = Some(mold),
-            Err(error) => self.boot_failed(no_ruby(&self.settings, &error), now),
-        }
-    }
-
-    async fn mold_said(&mut self, message: FromMold, now: Instant) {
-        let Some(mold) = &mut self.mold else { return };
-        match (message, &mut mold.state) {
-            (FromMold::Step { step }, MoldState::Booting(journey)) => {
-                let before = journey.step();
-                let took = journey.enter(step, now);
-                debug!(step = %before, took_ms = took.as_millis() as u64, "boot step done");
-            }
-            (FromMold::Booted(app), MoldState::Booting(journey)) => {
-                let took_ms = journey.elapsed(now).as_millis() as u64;
-                info!(framework = app.framework, ruby = app.ruby, pid = app.pid, took_ms, "booted");
-                mold.state = MoldState::Booted;
-                mold.deadline = None;
-                mold.pid = Pid::from_raw(app.pid);
-                self.mold_policy.ready();
-                self.app = Some(app.clone());
-                self.notify(Notice::AppBooted(app)).await;
-            }
-            (FromMold::Failed(failure), MoldState::Booting(_) | MoldState::Dumping(_)) => {
-                mold.ends(now);
-                self.boot_failed(failure, now);
-            }
-            (FromMold::ForkFailed { worker, message }, _) => {
-                error!(worker, error = message, "the worker could not be forked");
-                self.last_failure = Some(format!("a worker could not be forked: {message}"));
-                self.worker_ended(worker, Ending::Unknown, now).await;
-            }
-            (FromMold::Stop, _) => self.drain(false, now).await,
-            (message, state) => {
-                warn!(state = state.name(), ?message, "the mold said this at the wrong time");
-            }
-        }
-    }
-
-    /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
-    fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
-        self.last_failure = Some(format!("{} failed: {}", failure.step, failure.error));
-        if !matches!(self.phase, Phase::Running) {
-            return;
-        }
-        error!(
-            step = %failure.step,
-            error = %failure.error,
-            at = failure.error.place(),
-            backtrace = failure.error.calls(BACKTRACE_LINES),
-            remedy = failure.remedy,
-            "the application did not boot"
-        );
-        if self.app.is_none() {
-            return self.end(Outcome::BootFailed(failure), now);
-        }
-        self.postpone_boot(Life::NeverReady, now);
-    }
-
-    fn postpone_boot(&mut self, life: Life, now: Instant) {
-        let others_serve = self.workers.in_state(WorkerState::Serving) > 0;
-        match self.mold_policy.died(life, others_serve) {
-            Verdict::StartAfter(delay) => self.mold_due = now + delay,
-            Verdict::GiveUp => self.give_up("boots", self.mold_policy.boot_failures(), now),
-        }
-    }
-
-    fn give_up(&mut self, what: &str, failures: u32, now: Instant) {
-        let last = self.last_failure.clone().unwrap_or_default();
-        self.end(Outcome::BootLoop(format!("{failures} {what} in a row have failed; {last}")), now);
-    }
-
-    // --- Workers -----------------------------------------------------------------------------------
-
-    /// Forks the workers that are missing.
-    async fn staff(&mut self, now: Instant) {
-        while self.is_short_of_workers()
-            && now >= self.fork_due
-            && self.mold.as_ref().is_some_and(|mold| matches!(mold.state, MoldState::Booted))
-            && self.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
-        {
-            self.fork(now).await;
-        }
-    }
-
-    fn is_short_of_workers(&self) -> bool {
-        let wanted = match self.phase {
-            Phase::Running => self.settings.workers.into(),
-            Phase::Draining(_) => 1, // enough to answer what is in flight, should all have died
-            Phase::Finishing(_) | Phase::Ending(..) => 0,
-        };
-        self.workers.counting() < wanted
-    }
-
-    /// Replaces the workers that were sent TERM.
-    async fn retire_leaving(&mut self, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
-        for worker in self.workers.leaving(now) {
-            if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
-                info!(worker, "the worker was sent TERM and is replaced");
-                self.notify(Notice::WorkerRetiring { worker }).await;
-            }
-        }
-    }
-
-    async fn fork(&mut self, now: Instant) {
-        let worker = self.workers.next_number();
-        match self.try_fork(worker, now) {
-            Ok(handle) => self.workers.insert(worker, handle),
-            Err(error) => {
-                error!(worker, %error, "the worker could not be forked");
-                self.last_failure = Some(format!("a worker could not be forked: {error}"));
-                self.postpone_fork(Life::NeverReady, now);
-            }
-        }
-    }
-
-    fn try_fork(&self, worker: u32, now: Instant) -> io::Result<WorkerHandle> {
-        let mold = self.mold.as_ref().ok_or_else(|| io::Error::other("there is no mold"))?;
-        let (ring, fds) = highball_ring::create(self.geometry).map_err(io::Error::other)?;
-        let (control, theirs) = ControlSocket::pair()?;
-        let descriptors =
-            [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
-        mold.fork(worker, self.settings.threads, &descriptors)?;
-        let control = Arc::new(control);
-        let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
-        let limit = self.settings.process.boot_timeout;
-        Ok(WorkerHandle::forking(control, watch, ring, now, limit))
-    }
-
-    async fn worker_said(
-        &mut self,
-        worker: u32,
-        message: FromWorker,
-        mut descriptors: Vec<OwnedFd>,
-        now: Instant,
-    ) {
-        let Some(handle) = self.workers.get_mut(worker) else { return };
-        match message {
-            FromWorker::Hello { pid, .. } => {
-                let held = descriptors
-                    .pop()
-                    .ok_or_else(|| io::Error::other("no pidfd came with it"))
-                    .and_then(|fd| HeldProcess::hold(fd, Who::Worker(worker), self.events_in.clone()));
-                match held {
-                    Ok(process) => handle.exists(Pid::from_raw(pid), process),
-                    Err(error) => error!(worker, %error, "the worker's hello is not usable"),
-                }
-            }
-            FromWorker::Ready => {
-                let (pid, took) = (handle.pid.map(Pid::as_raw_pid), now - handle.forked_at);
-                let Some(ring) = handle.serve(now) else { return };
-                info!(worker, pid, took_ms = took.as_millis() as u64, "worker ready");
-                self.worker_policy.ready();
-                let threads = self.settings.threads;
-                self.notify(Notice::WorkerReady { worker, threads, ring }).await;
-            }
-            FromWorker::Failed { error } => {
-                error!(
-                    worker,
-                    %error,
-                    at = error.place(),
-                    backtrace = error.calls(BACKTRACE_LINES),
-                    "the worker could not start"
-                );
-                self.last_failure = Some(format!("a worker could not start: {error}"));
-            }
-            FromWorker::Leaving => {
-                // Not at once: a TERM to the whole group reaches the workers before it has reached us, and then
-                // they are needed to answer what is in flight.
-                handle.leaves_at = Some(now + SAME_SIGNAL);
-            }
-        }
-    }
-
-    async fn worker_ended(&mut self, worker: u32, ending: Ending, now: Instant) {
-        let Some(handle) = self.workers.remove(worker) else { return };
-        let pid = handle.pid.map(Pid::as_raw_pid);
-        if handle.was_ready() {
-            self.notify(Notice::WorkerGone { worker }).await;
-        }
-        match (handle.state, &self.phase) {
-            (WorkerState::Draining | WorkerState::Halted, _) | (_, Phase::Ending(..)) => {
-                debug!(worker, pid, %ending, "worker gone");
-            }
-            _ => warn!(worker, pid, %ending, state = handle.state.name(), "the worker died"),
-        }
-        let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
-        if matches!(self.phase, Phase::Running | Phase::Draining(_)) && !expected {
-            self.postpone_fork(handle.life(now), now);
-        }
-    }
-
-    fn postpone_fork(&mut self, life: Life, now: Instant) {
-        let others_serve = self.workers.in_state(WorkerState::Serving) > 0;
-        match self.worker_policy.died(life, others_serve) {
-            Verdict::StartAfter(delay) => self.fork_due = self.fork_due.max(now + delay),
-            Verdict::GiveUp => self.give_up("workers", self.worker_policy.boot_failures(), now),
-        }
-    }
-
-    // --- Ends --------------------------------------------------------------------------------------
 
     async fn reap(&mut self, now: Instant) {
         for (pid, ending) in reap(REAP_AT_A_TIME) {
@@ -502,24 +280,6 @@ impl Supervisor {
                 self.mold_ended(ending, now);
             }
             Who::Mold(_) => {}
-        }
-    }
-
-    fn mold_ended(&mut self, ending: Ending, now: Instant) {
-        let Some(mold) = self.mold.take() else { return };
-        if !matches!(self.phase, Phase::Running) {
-            return;
-        }
-        match mold.state {
-            _ if mold.is_caller() => self.drop_everything(Outcome::CallerGone, now),
-            MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                self.boot_failed(died_while_booting(journey.step(), ending), now);
-            }
-            MoldState::Booted => {
-                warn!(%ending, "the mold died; the workers serve on while a new one boots");
-                self.postpone_boot(Life::Ready(Duration::from_secs(1)), now);
-            }
-            MoldState::Halted => {}
         }
     }
 
@@ -560,7 +320,7 @@ impl Supervisor {
             }
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
-                    self.finish(until);
+                    self.finish(until, false);
                 }
             }
             Order::Stop => self.drain(false, now).await,
@@ -568,66 +328,6 @@ impl Supervisor {
                 let _ = to.send(self.report(now)); // the one who asked may have left
             }
         }
-    }
-
-    async fn signalled(&mut self, signal: Received, now: Instant) {
-        match self.phase {
-            Phase::Running => {
-                self.first_signal = now;
-                let curt = signal == Received::Interrupt && self.settings.is_development();
-                self.drain(curt, now).await;
-            }
-            Phase::Draining(_) | Phase::Finishing(_) if now >= self.first_signal + SAME_SIGNAL => {
-                warn!("a second signal: halting");
-                self.end(Outcome::Halted, now);
-            }
-            Phase::Draining(_) | Phase::Finishing(_) | Phase::Ending(..) => {}
-        }
-    }
-
-    /// Begins to end in good order; `curt`: without waiting for requests.
-    async fn drain(&mut self, curt: bool, now: Instant) {
-        if !matches!(self.phase, Phase::Running) {
-            return;
-        }
-        info!("stopping");
-        self.curt = curt;
-        if self.app.is_none() {
-            return self.end(Outcome::Drained, now); // there is nothing yet to answer requests with
-        }
-        self.notify(Notice::Drain).await;
-        if curt {
-            self.finish(now + CURT_DRAIN);
-        } else {
-            self.phase = Phase::Draining(now + self.settings.process.drain_timeout);
-        }
-    }
-
-    /// Tells every worker to exit.
-    fn finish(&mut self, until: Instant) {
-        self.phase = Phase::Finishing(until);
-        for (_, handle) in self.workers.iter_mut() {
-            handle.drain(until);
-        }
-    }
-
-    /// Kills whatever is left.
-    fn end(&mut self, outcome: Outcome, now: Instant) {
-        for (_, handle) in self.workers.iter_mut() {
-            handle.halt(now);
-        }
-        match &mut self.mold {
-            Some(mold) if mold.is_caller() => self.mold = None,
-            Some(mold) => mold.halt(now),
-            None => {}
-        }
-        self.phase = Phase::Ending(now + END_TIME, outcome);
-    }
-
-    /// Ends when nobody is left to want anything else.
-    fn drop_everything(&mut self, outcome: Outcome, now: Instant) {
-        warn!("the process that started Highball has gone");
-        self.end(outcome, now);
     }
 
     /// Says something to the front. The front outlives the supervisor; if it is gone, the run is ending.
@@ -641,7 +341,7 @@ impl Supervisor {
         let phase = match self.phase {
             Phase::Running if self.workers.iter().any(|(_, handle)| handle.was_ready()) => "serving",
             Phase::Running => "booting",
-            Phase::Draining(_) | Phase::Finishing(_) => "draining",
+            Phase::Draining(_) | Phase::Finishing { .. } => "draining",
             Phase::Ending(..) => "ending",
         };
         let workers = self.workers.iter().map(|(worker, handle)| WorkerReport {
@@ -670,33 +370,4 @@ async fn sleep_until(deadline: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
-}
-
-fn too_slow(step: Step, limit: Duration) -> BootFailure {
-    let message = format!("it was not done after {} s", limit.as_secs());
-    let remedy = "Look where its threads are, in the backtraces above. If it really needs longer, raise \
-                  --boot-timeout.";
-    BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
-}
-
-fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
-    let message = format!("Ruby ended without saying why: {ending}");
-    let remedy = "Look at what was printed above; the application may have ended the process itself.";
-    BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
-}
-
-fn no_ruby(settings: &Settings, error: &io::Error) -> BootFailure {
-    let (ruby, app) = (settings.ruby.display(), settings.app.display());
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound if !settings.app.is_dir() => format!("{app} is not a folder any more."),
-        io::ErrorKind::NotFound => {
-            "Install Ruby (Debian: apt-get install ruby), or name one with --ruby.".to_string()
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!("Check that this user may enter {app} and run {ruby}.")
-        }
-        _ => "The system refused it; see the message.".to_string(),
-    };
-    let message = format!("cannot run {ruby} in {app}: {error}");
-    BootFailure { step: Step::StartRuby, error: RubyError::of_ours(message), remedy: Some(remedy) }
 }
