@@ -84,16 +84,18 @@ module Highball
 
     # The life of one request.
     def serve(ticket, template)
+      answered = false
       env = @ring.env(ticket, template.env)
       input = env["rack.input"]
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
       status, headers, body = @app.call(env)
       Answer.send(@ring, ticket, env, status, headers, body)
+      answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
       failed(ticket, env, e)
     ensure
-      # Still open only if this thread is being killed: its client must not wait for ever.
-      @ring.abort(ticket)
+      # Also when this thread is being killed: the client must not wait for ever.
+      @ring.abort(ticket) unless answered
       input.close if input.is_a?(File)
       finished(template, env, status, headers, e) if template.callbacks?
     end

@@ -4,9 +4,13 @@
 //! hash, and a fresh string per value.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
+
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0};
 use rb_sys::VALUE;
+
+use crate::answer::string_bytes;
 
 /// Ruby strings made once per process: they are frozen, shared and never collected.
 #[derive(Debug)]
@@ -17,6 +21,8 @@ pub(crate) struct EnvKeys {
     http_1_0: VALUE,
     url_scheme: VALUE,
     https: VALUE,
+    /// The last values of [`REPEATED`], which rarely change: shared as long as they do not.
+    repeated: Box<[Cell<VALUE>; REPEATED.len()]>,
 }
 
 // SAFETY: the values are immortal and used only with the GVL held.
@@ -24,6 +30,16 @@ unsafe impl Send for EnvKeys {}
 
 const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
 const REQUEST_METHOD: u16 = 0;
+
+/// Keys whose values come from the front or the connection: SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
+const REPEATED: [u16; 3] = [5, 6, 8];
+
+const _: () = {
+    assert!(matches!(KEYS[0].as_bytes(), b"REQUEST_METHOD"));
+    assert!(matches!(KEYS[REPEATED[0] as usize].as_bytes(), b"SERVER_NAME"));
+    assert!(matches!(KEYS[REPEATED[1] as usize].as_bytes(), b"SERVER_PORT"));
+    assert!(matches!(KEYS[REPEATED[2] as usize].as_bytes(), b"REMOTE_ADDR"));
+};
 
 impl EnvKeys {
     /// Makes the strings. With the GVL held.
@@ -35,6 +51,7 @@ impl EnvKeys {
             http_1_0: immortal(b"HTTP/1.0"),
             url_scheme: immortal(b"rack.url_scheme"),
             https: immortal(b"https"),
+            repeated: repeated_values(),
         }
     }
 
@@ -75,8 +92,37 @@ impl EnvKeys {
                 return *method;
             }
         }
+        if let Some(index) = REPEATED.iter().position(|key| *key == field.key) {
+            // SAFETY: as for `build`.
+            return unsafe { shared(&self.repeated[index], field.value) };
+        }
         // SAFETY: with the GVL held, as for `build`.
         unsafe { binary_string(field.value) }
+    }
+}
+
+/// Places for the last values, known to the garbage collector for ever (a ring lives as long as its process).
+fn repeated_values() -> Box<[Cell<VALUE>; REPEATED.len()]> {
+    // SAFETY: called with the GVL held.
+    let values = Box::new(REPEATED.map(|_| Cell::new(unsafe { interned(b"") })));
+    for value in values.iter() {
+        // SAFETY: the address stays good: the box is never dropped (see `Ring`), nor moved out of.
+        unsafe { rb_sys::rb_gc_register_address(value.as_ptr()) };
+    }
+    values
+}
+
+/// The frozen string in `last` if it has these bytes, else a new one, which is then the last.
+///
+/// # Safety
+/// With the GVL held.
+unsafe fn shared(last: &Cell<VALUE>, bytes: &[u8]) -> VALUE {
+    // SAFETY: the caller's promise; `last` holds a live String.
+    unsafe {
+        if string_bytes(last.get()) != bytes {
+            last.set(rb_sys::rb_obj_freeze(binary_string(bytes)));
+        }
+        last.get()
     }
 }
 
@@ -91,10 +137,11 @@ pub(crate) unsafe fn binary_string(bytes: &[u8]) -> VALUE {
 }
 
 unsafe fn interned(bytes: &[u8]) -> VALUE {
-    // `rb_interned_str` reads at the pointer even if the length is 0, on Ruby 3.1.
-    let bytes = if bytes.is_empty() { b"\0" } else { bytes };
-    // SAFETY: as in `binary_string`; the pointer is not dangling.
-    unsafe { rb_sys::rb_interned_str(bytes.as_ptr().cast(), bytes.len() as _) }
+    // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and that of an empty slice
+    // dangles.
+    let pointer = if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() };
+    // SAFETY: the pointer is good for so many bytes; Ruby copies.
+    unsafe { rb_sys::rb_interned_str(pointer, bytes.len() as _) }
 }
 
 fn immortal(bytes: &[u8]) -> VALUE {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ const FRAME_BYTES: usize = 16 * 1024;
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
 pub(crate) struct Ring {
     ring: WorkerRing,
-    keys: EnvKeys,
+    /// Never dropped: the garbage collector knows addresses in it.
+    keys: ManuallyDrop<EnvKeys>,
     slots: Vec<Slot>,
     /// Scratch space for whole answers, taken out while in use.
     buffer: Cell<Vec<u8>>,
@@ -103,7 +105,7 @@ impl Ring {
         let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
         Ok(Ring {
             ring,
-            keys: EnvKeys::new(),
+            keys: ManuallyDrop::new(EnvKeys::new()),
             slots,
             buffer: Cell::default(),
             serving: Cell::new(0),
