@@ -7,6 +7,7 @@
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`restart_policy`]: when one that died is started again;
+//! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
 //! - [`supervisor`]: the loop that acts on it;
 //! - [`report`]: what it tells `highball status`.
@@ -15,6 +16,7 @@
 //! them to and fro.
 
 mod control_socket;
+mod departure;
 mod event;
 mod message;
 mod mold;

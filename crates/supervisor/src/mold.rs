@@ -1,8 +1,10 @@
 //! The mold: the Ruby process that loads the application once and from which workers are forked.
 
 use crate::control_socket::ControlSocket;
+use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
 use crate::message::ToMold;
+use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::Settings;
 use rustix::io::{fcntl_setfd, FdFlags};
@@ -69,6 +71,7 @@ pub(crate) struct Mold {
     /// `None` for a caller until it says its pid.
     pub(crate) pid: Option<Pid>,
     process: Option<HeldProcess>,
+    departure: Departure,
     control: Arc<ControlSocket>,
     _watch: Watch,
 }
@@ -125,6 +128,7 @@ impl Mold {
             deadline: Some(now + limit),
             pid,
             process,
+            departure: Departure::default(),
             _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
             control,
         }
@@ -164,6 +168,30 @@ impl Mold {
     pub(crate) fn ends(&mut self, now: Instant) {
         self.state = MoldState::Halted;
         self.deadline = Some(now + KILL_TIME);
+    }
+
+    /// Its control socket is closed. How it ended, if it has gone: a caller has, another's pidfd will tell.
+    pub(crate) fn heard_out(&mut self) -> Option<Ending> {
+        self.departure.heard_out();
+        if self.is_caller() {
+            self.departure.ended(Ending::Unknown);
+        }
+        self.departure.complete()
+    }
+
+    /// It has ended. How, if it has gone; else its last words are still to come.
+    pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
+        self.departure.ended(ending);
+        if matches!(self.state, MoldState::Booted | MoldState::Halted) {
+            return self.departure.ending();
+        }
+        self.deadline = Some(now + LAST_WORDS_TIME);
+        self.departure.complete()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.departure.ending()
     }
 
     /// Whether it is the caller, and not a child of ours.

@@ -31,6 +31,12 @@ impl ProcessTable {
         self.workers.remove(&worker)
     }
 
+    /// Forgets the workers that do not exist yet. Should one be forked all the same, it finds its control socket
+    /// closed and ends.
+    pub(crate) fn forget_unborn(&mut self) {
+        self.workers.retain(|_, handle| handle.state != WorkerState::Forking);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.workers.is_empty()
     }

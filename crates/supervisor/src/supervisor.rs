@@ -211,23 +211,28 @@ impl Supervisor {
     async fn enforce_deadlines(&mut self, now: Instant) {
         for worker in self.workers.overdue(now) {
             let Some(handle) = self.workers.get_mut(worker) else { continue };
-            match handle.state {
-                WorkerState::Halted => {
-                    error!(worker, "the worker cannot be killed; it is left to itself");
-                    self.worker_ended(worker, Ending::Unknown, now).await;
+            match (handle.state, handle.ending()) {
+                (_, Some(ending)) => self.worker_gone(worker, ending, now).await,
+                (WorkerState::Forking, None) => {
+                    self.worker_gone(worker, Ending::Unknown, now).await;
+                    self.mold_is_stuck(now);
                 }
-                state => {
+                (WorkerState::Halted, None) => {
+                    error!(worker, "the worker cannot be killed; it is left to itself");
+                    self.worker_gone(worker, Ending::Unknown, now).await;
+                }
+                (state, None) => {
                     warn!(worker, state = state.name(), "the worker took too long and is killed");
                     handle.halt(now);
-                    if state == WorkerState::Forking {
-                        self.mold_is_stuck(now);
-                    }
                 }
             }
         }
         let Some(mold) = &mut self.mold else { return };
         if mold.deadline.is_none_or(|at| now < at) {
             return;
+        }
+        if let Some(ending) = mold.ending() {
+            return self.mold_gone(ending, now);
         }
         match &mold.state {
             MoldState::Booting(journey) => {
@@ -275,27 +280,34 @@ impl Supervisor {
 
     async fn ended(&mut self, who: Who, ending: Ending, now: Instant) {
         match who {
-            Who::Worker(worker) => self.worker_ended(worker, ending, now).await,
-            Who::Mold(boot) if self.mold.as_ref().is_some_and(|mold| mold.boot == boot) => {
-                self.mold_ended(ending, now);
+            Who::Worker(worker) => {
+                let handle = self.workers.get_mut(worker);
+                if let Some(ending) = handle.and_then(|handle| handle.ended(ending, now)) {
+                    self.worker_gone(worker, ending, now).await;
+                }
             }
-            Who::Mold(_) => {}
+            Who::Mold(boot) => {
+                let mold = self.mold.as_mut().filter(|mold| mold.boot == boot);
+                if let Some(ending) = mold.and_then(|mold| mold.ended(ending, now)) {
+                    self.mold_gone(ending, now);
+                }
+            }
         }
     }
 
     /// A control socket was closed from the other side.
     async fn closed(&mut self, who: Who, now: Instant) {
         match who {
-            Who::Worker(worker) => match self.workers.get_mut(worker) {
-                Some(handle) if handle.state == WorkerState::Forking => {
-                    self.worker_ended(worker, Ending::Unknown, now).await;
+            Who::Worker(worker) => {
+                let handle = self.workers.get_mut(worker);
+                if let Some(ending) = handle.and_then(|handle| handle.heard_out(now)) {
+                    self.worker_gone(worker, ending, now).await;
                 }
-                Some(handle) => handle.closed(now),
-                None => {}
-            },
+            }
             Who::Mold(boot) => {
-                if self.mold.as_ref().is_some_and(|mold| mold.boot == boot && mold.is_caller()) {
-                    self.mold_ended(Ending::Unknown, now);
+                let mold = self.mold.as_mut().filter(|mold| mold.boot == boot);
+                if let Some(ending) = mold.and_then(Mold::heard_out) {
+                    self.mold_gone(ending, now);
                 }
             }
         }

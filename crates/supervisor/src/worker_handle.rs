@@ -1,8 +1,10 @@
 //! A worker as the supervisor sees it.
 
 use crate::control_socket::ControlSocket;
+use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{HeldProcess, Watch};
 use crate::message::ToWorker;
+use crate::reaper::Ending;
 use crate::restart_policy::Life;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
@@ -56,6 +58,7 @@ pub(crate) struct WorkerHandle {
     /// Known once it has said hello.
     pub(crate) pid: Option<Pid>,
     process: Option<HeldProcess>,
+    departure: Departure,
     control: Arc<ControlSocket>,
     /// The front's end of its ring, kept here until the worker is ready.
     ring: Option<FrontRing>,
@@ -78,20 +81,29 @@ impl WorkerHandle {
             ready_at: None,
             pid: None,
             process: None,
+            departure: Departure::default(),
             control,
             ring: Some(ring),
             _watch: watch,
         }
     }
 
-    /// It said hello.
-    pub(crate) fn exists(&mut self, pid: Option<Pid>, process: HeldProcess) {
-        self.pid = pid;
-        self.process = Some(process);
+    /// It said hello, and has to be ready by `deadline`.
+    pub(crate) fn exists(&mut self, pid: Option<Pid>, process: HeldProcess, deadline: Instant) {
         if self.state == WorkerState::Forking {
             self.state = WorkerState::Starting;
-        } else {
-            self.halt(Instant::now()); // it was given up before it could say hello
+            self.departure = Departure::default(); // it was forked before its mold went
+            self.deadline = Some(deadline);
+            self.pid = pid;
+            self.process = Some(process);
+        }
+    }
+
+    /// The mold that was to fork it is gone: what it has not done by now will not be done.
+    pub(crate) fn mold_gone(&mut self, now: Instant) {
+        if self.state == WorkerState::Forking {
+            self.departure.ended(Ending::Unknown);
+            self.due_by(now + LAST_WORDS_TIME);
         }
     }
 
@@ -137,10 +149,33 @@ impl WorkerHandle {
         }
     }
 
-    /// Its control socket is closed: it is about to be gone, or it will be killed.
-    pub(crate) fn closed(&mut self, now: Instant) {
-        let soon = now + KILL_TIME;
-        self.deadline = Some(self.deadline.map_or(soon, |at| at.min(soon)));
+    /// Its control socket is closed. How it ended, if it has gone; else it is about to, or will be killed.
+    pub(crate) fn heard_out(&mut self, now: Instant) -> Option<Ending> {
+        self.departure.heard_out();
+        if self.state == WorkerState::Forking {
+            self.departure.ended(Ending::Unknown); // all it said is heard, and it never said hello
+        }
+        self.due_by(now + KILL_TIME);
+        self.departure.complete()
+    }
+
+    /// It has ended. How, if it has gone; else its last words are still to come.
+    pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
+        self.departure.ended(ending);
+        if self.state != WorkerState::Starting {
+            return self.departure.ending(); // whatever it says now changes nothing
+        }
+        self.due_by(now + LAST_WORDS_TIME);
+        self.departure.complete()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.departure.ending()
+    }
+
+    fn due_by(&mut self, at: Instant) {
+        self.deadline = Some(self.deadline.map_or(at, |before| before.min(at)));
     }
 
     pub(crate) fn life(&self, now: Instant) -> Life {

@@ -57,7 +57,7 @@ impl Supervisor {
             (FromMold::ForkFailed { worker, message }, _) => {
                 error!(worker, error = message, "the worker could not be forked");
                 self.last_failure = Some(format!("a worker could not be forked: {message}"));
-                self.worker_ended(worker, Ending::Unknown, now).await;
+                self.worker_gone(worker, Ending::Unknown, now).await;
             }
             (FromMold::Stop, _) => self.drain(false, now).await,
             (message, state) => {
@@ -66,8 +66,11 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn mold_ended(&mut self, ending: Ending, now: Instant) {
+    pub(super) fn mold_gone(&mut self, ending: Ending, now: Instant) {
         let Some(mold) = self.mold.take() else { return };
+        for (_, handle) in self.workers.iter_mut() {
+            handle.mold_gone(now);
+        }
         if !matches!(self.phase, Phase::Running) {
             return;
         }

@@ -49,6 +49,7 @@ impl Supervisor {
     /// Tells every worker to exit.
     pub(super) fn finish(&mut self, until: Instant, curt: bool) {
         self.phase = Phase::Finishing { until, curt };
+        self.workers.forget_unborn();
         for (_, handle) in self.workers.iter_mut() {
             handle.drain(until);
         }
@@ -62,6 +63,7 @@ impl Supervisor {
 
     /// Kills whatever is left.
     pub(super) fn end(&mut self, outcome: Outcome, now: Instant) {
+        self.workers.forget_unborn();
         for (_, handle) in self.workers.iter_mut() {
             handle.halt(now);
         }

@@ -72,6 +72,7 @@ impl Supervisor {
         mut descriptors: Vec<OwnedFd>,
         now: Instant,
     ) {
+        let start_limit = self.settings.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         match message {
             FromWorker::Hello { pid, .. } => {
@@ -80,7 +81,7 @@ impl Supervisor {
                     .ok_or_else(|| io::Error::other("no pidfd came with it"))
                     .and_then(|fd| HeldProcess::hold(fd, Who::Worker(worker), self.events_in.clone()));
                 match held {
-                    Ok(process) => handle.exists(Pid::from_raw(pid), process),
+                    Ok(process) => handle.exists(Pid::from_raw(pid), process, now + start_limit),
                     Err(error) => error!(worker, %error, "the worker's hello is not usable"),
                 }
             }
@@ -121,7 +122,7 @@ impl Supervisor {
         }
     }
 
-    pub(super) async fn worker_ended(&mut self, worker: u32, ending: Ending, now: Instant) {
+    pub(super) async fn worker_gone(&mut self, worker: u32, ending: Ending, now: Instant) {
         let Some(handle) = self.workers.remove(worker) else { return };
         let pid = handle.pid.map(Pid::as_raw_pid);
         if handle.was_ready() {
