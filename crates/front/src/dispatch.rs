@@ -37,6 +37,7 @@ pub(crate) struct Dispatcher {
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
     response_buffer_bytes: usize,
+    draining: bool,
     date: Rc<DateCache>,
     events: UnboundedSender<Event>,
     /// Slots with news: scratch space.
@@ -58,6 +59,7 @@ impl Dispatcher {
             queue: VecDeque::new(),
             queue_limit,
             response_buffer_bytes,
+            draining: false,
             date,
             events,
             ready: Vec::new(),
@@ -156,7 +158,7 @@ impl Dispatcher {
                     && worker.ring.has_room()
             };
             let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
-            workers.min_by_key(|(_, worker)| worker.in_flight).map(|(index, _)| index)
+            workers.min_by_key(|(_, worker)| (worker.unresponsive, worker.in_flight)).map(|(index, _)| index)
         };
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
     }
@@ -244,6 +246,9 @@ impl Dispatcher {
         let mut inner = exchange.borrow();
         let bytes = &mut self.bytes;
         let mut news = false;
+        if self.draining {
+            inner.response.end_connection();
+        }
         loop {
             let room = self.response_buffer_bytes.saturating_sub(inner.response.buffered_bytes());
             bytes.clear();
@@ -289,9 +294,12 @@ impl Dispatcher {
     /// Takes requests back that wait behind others, for workers that have nothing to do.
     fn share_out(&mut self) {
         loop {
-            let idle = |worker: &Worker| worker.state == State::Serving && worker.is_idle();
+            let idle =
+                |worker: &Worker| worker.state == State::Serving && worker.is_idle() && !worker.unresponsive;
             let Some(index) = self.workers.iter().position(idle) else { return };
-            let waits = |worker: &&mut Worker| !worker.unclaimed.is_empty() && worker.in_flight > 1;
+            let waits = |worker: &&mut Worker| {
+                !worker.unclaimed.is_empty() && (worker.in_flight > 1 || worker.unresponsive)
+            };
             let Some(busy) =
                 self.workers.iter_mut().filter(waits).max_by_key(|worker| worker.unclaimed.len())
             else {
@@ -315,13 +323,16 @@ impl Dispatcher {
     // --- Sleeping and waking -----------------------------------------------------------------------
 
     /// Wakes the workers for what was placed. `overdue`: also for what their busy threads were expected
-    /// to come back for, and did not. `true`: such requests are left.
+    /// to come back for, and did not. `true`: some are not begun yet.
     pub(crate) fn ring_workers(&mut self, overdue: bool) -> bool {
         let mut left = false;
         for worker in &mut self.workers {
             if !worker.unclaimed.is_empty() && worker.state != State::Broken {
                 worker.ring_for_unclaimed(overdue);
-                left |= worker.relies_on_busy_threads();
+                if overdue {
+                    worker.check_response();
+                }
+                left |= !worker.unclaimed.is_empty();
             }
         }
         if overdue && self.queue.is_empty() {
@@ -342,6 +353,11 @@ impl Dispatcher {
     /// The front is awake.
     pub(crate) fn retract_sleep(&self) {
         self.workers.iter().for_each(|worker| worker.ring.retract_sleep());
+    }
+
+    /// From now on every answer is the last of its connection.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
     }
 
     // --- Workers -----------------------------------------------------------------------------------

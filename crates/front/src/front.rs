@@ -87,6 +87,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
             Command::RetireWorker { worker } => dispatcher.retire_worker(worker),
             Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
             Command::Drain => {
+                dispatcher.drain();
                 drop(dispatcher);
                 shared.draining.send_replace(true);
                 shared.deadlines.nudge_all();

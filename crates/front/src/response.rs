@@ -131,6 +131,11 @@ impl Response {
         self.progress
     }
 
+    /// The connection is to end after this answer, if its head has not gone yet.
+    pub fn end_connection(&mut self) {
+        self.context.keep_alive = false;
+    }
+
     /// Whether the worker has said its last, so that its slot is free.
     pub fn worker_is_done(&self) -> bool {
         self.reader.has_ended()

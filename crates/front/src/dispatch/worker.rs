@@ -11,6 +11,10 @@ use tokio::io::unix::AsyncFd;
 use super::service_time::ServiceTime;
 use crate::exchange::Exchange;
 
+/// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
+/// or swapped out.
+const UNRESPONSIVE_TICKS: u32 = 10;
+
 /// Whether a worker gets requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -39,6 +43,10 @@ pub(crate) struct Worker {
     pub(crate) unclaimed: VecDeque<Placed>,
     /// Threads that were woken since the last request was begun.
     rung: u32,
+    /// The oldest request that it had not begun when it was last looked at, and how often it was that one.
+    oldest: (u64, u32),
+    /// It does not begin what it is given: others are asked first, until it does.
+    pub(crate) unresponsive: bool,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
@@ -57,6 +65,8 @@ impl Worker {
             in_flight: 0,
             unclaimed: VecDeque::new(),
             rung: 0,
+            oldest: (0, 0),
+            unresponsive: false,
             time: ServiceTime::new(Instant::now()),
             served: 0,
             _wake: wake,
@@ -120,6 +130,7 @@ impl Worker {
                 return;
             }
             self.unclaimed.pop_front();
+            self.unresponsive = false;
             self.rung = self.rung.saturating_sub(1);
         }
         self.rung = 0;
@@ -145,8 +156,13 @@ impl Worker {
         }
     }
 
-    /// Whether requests wait for a thread that was not woken, since those at work should come back soon.
-    pub(crate) fn relies_on_busy_threads(&self) -> bool {
-        self.threads > 1 && !self.unclaimed.is_empty() && self.busy_threads() > 0
+    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before.
+    pub(crate) fn check_response(&mut self) {
+        let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
+        let (before, ticks) = self.oldest;
+        self.oldest = (oldest, if oldest == before { ticks + 1 } else { 0 });
+        if oldest != 0 && self.oldest.1 >= UNRESPONSIVE_TICKS {
+            self.unresponsive = true;
+        }
     }
 }
