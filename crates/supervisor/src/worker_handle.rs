@@ -192,3 +192,99 @@ impl WorkerHandle {
         matches!(self.state, WorkerState::Forking | WorkerState::Starting | WorkerState::Serving)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{watch_worker, Event, Who};
+    use highball_ring::Geometry;
+    use rustix::process::{getpid, pidfd_open, PidfdFlags};
+    use std::os::fd::OwnedFd;
+    use tokio::sync::mpsc;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// A worker that was asked for, and its end of the control socket.
+    fn forking(now: Instant, events: &mpsc::Sender<Event>) -> (WorkerHandle, OwnedFd) {
+        let (control, theirs) = ControlSocket::pair().unwrap();
+        let control = Arc::new(control);
+        let (ring, _fds) = highball_ring::create(Geometry::new(1, 1, 4096)).unwrap();
+        let watch = watch_worker(Arc::clone(&control), 1, events.clone());
+        (WorkerHandle::forking(control, watch, ring, now, LIMIT), theirs)
+    }
+
+    /// This process stands in for the worker; it is never killed here.
+    fn us(events: &mpsc::Sender<Event>) -> HeldProcess {
+        let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+        HeldProcess::hold(pidfd, Who::Worker(1), events.clone()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn it_serves_once_and_hands_out_its_ring_once() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        assert!(handle.serve(now).is_none(), "not before it has said hello");
+        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        assert!(handle.serve(now).is_some());
+        assert!(handle.serve(now).is_none());
+        assert_eq!((handle.state, handle.deadline), (WorkerState::Serving, None));
+        assert_eq!(handle.life(now + LIMIT), Life::Ready(LIMIT));
+    }
+
+    #[tokio::test]
+    async fn one_that_closes_before_its_hello_has_gone() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        assert_eq!(handle.heard_out(now), Some(Ending::Unknown));
+        assert_eq!(handle.life(now), Life::NeverReady);
+    }
+
+    #[tokio::test]
+    async fn one_that_dies_while_it_starts_is_heard_out_first() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        assert_eq!(handle.ended(Ending::Exited(1), now), None);
+        assert_eq!(handle.deadline, Some(now + LAST_WORDS_TIME));
+        assert_eq!(handle.heard_out(now), Some(Ending::Exited(1)));
+    }
+
+    #[tokio::test]
+    async fn one_that_serves_has_gone_when_the_kernel_says_so() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        handle.serve(now);
+        assert_eq!(handle.ended(Ending::Killed(9), now), Some(Ending::Killed(9)));
+    }
+
+    #[tokio::test]
+    async fn a_lost_mold_ends_what_it_has_not_forked_and_nothing_else() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut unborn, _theirs) = forking(now, &events);
+        unborn.mold_gone(now);
+        assert_eq!((unborn.ending(), unborn.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
+        unborn.exists(Some(getpid()), us(&events), now + LIMIT);
+        assert_eq!((unborn.ending(), unborn.deadline), (None, Some(now + LIMIT)));
+    }
+
+    #[tokio::test]
+    async fn only_one_that_serves_is_retired() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        assert!(!handle.retire(now, LIMIT));
+        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        handle.serve(now);
+        assert!(handle.retire(now, LIMIT));
+        assert!(!handle.retire(now, LIMIT));
+        assert!(!handle.counts());
+        handle.drain(now + LIMIT);
+        assert_eq!(handle.state, WorkerState::Draining);
+    }
+}
