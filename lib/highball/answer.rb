@@ -44,13 +44,14 @@ module Highball
 
     private
 
+    # The original stays what is closed; its Array, if it has one, is what is sent. (The body of Rails 6.1
+    # answers `to_ary` with nil, and wants to be asked for `each`.)
     def whole?
-      @body.respond_to?(:to_ary) && (@body = array_of(@body)) && @ring.answer(@ticket, @status, @headers, @body)
-    end
+      parts = @body.to_ary if @body.respond_to?(:to_ary)
+      return false unless parts
 
-    # The original stays what is closed; its Array is what is sent.
-    def array_of(body)
-      body.to_ary || raise(TypeError, "#{body.class}#to_ary returned nil")
+      @body = parts
+      @ring.answer(@ticket, @status, @headers, parts)
     end
 
     # Header names and values as Strings or Arrays of Strings, and the callable of a partial hijack.

@@ -76,8 +76,9 @@ class RackTest < E2ETest
     assert_equal "1000000", @server.get("/download?bytes=1000000&length=1")["content-length"]
     assert_equal "one two three", @server.get("/array").body
     assert_equal "13", @server.get("/array")["content-length"]
+    assert_equal "one two three", @server.get("/array-of-none").body
     assert_equal Digest::SHA256.file(@file).hexdigest, Digest::SHA256.hexdigest(@server.get("/file").body)
-    assert_equal 6, count["closed"]
+    assert_equal 7, count["closed"]
   end
 
   def test_bodies_that_stream_arrive_as_they_are_written

@@ -79,6 +79,13 @@ class Probe
     end
   end
 
+  # A body that could be asked for its parts, and has none to give; Rails 6.1 has such.
+  class NoParts < Parts
+    def to_ary
+      nil
+    end
+  end
+
   def initialize
     @lock = Mutex.new
     @count = 0
@@ -171,6 +178,10 @@ class Probe
 
   def array(_env, _query)
     [200, plain, Parts.new(0) { closed }]
+  end
+
+  def array_of_none(_env, _query)
+    [200, plain, NoParts.new(0) { closed }]
   end
 
   def file(_env, _query)
