@@ -5,9 +5,9 @@
 //! | TERM, QUIT | drain: finish what is in flight, then exit; a second one halts |
 //! | INT | the same; in development it ends without waiting for requests |
 //! | CHLD | a child has ended |
-//! | HUP | ignored (a closed terminal ends the foreground group by itself) |
+//! | HUP | from a terminal that closes: the same as TERM; without a terminal: ignored, and said so |
 
-use std::io;
+use std::io::{self, IsTerminal};
 use tokio::signal::unix::{signal, Signal, SignalKind};
 
 /// A signal that has arrived.
@@ -17,6 +17,8 @@ pub(crate) enum Received {
     Terminate,
     /// INT, mostly from Ctrl-C.
     Interrupt,
+    /// HUP, without a terminal that could have closed.
+    Hangup,
     /// CHLD.
     ChildEnded,
 }
@@ -27,7 +29,10 @@ pub(crate) struct Signals {
     term: Signal,
     quit: Signal,
     int: Signal,
+    hup: Signal,
     child: Signal,
+    /// Looked at once: a terminal that has closed is none any more.
+    has_terminal: bool,
 }
 
 impl Signals {
@@ -36,7 +41,9 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
             int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
             child: signal(SignalKind::child())?,
+            has_terminal: io::stdin().is_terminal(),
         })
     }
 
@@ -45,6 +52,7 @@ impl Signals {
             _ = self.term.recv() => Received::Terminate,
             _ = self.quit.recv() => Received::Terminate,
             _ = self.int.recv() => Received::Interrupt,
+            _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
             _ = self.child.recv() => Received::ChildEnded,
         }
     }

@@ -163,6 +163,7 @@ impl Supervisor {
         let now = Instant::now();
         match event {
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
+            Event::Signal(Received::Hangup) => warn!("HUP means nothing to this version, and is ignored"),
             Event::Signal(signal) => self.signalled(signal, now).await,
             Event::Order(order) => self.ordered(order, now).await,
             Event::Said(Said::Mold { boot, message }) => {
