@@ -13,7 +13,7 @@ class LintTest < E2ETest
   end
 
   def test_sinatra
-    server = linted("sinatra")
+    server = linted("sinatra", workers: 1) # its entries live in the memory of one process
     posted = server.request("POST", "/entries", { "Content-Type" => "application/x-www-form-urlencoded" }, "text=hello")
     assert_equal 303, posted.status
     ask(server, "/" => 200, "/entries.json" => 200, "/missing" => 404)
@@ -34,7 +34,7 @@ class LintTest < E2ETest
   private
 
   # Serves an example inside Rack::Lint.
-  def linted(example)
+  def linted(example, workers: 2)
     example = File.expand_path(example, HighballServer::EXAMPLES)
     # Rack::Lint 2.2 asks for URI, and does not load it.
     wrapper = folder_with("config.ru" => <<~RUBY)
@@ -42,7 +42,7 @@ class LintTest < E2ETest
       app = Dir.chdir(#{example.dump}) { Array(Rack::Builder.parse_file(#{"#{example}/config.ru".dump})).first }
       run Rack::Lint.new(app)
     RUBY
-    serve(wrapper, workers: 2)
+    serve(wrapper, workers: workers)
   end
 
   def ask(server, expected)
