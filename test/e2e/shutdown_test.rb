@@ -28,6 +28,8 @@ class ShutdownTest < E2ETest
     server.signal("TERM")
     answers = connections.map(&:read_response)
     assert_equal [200], answers.map { |answer| answer&.status }.uniq
+    # Those that had not begun their answer when it began to drain.
+    assert_equal ["close"], answers.drop(1).map { |answer| answer["connection"] }.uniq
     assert_predicate server.wait, :success?
   ensure
     connections&.each(&:close)
