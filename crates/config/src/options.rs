@@ -156,6 +156,7 @@ const YEAR: Duration = Duration::from_secs(365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const KIB: u64 = 1 << 10;
+const GIB: u64 = 1024 * MIB;
 const MIB: u64 = 1 << 20;
 const PIB: u64 = 1 << 50;
 
@@ -303,7 +304,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("256k"),
         section: Section::Sizes,
         example: "1m",
-        doc: "How much of a response is held for a slow client before its worker has to wait.",
+        doc: "How much of a response is held in memory for a client, before its worker has to wait.",
+    },
+    Opt {
+        name: "response_spool",
+        short: None,
+        env: &[],
+        form: Form::Size(0..=1024 * GIB),
+        default: Default::Is("1g"),
+        section: Section::Sizes,
+        example: "100m",
+        doc: "How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than \
+              a quarter of a second. 0: the worker waits.",
     },
     Opt {
         name: "max_connections",

@@ -67,6 +67,7 @@ fn limits(
         body_bytes: given.size_or_none("max_body")?,
         body_memory_bytes: given.size("body_memory")?,
         response_buffer_bytes: given.size("response_buffer")?,
+        response_spool_bytes: given.size("response_spool")?,
         connections: given.count("max_connections")?,
         queue: given.count("max_queue")?,
         head_timeout: given.duration("head_timeout")?,

@@ -63,8 +63,10 @@ pub struct Limits {
     pub body_bytes: Option<u64>,
     /// How much of a request body is held in memory before it goes to a spool file.
     pub body_memory_bytes: usize,
-    /// How much of a response is buffered for a slow client before its worker has to wait.
+    /// How much of a response is buffered in memory before its worker has to wait.
     pub response_buffer_bytes: usize,
+    /// How much of a response goes to a spool file when a slow client would keep its worker waiting.
+    pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
     /// Most requests that wait for a worker; beyond it 503 with Retry-After.

@@ -39,10 +39,21 @@ struct Connection {
     file: Option<FilePart>,
     /// The client has ended its side.
     eof: bool,
-    /// The client takes nothing at the moment.
-    stalled: bool,
+    /// Whether the client takes what it is sent.
+    stalled: Stalled,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
+}
+
+/// Whether a client takes what it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stalled {
+    /// It does.
+    No,
+    /// Not at the moment.
+    Patient,
+    /// It has not for so long that the rest goes to a spool file.
+    Spooling,
 }
 
 /// How a connection ends.
@@ -84,7 +95,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         written: 0,
         file: None,
         eof: false,
-        stalled: false,
+        stalled: Stalled::No,
         entry: None,
     };
     let end = loop {

@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Instant;
 
+use highball_config::Limits;
 use highball_ring::{FrontRing, RingError};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -37,6 +38,7 @@ pub(crate) struct Dispatcher {
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
     response_buffer_bytes: usize,
+    response_spool_bytes: usize,
     draining: bool,
     date: Rc<DateCache>,
     events: UnboundedSender<Event>,
@@ -47,18 +49,14 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// No workers, and an empty queue for at most `queue_limit` requests.
-    pub(crate) fn new(
-        queue_limit: usize,
-        response_buffer_bytes: usize,
-        date: Rc<DateCache>,
-        events: UnboundedSender<Event>,
-    ) -> Self {
+    /// No workers, and an empty queue.
+    pub(crate) fn new(limits: &Limits, date: Rc<DateCache>, events: UnboundedSender<Event>) -> Self {
         Dispatcher {
             workers: Vec::new(),
             queue: VecDeque::new(),
-            queue_limit,
-            response_buffer_bytes,
+            queue_limit: limits.queue,
+            response_buffer_bytes: limits.response_buffer_bytes,
+            response_spool_bytes: limits.response_spool_bytes,
             draining: false,
             date,
             events,
@@ -250,7 +248,7 @@ impl Dispatcher {
             inner.response.end_connection();
         }
         loop {
-            let room = self.response_buffer_bytes.saturating_sub(inner.response.buffered_bytes());
+            let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
             if worker.ring.read(slot, room.min(READ_BYTES), bytes)? == 0 {
                 break;

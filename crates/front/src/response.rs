@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use highball_ring::frame::HIJACK_FOLLOWS;
@@ -12,6 +14,7 @@ use crate::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::refusal::Refusal;
 use crate::request_body::BodyDecoder;
 use crate::response_head::{self, BadHead, DateCache, HeadContext, ResponseFraming};
+use crate::spool::SpoolFile;
 
 /// A part of a file that is to be sent.
 #[derive(Debug)]
@@ -31,6 +34,24 @@ pub enum Part {
     Bytes(Vec<u8>),
     /// This part of a file.
     File(FilePart),
+}
+
+/// Where the rest of an answer goes while the client is too slow.
+#[derive(Debug)]
+enum Spool {
+    /// The client is fast enough.
+    Unused,
+    /// To this file.
+    Used(SpoolFile),
+    /// It should have gone to a file.
+    Failed,
+}
+
+impl Spool {
+    fn failed(error: io::Error) -> Self {
+        tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
+        Spool::Failed
+    }
 }
 
 /// How far the answer has come, as far as the worker is concerned.
@@ -72,6 +93,8 @@ pub struct Response {
     pub out: Vec<u8>,
     later: VecDeque<Part>,
     later_bytes: usize,
+    /// Where the rest goes while the client is too slow.
+    spool: Spool,
     /// The application's socket, once it has taken the connection over.
     pub hijack: Option<OwnedFd>,
 }
@@ -99,6 +122,7 @@ impl Response {
             out: Vec::new(),
             later: VecDeque::new(),
             later_bytes: 0,
+            spool: Spool::Unused,
             hijack: None,
         }
     }
@@ -123,6 +147,7 @@ impl Response {
         self.keep_alive = self.context.keep_alive;
         self.later.clear();
         self.later_bytes = 0;
+        self.spool = Spool::Unused;
         self.hijack = None;
     }
 
@@ -141,9 +166,21 @@ impl Response {
         self.reader.has_ended()
     }
 
-    /// Bytes that wait to be written.
-    pub fn buffered_bytes(&self) -> usize {
-        self.out.len() + self.later_bytes
+    /// How many more bytes may be taken from the worker: up to `memory_bytes` wait in memory, and up to
+    /// `spool_bytes` go to the spool file, if there is one.
+    pub fn room(&self, memory_bytes: usize, spool_bytes: usize) -> usize {
+        match &self.spool {
+            Spool::Used(file) => spool_bytes.saturating_sub(file.length() as usize),
+            Spool::Unused | Spool::Failed => memory_bytes.saturating_sub(self.out.len() + self.later_bytes),
+        }
+    }
+
+    /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
+    /// wait. If that fails it is logged, and the worker waits after all.
+    pub fn spool_in(&mut self, folder: &Path) {
+        if matches!(self.spool, Spool::Unused) && self.progress == Progress::Streaming {
+            self.spool = SpoolFile::create(folder).map_or_else(Spool::failed, Spool::Used);
+        }
     }
 
     /// The part to send after `out`, which must have been sent.
@@ -288,6 +325,9 @@ impl Response {
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        if self.push_to_spool(bytes) {
+            return;
+        }
         if self.later.is_empty() {
             return self.out.extend_from_slice(bytes);
         }
@@ -297,6 +337,24 @@ impl Response {
         } else {
             self.later.push_back(Part::Bytes(bytes.to_vec()));
         }
+    }
+
+    /// Appends to the spool file, if there is one, and to the part that sends what is new in it.
+    fn push_to_spool(&mut self, bytes: &[u8]) -> bool {
+        let Spool::Used(spool) = &mut self.spool else {
+            return false;
+        };
+        let offset = spool.length();
+        if let Err(error) = spool.write_all(bytes) {
+            self.spool = Spool::failed(error);
+            return false;
+        }
+        let (file, length) = (spool.file(), bytes.len() as u64);
+        match self.later.back_mut() {
+            Some(Part::File(part)) if Arc::ptr_eq(&part.file, &file) => part.length += length,
+            _ => self.later.push_back(Part::File(FilePart { file, offset, length })),
+        }
+        true
     }
 
     fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {

@@ -48,9 +48,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(settings: Arc<Settings>, events: UnboundedSender<Event>, acceptors: usize) -> Self {
         let date = Rc::new(DateCache::new());
-        let limits = &settings.limits;
-        let dispatcher =
-            Dispatcher::new(limits.queue, limits.response_buffer_bytes, Rc::clone(&date), events.clone());
+        let dispatcher = Dispatcher::new(&settings.limits, Rc::clone(&date), events.clone());
         Shared {
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),

@@ -1,4 +1,5 @@
-//! Spool files: where a request body goes that is too large for memory.
+//! Spool files: where a request body goes that is too large for memory, and an answer that is too large for a
+//! slow client.
 //!
 //! A spool file has no name, so that nothing is left behind however the server ends. The worker gets a
 //! descriptor of its own: opened anew, it reads from the start and cannot write.
@@ -8,6 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use rustix::fs::{open, openat, unlink, Mode, OFlags, CWD};
 
@@ -17,7 +19,7 @@ const NAME_ATTEMPTS: u32 = 16;
 /// An open file without a name.
 #[derive(Debug)]
 pub struct SpoolFile {
-    file: File,
+    file: Arc<File>,
     length: u64,
 }
 
@@ -34,7 +36,7 @@ impl SpoolFile {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => create_and_unlink(folder)?,
             Err(error) => return Err(error.into()),
         };
-        Ok(SpoolFile { file: File::from(descriptor), length: 0 })
+        Ok(SpoolFile { file: Arc::new(File::from(descriptor)), length: 0 })
     }
 
     /// Appends bytes.
@@ -42,9 +44,14 @@ impl SpoolFile {
     /// # Errors
     /// Those of write(2): no space above all.
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
+        (&*self.file).write_all(bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
+    }
+
+    /// The file itself, to be read at positions.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     /// Bytes written.
@@ -110,7 +117,7 @@ mod tests {
     fn file_systems_without_unnamed_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::from(create_and_unlink(folder.path()).unwrap());
-        check(SpoolFile { file, length: 0 }, folder.path());
+        check(SpoolFile { file: file.into(), length: 0 }, folder.path());
     }
 
     #[test]

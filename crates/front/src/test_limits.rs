@@ -13,6 +13,7 @@ pub(crate) fn limits() -> Limits {
         body_bytes: None,
         body_memory_bytes: 1000,
         response_buffer_bytes: 1000,
+        response_spool_bytes: 0,
         connections: 10,
         queue: 10,
         head_timeout: Duration::from_secs(1),

@@ -4,14 +4,18 @@ use std::future::poll_fn;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
-use super::{Connection, End};
+use super::{Connection, End, Stalled};
 use crate::exchange::{Body, Place};
 use crate::refusal::Refusal;
 use crate::response::{Part, Progress};
 
 /// Most bytes that a client may send ahead while it waits for an answer.
 const AHEAD_BYTES: usize = 64 * 1024;
+
+/// How long a client may take nothing before what it does not take goes to a spool file.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What became of a request that a worker was given.
 #[derive(Debug)]
@@ -142,7 +146,7 @@ impl Connection {
                 }
             };
             match polled {
-                Poll::Ready(Ok(())) => self.stalled = false,
+                Poll::Ready(Ok(())) => self.stalled = Stalled::No,
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
                 Poll::Pending => return self.poll_stalled(context),
             }
@@ -150,15 +154,26 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took.
+    /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took; long before
+    /// that, its worker is spared the wait.
     fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let limits = &self.shared.settings.limits;
         let deadline = &self.counted.deadline;
-        if !self.stalled {
-            self.stalled = true;
-            deadline.set(Some(self.shared.settings.limits.send_timeout));
+        if self.stalled == Stalled::No {
+            self.stalled = Stalled::Patient;
+            deadline.set(Some(PATIENCE.min(limits.send_timeout)));
         }
-        if deadline.has_passed(context) {
+        if !deadline.has_passed(context) {
+            return Poll::Pending;
+        }
+        if self.stalled == Stalled::Spooling {
             return Poll::Ready(Err(End::CutOff));
+        }
+        self.stalled = Stalled::Spooling;
+        deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
+        if limits.response_spool_bytes > 0 {
+            self.exchange.borrow().response.spool_in(&limits.spool_dir);
+            self.shared.dispatcher.borrow_mut().pull(&self.exchange);
         }
         Poll::Pending
     }
