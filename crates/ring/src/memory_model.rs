@@ -48,9 +48,9 @@ struct Slot {
 }
 
 // SAFETY: loom's cells report every pair of accesses that are not ordered.
-unsafe impl Send for Memory {}
+unsafe impl Send for Shared {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for Shared {}
 
 std::thread_local! {
     /// All threads of a model run on one thread of the system.
@@ -170,7 +170,7 @@ impl Slot {
             space_bell: AtomicU32::new(0),
             space_wanted: AtomicU32::new(0),
             cancelled: AtomicU32::new(0),
-            request: cells(geometry.request_bytes),
+            request: cells(geometry.request_capacity() as u32),
             response: cells(geometry.response_bytes),
         }
     }

@@ -61,13 +61,16 @@ impl FrontSleep<'_> {
 
     /// Front: it is awake.
     pub fn retract(self) {
-        self.0.store(0, Ordering::Relaxed);
+        // A store would do, but loom does not see then that it comes after a worker's swap from the same
+        // sleep.
+        self.0.swap(0, Ordering::Relaxed);
     }
 
     /// Worker, after publishing: whether it is the one who must wake the front. At most one caller
     /// gets `true` for each sleep.
     pub fn must_wake(self) -> bool {
         fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) == 1 && self.0.swap(0, Ordering::Relaxed) == 1
+        self.0.load(Ordering::Relaxed) == 1
+            && self.0.compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
