@@ -146,3 +146,74 @@ impl<'a> Entries<'a> {
             .is_ok()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn words() -> [AtomicU64; 4] {
+        std::array::from_fn(|_| AtomicU64::new(0))
+    }
+
+    #[test]
+    fn words_survive_the_way_and_unknown_states_are_free() {
+        for state in [State::Free, State::Placed, State::Claimed, State::TakenBack] {
+            let word = Word { position: MAX_POSITION, slot: u16::MAX, state };
+            assert_eq!(Word::unpack(word.pack()), word);
+        }
+        assert_eq!(Word::unpack(u64::MAX).state, State::Free);
+    }
+
+    #[test]
+    fn claims_pass_over_what_was_taken_back_and_go_round() {
+        let words = words();
+        let entries = Entries::new(&words);
+        let mut cursor = 1;
+        for position in (1..20).step_by(3) {
+            for next in position..position + 3 {
+                entries.place(next, next as u16);
+            }
+            assert!(entries.take_back(position, position as u16));
+            assert!(entries.take_back(position + 1, position as u16 + 1));
+            assert!(!entries.take_back(position + 1, position as u16 + 1), "only once");
+            assert!(entries.has_placed(cursor));
+            let third = Claim::Claimed { slot: position as u16 + 2, position: position + 2 };
+            assert_eq!(entries.claim(&mut cursor), third);
+            assert_eq!(cursor, position + 3);
+            assert!(entries.is_claimed(position + 2));
+            assert!(!entries.take_back(position + 2, position as u16 + 2));
+            assert!(!entries.has_placed(cursor));
+            assert_eq!(entries.claim(&mut cursor), Claim::Empty);
+        }
+    }
+
+    #[test]
+    fn nonsense_looks_claimed_to_the_front_and_empty_to_the_worker() {
+        let words = words();
+        let entries = Entries::new(&words);
+        entries.place(1, 7);
+        assert!(!entries.is_claimed(1));
+        for nonsense in [0, u64::MAX, (1 << 24) | (7 << 8) | 9] {
+            words[1].store(nonsense, Ordering::Relaxed);
+            assert!(entries.is_claimed(1));
+            assert!(!entries.take_back(1, 7));
+            assert!(!entries.has_placed(1));
+            assert_eq!(entries.claim(&mut 1), Claim::Empty);
+        }
+    }
+
+    #[test]
+    fn of_a_claim_and_a_take_back_one_wins() {
+        for _ in 0..if cfg!(miri) { 20 } else { 1000 } {
+            let words = words();
+            let entries = Entries::new(&words);
+            entries.place(1, 7);
+            let (claim, taken) = std::thread::scope(|scope| {
+                let worker = scope.spawn(|| entries.claim(&mut 1));
+                let taken = entries.take_back(1, 7);
+                (worker.join().unwrap(), taken)
+            });
+            assert_eq!(claim == Claim::Empty, taken);
+        }
+    }
+}

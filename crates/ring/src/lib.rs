@@ -7,7 +7,7 @@
 //! - [`ready`]: the bits that say which slots have news;
 //! - [`sleep`]: who sleeps, who wakes, and why nobody sleeps through news;
 //! - [`stream`]: the counters of a slot's response area;
-//! - [`memory`]: the memfd, mapped: the only place with raw pointers;
+//! - [`memory`] over `mapping`: the memfd, mapped: the only place with raw pointers;
 //! - `wake`: the system calls behind sleep and wake;
 //! - [`descriptors`]: open files that travel beside the ring;
 //! - [`request`] and [`frame`]: what stands in the areas;
@@ -29,6 +29,8 @@ pub mod stream;
 mod sync;
 pub mod worker;
 
+#[cfg(not(loom))]
+mod mapping;
 #[cfg(not(loom))]
 pub mod memory;
 #[cfg(loom)]

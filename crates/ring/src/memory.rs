@@ -1,4 +1,4 @@
-//! The ring's memory: a sealed memfd, mapped. The only module of this crate with raw pointers.
+//! The ring's memory: a sealed memfd, mapped. The only module of this crate that follows raw pointers.
 //!
 //! The other side of the mapping is another process that may write at any time. Hence the rules: words
 //! are only touched as atomics, bytes are only copied, in or out, and looked at afterwards in memory of our
@@ -7,40 +7,25 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::entry::Entries;
 use crate::layout::{
-    Geometry, RingError, BELL, CANCELLED, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP, MAGIC, PAGE,
-    READY, READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    Geometry, RingError, BELL, CANCELLED, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP, MAGIC, READY,
+    READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
 };
+use crate::mapping::Mapping;
 use crate::ready::Ready;
 use crate::sleep::{Bell, FrontSleep};
 use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// A mapped ring.
+/// A mapped ring. The mapping is as long as the geometry says.
 #[derive(Debug)]
 pub struct Memory {
-    base: NonNull<u8>,
+    mapping: Mapping,
     geometry: Geometry,
-}
-
-// SAFETY: the mapping belongs to the value until it is dropped and is not tied to a thread; all access
-// goes through atomics and through copies whose result is checked.
-unsafe impl Send for Memory {}
-// SAFETY: as above; no method hands out a mutable reference into the mapping.
-unsafe impl Sync for Memory {}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: `base` came from mmap with this length and nothing borrowed from it outlives `self`.
-        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
-        debug_assert!(done.is_ok());
-    }
 }
 
 impl Memory {
@@ -57,7 +42,7 @@ impl Memory {
         // Sealed before anyone else sees it: a mapping of it can never fault for want of size.
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|e| RingError::system("seal the ring's memory", e))?;
-        let memory = Memory::map(fd.as_fd(), geometry)?;
+        let memory = Memory { mapping: Mapping::new(fd.as_fd(), geometry.total_bytes())?, geometry };
         memory.write_header();
         Ok((memory, fd))
     }
@@ -87,25 +72,7 @@ impl Memory {
         if size as u64 != geometry.total_bytes() as u64 {
             return Err(RingError::NotARing);
         }
-        Memory::map(fd, geometry)
-    }
-
-    fn map(fd: BorrowedFd<'_>, geometry: Geometry) -> Result<Memory, RingError> {
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice replaces nothing; the
-        // file is at least this long and, being sealed, stays so.
-        let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                geometry.total_bytes(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )
-        }
-        .map_err(|e| RingError::system("map the ring's memory", e))?;
-        let base = NonNull::new(base.cast()).ok_or(RingError::NotARing)?;
-        Ok(Memory { base, geometry })
+        Ok(Memory { mapping: Mapping::new(fd, geometry.total_bytes())?, geometry })
     }
 
     fn write_header(&self) {
@@ -203,7 +170,7 @@ impl Memory {
     /// other process that has this mapping, does not write the area, and this process never does.
     pub unsafe fn request_bytes(&self, slot: u16) -> &[u8] {
         let geometry = self.checked(slot);
-        let at = self.base.as_ptr().wrapping_add(geometry.request_at(slot));
+        let at = self.mapping.base().wrapping_add(geometry.request_at(slot));
         // SAFETY: within the mapping (the slot was checked), and unchanged while the caller keeps
         // the promise above.
         unsafe { std::slice::from_raw_parts(at, geometry.request_capacity()) }
@@ -223,43 +190,129 @@ impl Memory {
     }
 
     fn u32(&self, at: usize) -> &AtomicU32 {
-        assert!(at % 4 == 0 && at + 4 <= self.geometry.total_bytes());
+        assert!(at % 4 == 0 && at + 4 <= self.mapping.bytes());
         // SAFETY: aligned (the base is page-aligned), within the mapping, which lives as long as
         // `self`; an AtomicU32 may be written by others at any time.
-        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
+        unsafe { &*self.mapping.base().add(at).cast::<AtomicU32>() }
     }
 
     fn u64s(&self, at: usize, count: usize) -> &[AtomicU64] {
-        assert!(at % 8 == 0 && at + 8 * count <= self.geometry.total_bytes());
+        assert!(at % 8 == 0 && at + 8 * count <= self.mapping.bytes());
         // SAFETY: as in `u32`.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast::<AtomicU64>(), count) }
+        unsafe { std::slice::from_raw_parts(self.mapping.base().add(at).cast::<AtomicU64>(), count) }
     }
 
     /// Never inlined, so that no reader's check can be moved before or merged into the copy.
     #[inline(never)]
     fn copy_in(&self, at: usize, bytes: &[u8]) {
-        assert!(at + bytes.len() <= self.geometry.total_bytes());
+        assert!(at + bytes.len() <= self.mapping.bytes());
         // SAFETY: within the mapping; `bytes` is ours and cannot overlap it. If the other process
         // writes meanwhile the result is mixed bytes, which is the other's own harm.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.mapping.base().add(at), bytes.len());
         }
     }
 
     /// Never inlined: see `copy_in`.
     #[inline(never)]
     fn copy_out(&self, at: usize, length: usize, out: &mut Vec<u8>) {
-        assert!(at + length <= self.geometry.total_bytes());
+        assert!(at + length <= self.mapping.bytes());
         assert!(out.capacity() - out.len() >= length);
         // SAFETY: within the mapping and within the reserved part of `out`, which becomes
         // initialised by the copy. If the other process writes meanwhile the result is mixed bytes,
         // looked at only after the copy.
         unsafe {
             let target = out.as_mut_ptr().add(out.len());
-            std::ptr::copy_nonoverlapping(self.base.as_ptr().add(at), target, length);
+            std::ptr::copy_nonoverlapping(self.mapping.base().add(at), target, length);
             out.set_len(out.len() + length);
         }
     }
 }
 
-const _: () = assert!(PAGE.is_power_of_two());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        let geometry =
+            Geometry { slots: 2, request_bytes: 4096, response_bytes: 4096, threads: 1 }.check().unwrap();
+        let memory = Memory { mapping: Mapping::private(geometry.total_bytes()), geometry };
+        memory.write_header();
+        memory
+    }
+
+    #[test]
+    fn requests_stand_where_they_were_written() {
+        let memory = memory();
+        let last = memory.geometry().request_capacity() - 2;
+        memory.write_request(1, 0, b"first");
+        memory.write_request(1, last, b"la");
+        // SAFETY: nothing writes to it.
+        let area = unsafe { memory.request_bytes(1) };
+        assert_eq!((&area[..5], &area[last..]), (&b"first"[..], &b"la"[..]));
+        // SAFETY: nothing writes to it.
+        assert!(unsafe { memory.request_bytes(0) }.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_response_goes_round_its_area_and_touches_no_other() {
+        let memory = memory();
+        let bytes: Vec<u8> = (0..4096).map(|n| (n % 251) as u8).collect();
+        for from in [0, 1, 4095, u32::MAX - 100] {
+            memory.write_response(0, from, &bytes);
+            let mut out = b"before".to_vec();
+            memory.read_response(0, from, bytes.len(), &mut out);
+            assert_eq!(out, [&b"before"[..], &bytes].concat());
+        }
+        let mut other = Vec::new();
+        memory.read_response(1, 0, 4096, &mut other);
+        assert!(other.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_slot_that_is_not_there_is_refused() {
+        memory().stream(2);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_request_that_does_not_fit_is_refused() {
+        let memory = memory();
+        memory.write_request(1, memory.geometry().request_capacity() - 1, b"xx");
+    }
+
+    /// Miri finds a race if the counters order less than they promise.
+    #[test]
+    fn what_is_published_can_be_read_by_another_thread() {
+        let memory = memory();
+        let total = if cfg!(miri) { 300u32 } else { 30_000 };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut written = 0;
+                while written < total {
+                    if memory.stream(1).room(written) == 0 {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                    memory.write_response(1, written, &[written as u8]);
+                    written += 1;
+                    memory.stream(1).publish(written);
+                    memory.ready().set(1);
+                }
+            });
+            let mut got = Vec::new();
+            while got.len() < total as usize {
+                if memory.ready().take(0) == 0 {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let consumed = got.len() as u32;
+                let more = memory.stream(1).readable(consumed).unwrap();
+                memory.read_response(1, consumed, more as usize, &mut got);
+                memory.stream(1).consume(got.len() as u32);
+            }
+            assert!(got.iter().enumerate().all(|(n, byte)| *byte == n as u8));
+        });
+    }
+}

@@ -31,3 +31,23 @@ impl<'a> Ready<'a> {
         self.0[word].swap(0, Ordering::Acquire)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_is_taken_once() {
+        let words: [AtomicU64; 4] = std::array::from_fn(|_| AtomicU64::new(0));
+        let ready = Ready::new(&words);
+        assert!(!ready.any());
+        for slot in [0, 63, 64, 255] {
+            ready.set(slot);
+            ready.set(slot);
+        }
+        assert!(ready.any());
+        let taken: Vec<u64> = (0..4).map(|word| ready.take(word)).collect();
+        assert_eq!(taken, [1 | (1 << 63), 1, 0, 1 << 63]);
+        assert!(!ready.any() && ready.take(0) == 0);
+    }
+}

@@ -94,3 +94,50 @@ impl<'a> Iterator for Fields<'a> {
         Some(Field { key, name, value })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(block: &mut Vec<u8>, key: u16, name: &[u8], value: &[u8]) {
+        block.extend(key.to_le_bytes());
+        block.extend((name.len() as u16).to_le_bytes());
+        block.extend((value.len() as u32).to_le_bytes());
+        block.extend(name);
+        block.extend(value);
+    }
+
+    #[test]
+    fn the_fixed_part_survives_the_way() {
+        let fixed = Fixed {
+            head_bytes: 1,
+            fields: 2,
+            flags: BODY_SPOOLED | HTTPS,
+            body_bytes: u64::MAX,
+            received_us: 1 << 40,
+        };
+        assert_eq!(Fixed::decode(&fixed.encode()), fixed);
+    }
+
+    #[test]
+    fn fields_are_read_in_order_and_a_cut_one_ends_them() {
+        let mut block = Vec::new();
+        push(&mut block, 3, b"", b"value");
+        push(&mut block, 0xffff, b"HTTP_X", b"");
+        let fields: Vec<_> = Fields::new(&block).collect();
+        let expected = [
+            Field { key: 3, name: b"", value: b"value" },
+            Field { key: 0xffff, name: b"HTTP_X", value: b"" },
+        ];
+        assert_eq!(fields, expected);
+        for cut in 0..block.len() {
+            let count = Fields::new(&block[..cut]).count();
+            assert_eq!(count, usize::from(cut >= FIELD_BYTES + 5));
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_the_block_end_the_fields() {
+        assert_eq!(Fields::new(&[0xff; 64]).count(), 0);
+    }
+}

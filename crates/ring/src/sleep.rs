@@ -74,3 +74,36 @@ impl FrontSleep<'_> {
             && self.0.compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_rung_for_who_does_not_sleep() {
+        let (word, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
+        let bell = Bell { word: &word, sleepers: &sleepers };
+        assert!(!bell.should_ring());
+        let seen = bell.announce();
+        assert!(bell.should_ring());
+        assert_ne!(word.load(Ordering::Relaxed), seen);
+        bell.retract();
+        assert!(!bell.should_ring());
+    }
+
+    #[test]
+    fn of_several_wakers_one_wakes_the_front() {
+        let word = AtomicU32::new(0);
+        let front = FrontSleep(&word);
+        assert!(!front.must_wake());
+        front.announce();
+        let woke: usize = std::thread::scope(|scope| {
+            let wakers = [(); 3].map(|()| scope.spawn(|| usize::from(front.must_wake())));
+            wakers.map(|waker| waker.join().unwrap()).iter().sum()
+        });
+        assert_eq!(woke, 1);
+        front.announce();
+        front.retract();
+        assert!(!front.must_wake());
+    }
+}

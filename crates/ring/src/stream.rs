@@ -87,3 +87,44 @@ impl Stream<'_> {
         self.written.store(written, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_run_on_beyond_their_end_and_lies_are_breaches() {
+        let words: [AtomicU32; 5] = std::array::from_fn(|_| AtomicU32::new(0));
+        let [written, consumed, space_bell, space_wanted, cancelled] = &words;
+        let stream = Stream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
+        let start = u32::MAX - 5;
+        stream.consume(start);
+        assert_eq!(stream.room(start), 16);
+        stream.publish(start.wrapping_add(16));
+        assert_eq!(stream.readable(start).unwrap(), 16);
+        assert_eq!(stream.room(start.wrapping_add(16)), 0);
+        for lie in [start.wrapping_sub(1), start.wrapping_add(17), 1 << 31] {
+            stream.publish(lie);
+            assert!(stream.readable(start).is_err());
+        }
+        assert_eq!(stream.room(start.wrapping_add(17)), 0, "never below nothing");
+    }
+
+    #[test]
+    fn who_waits_for_room_is_released_once() {
+        let words: [AtomicU32; 5] = std::array::from_fn(|_| AtomicU32::new(0));
+        let [written, consumed, space_bell, space_wanted, cancelled] = &words;
+        let stream = Stream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
+        assert!(!stream.consume(1));
+        let seen = stream.want_space();
+        assert!(stream.consume(2));
+        assert_ne!(space_bell.load(Ordering::Relaxed), seen);
+        assert!(!stream.consume(3));
+        let seen = stream.want_space();
+        stream.cancel();
+        assert!(stream.is_cancelled());
+        assert_ne!(space_bell.load(Ordering::Relaxed), seen);
+        stream.reset();
+        assert!(!stream.is_cancelled());
+    }
+}
