@@ -125,7 +125,7 @@ class CommandsTest < E2ETest
       app = ->(env) { [200, { "content-type" => "text/plain" }, ["an object"]] }
       handler.run(app, Host: "127.0.0.1", Port: #{free_port})
     RUBY
-    server = serve(File.dirname(script), command: ["ruby", script], env: handler_environment)
+    server = serve(File.dirname(script), command: ["ruby", script], env: LIB)
     assert_equal "an object", server.get("/").body
     assert_equal false, server.status["restartable"]
     assert_predicate server.stop, :success?
@@ -134,16 +134,12 @@ class CommandsTest < E2ETest
   private
 
   def use_by_another_command(app, command)
-    server = serve(app, command: command, env: handler_environment)
+    server = serve(app, command: command, env: LIB)
     # The host that a browser would name: Rails checks it in development.
     assert_equal 200, server.get("/", { "Host" => "127.0.0.1" }).status
     assert_includes File.readlink("/proc/#{server.pid}/exe"), "highball"
     assert_includes server.status.fetch("workers").map { |worker| worker["state"] }, "serving"
     assert_predicate server.stop, :success?
-  end
-
-  def handler_environment
-    LIB.merge("PATH" => "#{File.dirname(HighballServer::BINARY)}:#{ENV.fetch('PATH')}")
   end
 
   def free_port

@@ -23,7 +23,11 @@ class HighballServer
   STOPS_WITHIN = 40
   # What the caller's shell may have set, and a server under test must not see.
   FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
-               BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].to_h { |name| [name, nil] }.freeze
+               BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].freeze
+  # The binary may lie anywhere; the Ruby code is this tree's.
+  ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
+    "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY
+  ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.
   # `bind` is nil for a free TCP port, or the path of a Unix socket; `command` replaces the whole command line.
@@ -40,7 +44,7 @@ class HighballServer
   def self.run(*arguments, env: {}, within: 30, directory: ROOT)
     Dir.mktmpdir("highball-run") do |dir|
       log = File.join(dir, "log")
-      pid = Process.spawn(FOREIGN.merge(env), BINARY, *arguments, chdir: directory, in: File::NULL, %i[out err] => log)
+      pid = Process.spawn(ENVIRONMENT.merge(env), BINARY, *arguments, chdir: directory, in: File::NULL, %i[out err] => log)
       ended = Process.detach(pid)
       unless ended.join(within)
         ProcessFacts.tree(pid).each { |one| kill(one) }
@@ -65,7 +69,7 @@ class HighballServer
     @mark = SecureRandom.hex(8)
     address = bind ? ["-b", "unix:#{bind}"] : ["-b", "127.0.0.1", "-p", "0"]
     command ||= [BINARY, "serve", *address, "-e", environment, "-w", workers.to_s, "-t", threads.to_s, *options, @app]
-    @pid = Process.spawn(FOREIGN.merge(MARK => @mark).merge(env), *command,
+    @pid = Process.spawn(ENVIRONMENT.merge(MARK => @mark).merge(env), *command,
                          chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true)
     @ended = Process.detach(@pid)
   end
@@ -125,7 +129,7 @@ class HighballServer
 
   # What highball itself says: `highball status --json`.
   def status
-    output, error, ended = Open3.capture3(FOREIGN, BINARY, "status", "--json", *which)
+    output, error, ended = Open3.capture3(ENVIRONMENT, BINARY, "status", "--json", *which)
     raise "highball status: #{ended}\n#{output}#{error}" unless ended.success?
 
     JSON.parse(output)
