@@ -59,14 +59,15 @@ impl ControlSocket {
     /// Waits for the next message; `None` when the other side has closed.
     ///
     /// # Errors
-    /// `InvalidData` for a message that is too long or not one of `M`: the stream stays usable.
+    /// `InvalidData` for a message that is too long or not one of `M`.
     pub(crate) async fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<Packet<M>>> {
         loop {
             let mut ready = self.socket.readable().await?;
             match ready.try_io(|socket| receive_packet(socket.get_ref())) {
                 Ok(Ok(None)) => return Ok(None),
                 Ok(Ok(Some((bytes, descriptors)))) => {
-                    let message = serde_json::from_slice(&bytes).map_err(io::Error::from)?;
+                    let nonsense = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+                    let message = serde_json::from_slice(&bytes).map_err(nonsense)?;
                     return Ok(Some(Packet { message, descriptors }));
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
@@ -116,14 +117,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_is_an_error_and_what_follows_is_still_read() {
+    async fn nonsense_is_an_error() {
         let (ours, theirs) = ControlSocket::pair().unwrap();
-        send(&theirs, b"not json", SendFlags::empty()).unwrap();
+        for nonsense in [&b"not json"[..], br#"{"type":"rea"#, br#"{"type":"rumour"}"#] {
+            send(&theirs, nonsense, SendFlags::empty()).unwrap();
+            let error = ours.receive::<FromWorker>().await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
         send(&theirs, br#"{"type":"ready"}"#, SendFlags::empty()).unwrap();
-        let error = ours.receive::<FromWorker>().await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        let packet = ours.receive::<FromWorker>().await.unwrap().unwrap();
-        assert_eq!(packet.message, FromWorker::Ready);
+        assert_eq!(ours.receive::<FromWorker>().await.unwrap().unwrap().message, FromWorker::Ready);
     }
 
     #[tokio::test]

@@ -33,8 +33,17 @@ pub(crate) enum Event {
 /// What came out of a control socket; descriptors only come with a worker's first message.
 #[derive(Debug)]
 pub(crate) enum Said {
-    Mold { boot: u32, message: FromMold },
-    Worker { worker: u32, message: FromWorker, descriptors: Vec<OwnedFd> },
+    Mold {
+        boot: u32,
+        message: FromMold,
+    },
+    Worker {
+        worker: u32,
+        message: FromWorker,
+        descriptors: Vec<OwnedFd>,
+    },
+    /// Something that cannot be understood; nothing more is heard of it.
+    Nonsense(Who, io::Error),
     Closed(Who),
 }
 
@@ -79,12 +88,9 @@ async fn read_all<M: DeserializeOwned>(
         let event = match socket.receive::<M>().await {
             Ok(Some(packet)) => said(packet.message, packet.descriptors),
             Ok(None) => break,
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                tracing::error!(?who, %error, "a message was not understood");
-                continue;
-            }
             Err(error) => {
-                tracing::error!(?who, %error, "its control socket failed");
+                // Whoever says what nobody understands could say it for ever.
+                let _ = events.send(Event::Said(Said::Nonsense(who, error))).await;
                 break;
             }
         };

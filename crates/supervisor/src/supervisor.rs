@@ -174,6 +174,7 @@ impl Supervisor {
             Event::Said(Said::Worker { worker, message, descriptors }) => {
                 self.worker_said(worker, message, descriptors, now).await;
             }
+            Event::Said(Said::Nonsense(who, error)) => self.halt_mad(who, &error, now),
             Event::Said(Said::Closed(who)) => self.closed(who, now).await,
             Event::Ended(who) => {
                 self.reap(now).await;
@@ -297,6 +298,23 @@ impl Supervisor {
     }
 
     /// A control socket was closed from the other side.
+    /// Kills a process that says what cannot be understood; its end is noticed like any other.
+    fn halt_mad(&mut self, who: Who, error: &io::Error, now: Instant) {
+        error!(?who, %error, "a process said what cannot be understood, and is killed");
+        match who {
+            Who::Worker(worker) => {
+                if let Some(handle) = self.workers.get_mut(worker) {
+                    handle.halt(now);
+                }
+            }
+            Who::Mold(boot) => {
+                if let Some(mold) = self.mold.as_mut().filter(|mold| mold.boot == boot) {
+                    mold.halt(now);
+                }
+            }
+        }
+    }
+
     async fn closed(&mut self, who: Who, now: Instant) {
         match who {
             Who::Worker(worker) => {

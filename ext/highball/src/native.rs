@@ -1,11 +1,12 @@
 //! `Highball::Native`: system calls that Ruby lacks.
 #![allow(unsafe_code)]
 
-use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, PoisonError};
 
 use magnus::{function, prelude::*, Error, RModule, Ruby};
 use rustix::event::{poll, PollFd, PollFlags};
-use rustix::process::{getpid, pidfd_open, PidfdFlags};
+use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -33,12 +34,29 @@ fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
     // SAFETY: Ruby gives the number of an open descriptor; it is only borrowed to copy it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let socket = rustix::io::fcntl_dupfd_cloexec(borrowed, 3).map_err(|e| failed(e.into()))?;
+    close_inherited();
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner).replace((getpid(), socket.as_raw_fd()));
     std::thread::Builder::new()
         .name("highball-watch".into())
         .stack_size(64 * 1024)
         .spawn(move || watch(&socket))
         .map_err(failed)?;
     Ok(())
+}
+
+/// The process that watches, and the descriptor it does it with.
+static WATCHED: Mutex<Option<(Pid, RawFd)>> = Mutex::new(None);
+
+/// Closes the descriptor that the parent watched before the fork: with it this process could speak in the parent's
+/// name, and its thread did not come along.
+fn close_inherited() {
+    let inherited = WATCHED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((pid, fd)) = inherited {
+        if pid != getpid() {
+            // SAFETY: ours alone: the thread that had it exists only in the parent.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
 }
 
 fn watch(socket: &OwnedFd) {
