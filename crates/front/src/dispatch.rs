@@ -31,6 +31,17 @@ const READ_BYTES: usize = 64 * 1024;
 /// What a client that was refused is told to wait, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
+/// What became of an attempt to place a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placing {
+    /// It waits no longer.
+    Done,
+    /// There is no room after all.
+    NoRoom,
+    /// The worker is broken; another may have room.
+    Broken,
+}
+
 /// The application's workers and the requests that wait for them.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
@@ -110,13 +121,17 @@ impl Dispatcher {
                 exchange.borrow().place = Place::Connection;
             }
             Place::Worker(number, placed) => {
-                let Some(worker) = self.worker(number) else { return };
-                if worker.take_back(placed) {
+                let Some(index) = self.position(number) else { return };
+                let worker = &mut self.workers[index];
+                if worker.take_back(placed).is_some() {
                     exchange.borrow().place = Place::Connection;
                     self.settle();
                 } else {
                     worker.ring.cancel(placed.slot);
-                    exchange.borrow().response.discard();
+                    let mut inner = exchange.borrow();
+                    inner.response.discard();
+                    inner.request.body = Body::None;
+                    drop(inner);
                     self.pull(exchange);
                 }
             }
@@ -127,7 +142,7 @@ impl Dispatcher {
     pub(crate) fn pull(&mut self, exchange: &Exchange) {
         let place = exchange.borrow().place;
         if let Place::Worker(number, placed) = place {
-            if let Some(index) = self.workers.iter().position(|worker| worker.number == number) {
+            if let Some(index) = self.position(number) {
                 self.read_slots(index, &[placed.slot]);
                 self.settle();
             }
@@ -138,10 +153,11 @@ impl Dispatcher {
     fn place_waiting(&mut self) {
         while let Some(exchange) = self.queue.pop_front() {
             let spooled = matches!(exchange.borrow().request.body, Body::Spooled(_));
-            let placed = self.choose_worker(spooled).is_some_and(|index| self.place(index, &exchange));
-            if !placed {
-                self.queue.push_front(exchange);
-                return;
+            let chosen = self.choose_worker(spooled);
+            match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
+                Placing::Done => {}
+                Placing::NoRoom => return self.queue.push_front(exchange),
+                Placing::Broken => self.queue.push_front(exchange),
             }
         }
     }
@@ -161,8 +177,8 @@ impl Dispatcher {
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
     }
 
-    /// Puts a request into a worker's ring. `false`: there is no room after all.
-    fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> bool {
+    /// Puts a request into a worker's ring.
+    fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> Placing {
         let worker = &mut self.workers[index];
         let mut inner = exchange.borrow();
         let request = &mut inner.request;
@@ -174,9 +190,14 @@ impl Dispatcher {
             }
             Body::Spooled(file) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_SPOOLED, file.length());
-                file.reopen_read_only()
-                    .map_err(|source| RingError::System { step: "open the spool file again", source })
-                    .and_then(|file| worker.ring.place(&request.head, b"", Some(file.as_fd())))
+                match file.reopen_read_only() {
+                    Ok(file) => worker.ring.place(&request.head, b"", Some(file.as_fd())),
+                    Err(error) => {
+                        drop(inner);
+                        give_up_spooled(exchange, &error);
+                        return Placing::Done;
+                    }
+                }
             }
         };
         match placed {
@@ -184,14 +205,14 @@ impl Dispatcher {
                 inner.place = Place::Worker(worker.number, placed);
                 drop(inner);
                 worker.placed(placed, Rc::clone(exchange));
-                true
+                Placing::Done
             }
-            Ok(None) => false,
+            Ok(None) => Placing::NoRoom,
             Err(error) => {
                 // Its end of the descriptor socket is gone: it has died, or closed what it must not close.
                 drop(inner);
                 self.worker_is_broken(index, &error);
-                false
+                Placing::Broken
             }
         }
     }
@@ -223,7 +244,7 @@ impl Dispatcher {
     fn read_slots(&mut self, index: usize, slots: &[u16]) {
         let mut ended = 0;
         for &slot in slots {
-            match self.read_slot(index, slot) {
+            match self.read_slot(index, slot, 0) {
                 Ok(true) => ended += 1,
                 Ok(false) => {}
                 Err(breach) => return self.worker_is_broken(index, &breach),
@@ -234,8 +255,9 @@ impl Dispatcher {
         }
     }
 
-    /// Reads the new bytes of a slot, as far as its connection has room for them. `true`: the answer has ended.
-    fn read_slot(&mut self, index: usize, slot: u16) -> Result<bool, RingError> {
+    /// Reads the new bytes of a slot, as far as its connection has room for them, and so many bytes beyond.
+    /// `true`: the answer has ended.
+    fn read_slot(&mut self, index: usize, slot: u16, beyond_bytes: usize) -> Result<bool, RingError> {
         let worker = &mut self.workers[index];
         // A bit may be set for a slot that has nothing to say any more.
         let Some(exchange) = worker.slots[usize::from(slot)].clone() else {
@@ -250,7 +272,7 @@ impl Dispatcher {
         loop {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
-            if worker.ring.read(slot, room.min(READ_BYTES), bytes)? == 0 {
+            if worker.ring.read(slot, room.saturating_add(beyond_bytes).min(READ_BYTES), bytes)? == 0 {
                 break;
             }
             let ring = &mut worker.ring;
@@ -259,11 +281,6 @@ impl Dispatcher {
         }
         let ended = inner.response.worker_is_done();
         if ended {
-            if let Place::Worker(_, placed) = inner.place {
-                if !worker.ring.is_claimed(placed) {
-                    return Err(RingError::Breach("an answer to a request that was not begun"));
-                }
-            }
             inner.place = Place::Connection;
             worker.ended(slot);
         }
@@ -289,54 +306,70 @@ impl Dispatcher {
         }
     }
 
-    /// Takes requests back that wait behind others, for workers that have nothing to do.
+    /// Takes requests back that wait behind others, for workers that have threads to spare.
     fn share_out(&mut self) {
-        loop {
-            let idle =
-                |worker: &Worker| worker.state == State::Serving && worker.is_idle() && !worker.unresponsive;
-            let Some(index) = self.workers.iter().position(idle) else { return };
-            let waits = |worker: &&mut Worker| {
-                !worker.unclaimed.is_empty() && (worker.in_flight > 1 || worker.unresponsive)
-            };
-            let Some(busy) =
-                self.workers.iter_mut().filter(waits).max_by_key(|worker| worker.unclaimed.len())
-            else {
-                return;
-            };
-            busy.see_claims();
-            let Some(&first) = busy.unclaimed.front() else { continue };
-            let Some(exchange) = busy.slots[usize::from(first.slot)].clone() else { return };
-            if !busy.take_back(first) {
-                busy.see_claims();
-                continue;
+        if !self.workers.iter().any(|worker| worker.in_flight > 1 && !worker.unclaimed.is_empty()) {
+            return;
+        }
+        for index in 0..self.workers.len() {
+            while self.workers[index].has_thread_free() {
+                let idle = self.workers[index].is_idle();
+                let Some(exchange) = self.take_from_slowest(idle) else { break };
+                if self.place(index, &exchange) != Placing::Done {
+                    self.requeue(exchange);
+                    return self.place_waiting();
+                }
             }
-            if !self.place(index, &exchange) {
-                exchange.borrow().place = Place::Queue;
-                self.queue.push_front(exchange);
-                return;
+        }
+    }
+
+    /// Takes a request back from the worker that has ended nothing for the longest time, if there is one where
+    /// requests wait for others to end. `for_idle`: also if they only wait for a thread to look.
+    fn take_from_slowest(&mut self, for_idle: bool) -> Option<Rc<Exchange>> {
+        let mut asked = None;
+        loop {
+            let waits = |worker: &&mut Worker| {
+                let enough = if for_idle { 1 } else { worker.threads };
+                let more = worker.in_flight > enough && !worker.unclaimed.is_empty();
+                more && asked.is_none_or(|asked| worker.time.since() > asked)
+            };
+            let slowest = self.workers.iter_mut().filter(waits).min_by_key(|worker| worker.time.since())?;
+            asked = Some(slowest.time.since());
+            if let Some(exchange) = slowest.take_back_first() {
+                return Some(exchange);
             }
         }
     }
 
     // --- Sleeping and waking -----------------------------------------------------------------------
 
-    /// Wakes the workers for what was placed. `overdue`: also for what their busy threads were expected
-    /// to come back for, and did not. `true`: some are not begun yet.
-    pub(crate) fn ring_workers(&mut self, overdue: bool) -> bool {
+    /// Wakes the workers for what was placed. `true`: something is not begun yet.
+    pub(crate) fn ring_workers(&mut self) -> bool {
         let mut left = false;
         for worker in &mut self.workers {
             if !worker.unclaimed.is_empty() && worker.state != State::Broken {
-                worker.ring_for_unclaimed(overdue);
-                if overdue {
-                    worker.check_response();
-                }
+                worker.ring_for_unclaimed(false);
                 left |= !worker.unclaimed.is_empty();
             }
         }
-        if overdue && self.queue.is_empty() {
-            self.share_out();
-        }
         left
+    }
+
+    /// Wakes the workers also for what their busy threads were expected to come back for, and did not; what a
+    /// worker does not begin all the same goes to others. `true`: something is not begun yet.
+    pub(crate) fn ring_for_overdue(&mut self) -> bool {
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            if worker.unclaimed.is_empty() || worker.state == State::Broken {
+                continue;
+            }
+            worker.ring_for_unclaimed(true);
+            if worker.turns_unresponsive() {
+                self.take_back_unbegun(index);
+            }
+        }
+        self.settle();
+        self.ring_workers()
     }
 
     /// Announces to the workers that the front is about to sleep. `false`: there is news after all.
@@ -373,43 +406,34 @@ impl Dispatcher {
 
     /// Nothing more is placed with a worker; what it has not begun goes to others.
     pub(crate) fn retire_worker(&mut self, number: u32) {
-        let Some(worker) = self.worker(number) else { return };
-        if worker.state == State::Serving {
-            worker.state = State::Retiring;
+        let Some(index) = self.position(number) else { return };
+        if self.workers[index].state == State::Serving {
+            self.workers[index].state = State::Retiring;
         }
-        for placed in worker.unclaimed.clone() {
-            let Some(worker) = self.worker(number) else { return };
-            let exchange = worker.slots[usize::from(placed.slot)].clone();
-            if worker.take_back(placed) {
-                self.requeue(exchange);
-            }
-        }
+        self.take_back_unbegun(index);
         self.settle();
     }
 
     /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had
     /// begun is repeated if it may be, else refused or cut off.
     pub(crate) fn remove_worker(&mut self, number: u32) {
-        let Some(index) = self.workers.iter().position(|worker| worker.number == number) else { return };
+        let Some(index) = self.position(number) else { return };
         if self.workers[index].state != State::Broken {
-            let slots: Vec<u16> = (0..self.workers[index].slots.len() as u16).collect();
-            self.read_slots(index, &slots);
-            // It may have been found broken just now, and so have been emptied.
-        }
-        let mut worker = self.workers.swap_remove(index);
-        let unbegun = std::mem::take(&mut worker.unclaimed);
-        for placed in unbegun.into_iter().rev() {
-            let exchange = worker.slots[usize::from(placed.slot)].clone();
-            if worker.take_back(placed) {
-                self.requeue(exchange);
+            for slot in 0..self.workers[index].slots.len() as u16 {
+                // All that is left, room or not: it is no more than the response areas hold. What is wrong with
+                // it is found once the worker is gone: its answer has not ended.
+                let _ = self.read_slot(index, slot, usize::MAX);
             }
+            self.take_back_unbegun(index);
         }
+        let worker = self.workers.swap_remove(index);
         self.repeat_or_fail(worker.slots);
         self.settle();
     }
 
     /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
     fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
+        self.take_back_unbegun(index);
         let worker = &mut self.workers[index];
         worker.state = State::Broken;
         worker.in_flight = 0;
@@ -421,6 +445,16 @@ impl Dispatcher {
         self.repeat_or_fail(slots);
     }
 
+    /// Takes back what a worker has not begun, to the head of the queue, in its order.
+    fn take_back_unbegun(&mut self, index: usize) {
+        let unbegun = self.workers[index].unclaimed.clone();
+        for placed in unbegun.into_iter().rev() {
+            if let Some(exchange) = self.workers[index].take_back(placed) {
+                self.requeue(exchange);
+            }
+        }
+    }
+
     fn repeat_or_fail(&mut self, slots: Vec<Option<Rc<Exchange>>>) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();
@@ -428,7 +462,7 @@ impl Dispatcher {
             if repeat && !inner.response.is_discarded() {
                 inner.request.repeatable = false;
                 drop(inner);
-                self.requeue(Some(exchange));
+                self.requeue(exchange);
             } else {
                 inner.place = Place::Connection;
                 inner.response.fail(Refusal::WorkerDied);
@@ -438,19 +472,21 @@ impl Dispatcher {
         }
     }
 
-    /// Back to the head of the queue: it has waited before.
-    fn requeue(&mut self, exchange: Option<Rc<Exchange>>) {
-        if let Some(exchange) = exchange {
-            let mut inner = exchange.borrow();
-            inner.response.restart();
-            inner.place = Place::Queue;
-            drop(inner);
-            self.queue.push_front(exchange);
+    /// Back to the head of the queue: it has waited before. (Unless nobody wants its answer any more.)
+    fn requeue(&mut self, exchange: Rc<Exchange>) {
+        let mut inner = exchange.borrow();
+        if inner.response.is_discarded() {
+            inner.place = Place::Connection;
+            return;
         }
+        inner.response.restart();
+        inner.place = Place::Queue;
+        drop(inner);
+        self.queue.push_front(exchange);
     }
 
-    fn worker(&mut self, number: u32) -> Option<&mut Worker> {
-        self.workers.iter_mut().find(|worker| worker.number == number)
+    fn position(&self, number: u32) -> Option<usize> {
+        self.workers.iter().position(|worker| worker.number == number)
     }
 
     /// Says something to whoever listens to the front.
@@ -458,4 +494,14 @@ impl Dispatcher {
         // Nobody listens any more when the program is ending.
         let _ = self.events.send(event);
     }
+}
+
+/// The request's spool file cannot be sent to any worker: too many files are open.
+fn give_up_spooled(exchange: &Exchange, error: &std::io::Error) {
+    tracing::error!(%error, "the file of a request body could not be opened for a worker; if files have run out, raise the limit (ulimit -n)");
+    let mut inner = exchange.borrow();
+    inner.place = Place::Connection;
+    inner.response.fail(Refusal::BodyNotStored);
+    drop(inner);
+    exchange.wake();
 }

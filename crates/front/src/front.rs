@@ -15,6 +15,7 @@ use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
 use crate::shared::{Counted, Shared};
 use crate::static_files::StaticFiles;
+use crate::stream::{Peer, Stream};
 use crate::{Command, Event};
 
 /// How long requests may rely on busy threads before another is woken.
@@ -107,6 +108,8 @@ async fn tick(shared: Rc<Shared>) {
     loop {
         ticks.tick().await;
         shared.deadlines.tick();
+        // No wake-up of a worker can be lost for good.
+        shared.dispatcher.borrow_mut().ring_for_overdue();
         if let Some(statics) = shared.statics.borrow().as_ref() {
             statics.close_idle(now_ms());
         }
@@ -121,7 +124,7 @@ async fn wake_for_overdue(shared: Rc<Shared>) {
     loop {
         shared.overdue.notified().await;
         tokio::time::sleep(OVERDUE).await;
-        if shared.dispatcher.borrow_mut().ring_workers(true) {
+        if shared.dispatcher.borrow_mut().ring_for_overdue() {
             shared.overdue.notify_one();
         }
     }
@@ -130,37 +133,59 @@ async fn wake_for_overdue(shared: Rc<Shared>) {
 /// Accepts until the server drains, and then what is in the backlog: it was accepted by the kernel already.
 async fn accept_all(acceptor: Acceptor, shared: Rc<Shared>) {
     let mut draining = shared.draining.subscribe();
-    loop {
-        while shared.connections() >= shared.settings.limits.connections {
-            shared.freed.notified().await;
-        }
-        tokio::select! {
-            accepted = acceptor.accept() => take(accepted, &shared).await,
-            _ = draining.wait_for(|draining| *draining) => break,
-        }
+    tokio::select! {
+        () = accept_while_there_is_room(&acceptor, &shared) => {}
+        _ = draining.wait_for(|draining| *draining) => {}
     }
-    loop {
-        tokio::select! {
-            biased;
-            accepted = acceptor.accept() => take(accepted, &shared).await,
-            () = std::future::ready(()) => break,
-        }
-    }
+    // The event loop may not have looked at the backlog yet; and all of it has to be taken in one go.
+    tokio::task::yield_now().await;
+    tokio::task::unconstrained(accept_backlog(&acceptor, &shared)).await;
     drop(acceptor);
     shared.acceptor_ended();
 }
 
-async fn take(accepted: io::Result<(crate::stream::Stream, crate::stream::Peer)>, shared: &Rc<Shared>) {
+async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
+    let mut failing = false;
+    loop {
+        while shared.connections() >= shared.settings.limits.connections {
+            shared.freed.notified().await;
+        }
+        let accepted = acceptor.accept().await;
+        let failed = take(accepted, shared).err();
+        if let Some(error) = &failed {
+            if !failing {
+                tracing::error!(%error, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+            }
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+        failing = failed.is_some();
+    }
+}
+
+async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = acceptor.accept() => accepted,
+            () = std::future::ready(()) => return,
+        };
+        if take(accepted, shared).is_err() {
+            // Those that end make room.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// Serves a connection that was accepted.
+fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result<()> {
     match accepted {
         Ok((stream, peer)) => {
             let counted = Counted::new(Rc::clone(shared));
             spawn(connection::serve(stream, peer, Rc::clone(shared), counted));
+            Ok(())
         }
-        Err(error) if is_about_one_client(&error) => {}
-        Err(error) => {
-            tracing::error!(%error, "a connection could not be accepted; pausing for {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-        }
+        Err(error) if is_about_one_client(&error) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

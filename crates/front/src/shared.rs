@@ -18,8 +18,11 @@ use crate::{Event, Report};
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Requests placed in one turn of the event loop before the workers are woken in the middle of it.
+/// Steps in one turn of the event loop before the workers are looked after in the middle of it.
 const TURN_BOUND: u32 = 16;
+
+/// How often the rings are looked at before the sleep, while there is always something new in them.
+const LOOKS: u32 = 8;
 
 /// The front's state.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ pub(crate) struct Shared {
     connections: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
-    placed_in_turn: Cell<u32>,
+    steps_in_turn: Cell<u32>,
     events: UnboundedSender<Event>,
 }
 
@@ -62,7 +65,7 @@ impl Shared {
             connections: Cell::new(0),
             hijacked: Cell::new(0),
             acceptors: Cell::new(acceptors),
-            placed_in_turn: Cell::new(0),
+            steps_in_turn: Cell::new(0),
             events,
             settings,
         }
@@ -91,13 +94,16 @@ impl Shared {
 
     // --- The turn of the event loop ------------------------------------------------------------------
 
-    /// After every request that was placed: a long turn must not keep the workers waiting.
+    /// After every request, and every piece of a large body or file: a long turn must not keep the workers waiting.
+    /// (Where tasks always have something to do, the event loop never comes to its sleep.)
     pub(crate) fn bound_turn(&self) {
-        self.placed_in_turn.set(self.placed_in_turn.get() + 1);
-        if self.placed_in_turn.get() >= TURN_BOUND {
-            self.placed_in_turn.set(0);
+        self.steps_in_turn.set(self.steps_in_turn.get() + 1);
+        if self.steps_in_turn.get() >= TURN_BOUND {
+            self.steps_in_turn.set(0);
             let mut dispatcher = self.dispatcher.borrow_mut();
-            dispatcher.ring_workers(false);
+            if dispatcher.ring_workers() {
+                self.overdue.notify_one();
+            }
             dispatcher.read_rings();
         }
     }
@@ -105,11 +111,11 @@ impl Shared {
     /// Before the event loop sleeps: the workers are woken for all that was placed in this turn, once. If there
     /// is news from them, tasks have been woken and the loop does not sleep.
     pub(crate) fn before_sleep(&self) {
-        self.placed_in_turn.set(0);
+        self.steps_in_turn.set(0);
         let mut dispatcher = self.dispatcher.borrow_mut();
-        loop {
+        for _ in 0..LOOKS {
             dispatcher.read_rings();
-            if dispatcher.ring_workers(false) {
+            if dispatcher.ring_workers() {
                 self.overdue.notify_one();
             }
             if dispatcher.announce_sleep() {
@@ -117,6 +123,9 @@ impl Shared {
             }
             dispatcher.retract_sleep();
         }
+        // Tasks have been woken, or a worker has gone mad and cries wolf. Others must get their turn in either
+        // case, and the sleep must be a short one, since it was not announced.
+        self.overdue.notify_one();
     }
 
     /// After the event loop's sleep.

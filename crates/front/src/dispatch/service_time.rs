@@ -34,6 +34,11 @@ impl ServiceTime {
         self.average_ns = (3 * self.average_ns + elapsed / u64::from(requests.max(1))) / 4;
     }
 
+    /// Since when the worker has been at the request that will be the next to end.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
     /// Whether the worker is fast enough to be given requests ahead.
     pub(crate) fn is_fast(&self) -> bool {
         self.average_ns < FAST.as_nanos() as u64

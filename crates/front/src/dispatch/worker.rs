@@ -83,9 +83,17 @@ impl Worker {
         self.in_flight.saturating_sub(self.unclaimed.len() as u32)
     }
 
+    /// Whether it can begin another request at once.
+    pub(crate) fn has_thread_free(&self) -> bool {
+        self.state == State::Serving
+            && !self.unresponsive
+            && self.in_flight < self.capacity(false)
+            && self.ring.has_room()
+    }
+
     /// How many requests it may have at a time.
     pub(crate) fn capacity(&self, look_ahead: bool) -> u32 {
-        let ahead = if look_ahead { self.time.look_ahead() } else { 0 };
+        let ahead = if look_ahead && !self.unresponsive { self.time.look_ahead() } else { 0 };
         (self.threads + ahead).min(self.slots.len() as u32)
     }
 
@@ -100,17 +108,23 @@ impl Worker {
     }
 
     /// Takes a request back that was not begun; it is then free to go elsewhere.
-    pub(crate) fn take_back(&mut self, placed: Placed) -> bool {
-        let taken = self.ring.take_back(placed);
-        if taken {
-            self.unclaimed.retain(|other| *other != placed);
-            if self.unclaimed.is_empty() {
-                self.rung = 0;
-            }
-            self.slots[usize::from(placed.slot)] = None;
-            self.in_flight -= 1;
+    pub(crate) fn take_back(&mut self, placed: Placed) -> Option<Rc<Exchange>> {
+        if !self.ring.take_back(placed) {
+            return None;
         }
-        taken
+        self.unclaimed.retain(|other| *other != placed);
+        if self.unclaimed.is_empty() {
+            self.rung = 0;
+        }
+        self.in_flight -= 1;
+        self.slots[usize::from(placed.slot)].take()
+    }
+
+    /// Takes back the first of those that were not begun.
+    pub(crate) fn take_back_first(&mut self) -> Option<Rc<Exchange>> {
+        self.see_claims();
+        let first = *self.unclaimed.front()?;
+        self.take_back(first)
     }
 
     /// The worker has said its last about the request in `slot`.
@@ -156,13 +170,14 @@ impl Worker {
         }
     }
 
-    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before.
-    pub(crate) fn check_response(&mut self) {
+    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before. `true`: that makes
+    /// it unresponsive, or shows that it still is.
+    pub(crate) fn turns_unresponsive(&mut self) -> bool {
         let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
         let (before, ticks) = self.oldest;
         self.oldest = (oldest, if oldest == before { ticks + 1 } else { 0 });
-        if oldest != 0 && self.oldest.1 >= UNRESPONSIVE_TICKS {
-            self.unresponsive = true;
-        }
+        let unresponsive = oldest != 0 && self.oldest.1 >= UNRESPONSIVE_TICKS;
+        self.unresponsive |= unresponsive;
+        unresponsive
     }
 }
