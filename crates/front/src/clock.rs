@@ -30,6 +30,8 @@ pub(crate) fn now_us() -> u64 {
 #[derive(Debug)]
 pub(crate) struct Deadline {
     at_ms: Cell<u64>,
+    /// Whether the task was woken for it.
+    told: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -38,7 +40,18 @@ impl Deadline {
 
     /// From now on, `after` from now; `None`: never.
     pub(crate) fn set(&self, after: Option<Duration>) {
-        self.at_ms.set(after.map_or(Self::NEVER, |after| now_ms().saturating_add(after.as_millis() as u64)));
+        self.put_back(after.map_or(Self::NEVER, |after| now_ms().saturating_add(after.as_millis() as u64)));
+    }
+
+    /// What it is, for [`Deadline::put_back`].
+    pub(crate) fn at_ms(&self) -> u64 {
+        self.at_ms.get()
+    }
+
+    /// It is again what it was.
+    pub(crate) fn put_back(&self, at_ms: u64) {
+        self.at_ms.set(at_ms);
+        self.told.set(false);
     }
 
     /// Whether it has passed. If not, the task is woken when it does.
@@ -70,7 +83,11 @@ impl Deadlines {
     pub(crate) fn add(&self) -> (u64, Rc<Deadline>) {
         let key = self.next.get();
         self.next.set(key + 1);
-        let deadline = Rc::new(Deadline { at_ms: Cell::new(Deadline::NEVER), waker: RefCell::new(None) });
+        let deadline = Rc::new(Deadline {
+            at_ms: Cell::new(Deadline::NEVER),
+            told: Cell::new(false),
+            waker: RefCell::new(None),
+        });
         self.all.borrow_mut().insert(key, Rc::clone(&deadline));
         (key, deadline)
     }
@@ -80,11 +97,13 @@ impl Deadlines {
         self.all.borrow_mut().remove(&key);
     }
 
-    /// Wakes the connections whose deadlines have passed.
+    /// Wakes the connections whose deadlines have passed; each once, as not all of them are waited for.
     pub(crate) fn tick(&self) {
         let now = now_ms();
-        for deadline in self.all.borrow().values().filter(|deadline| deadline.at_ms.get() <= now) {
-            deadline.nudge();
+        for deadline in self.all.borrow().values() {
+            if deadline.at_ms.get() <= now && !deadline.told.replace(true) {
+                deadline.nudge();
+            }
         }
     }
 

@@ -14,7 +14,7 @@ mod upload;
 use std::rc::Rc;
 
 use crate::access_log::Entry;
-use crate::exchange::Exchange;
+use crate::exchange::{Body, Exchange};
 use crate::refusal::Refusal;
 use crate::request_head::RequestHead;
 use crate::response::FilePart;
@@ -41,6 +41,8 @@ struct Connection {
     eof: bool,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
+    /// The deadline that counts again once it does.
+    deadline_before_stall_ms: u64,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
 }
@@ -96,6 +98,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         file: None,
         eof: false,
         stalled: Stalled::No,
+        deadline_before_stall_ms: 0,
         entry: None,
     };
     let end = loop {
@@ -116,6 +119,7 @@ impl Connection {
         match self.next_request().await? {
             Step::Refuse(refusal) => self.refuse(refusal, false).await,
             Step::Static { keep_alive, status, body_bytes } => {
+                self.shared.bound_turn();
                 self.send_rest().await?;
                 self.log(status, body_bytes);
                 Ok(keep_alive)
@@ -126,6 +130,7 @@ impl Connection {
                 }
                 let submitted = self.shared.dispatcher.borrow_mut().submit(&self.exchange);
                 if let Err(refusal) = submitted {
+                    self.exchange.borrow().request.body = Body::None;
                     let keep_alive = self.head.keep_alive && !self.shared.is_draining();
                     return self.refuse(refusal, keep_alive).await;
                 }

@@ -79,7 +79,8 @@ impl Exchange {
 
     /// Wakes the connection's task.
     pub(crate) fn wake(&self) {
-        if let Some(waker) = self.borrow().waker.take() {
+        let waker = self.borrow().waker.take();
+        if let Some(waker) = waker {
             waker.wake();
         }
     }

@@ -134,9 +134,9 @@ pub struct WorkerReport {
 /// spooled.
 pub fn geometry(limits: &Limits, threads: u16) -> Geometry {
     // In the head block a name takes the prefix `HTTP_` and lengths beside it; the request line is told in
-    // several fields.
+    // several fields, and so is the host, which may be as long as a head.
     let fields = limits.header_fields * (FIELD_BYTES + 8);
     let request_line = 3 * limits.target_bytes + 1024;
-    let head_block = FIXED_BYTES + limits.head_bytes + fields + request_line;
+    let head_block = FIXED_BYTES + 2 * limits.head_bytes + fields + request_line;
     Geometry::new(u32::from(threads), LOOK_AHEAD, head_block + limits.body_memory_bytes)
 }

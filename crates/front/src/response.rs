@@ -16,6 +16,9 @@ use crate::request_body::BodyDecoder;
 use crate::response_head::{self, BadHead, DateCache, HeadContext, ResponseFraming};
 use crate::spool::SpoolFile;
 
+/// Most `FILE` frames in one answer: each may hold a file of this process open.
+const MAX_FILES: u32 = 16;
+
 /// A part of a file that is to be sent.
 #[derive(Debug)]
 pub struct FilePart {
@@ -95,8 +98,18 @@ pub struct Response {
     later_bytes: usize,
     /// Where the rest goes while the client is too slow.
     spool: Spool,
-    /// The application's socket, once it has taken the connection over.
+    /// `FILE` frames so far.
+    files: u32,
+    /// Whether the application has taken the connection over,
+    handed_over: bool,
+    /// and its socket, until the connection takes it.
     pub hijack: Option<OwnedFd>,
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Response {
@@ -123,6 +136,8 @@ impl Response {
             later: VecDeque::new(),
             later_bytes: 0,
             spool: Spool::Unused,
+            files: 0,
+            handed_over: false,
             hijack: None,
         }
     }
@@ -148,6 +163,8 @@ impl Response {
         self.later.clear();
         self.later_bytes = 0;
         self.spool = Spool::Unused;
+        self.files = 0;
+        self.handed_over = false;
         self.hijack = None;
     }
 
@@ -192,12 +209,18 @@ impl Response {
         part
     }
 
+    /// All that came has been sent. `true`: the client was too slow for a while, and there is room again.
+    pub fn caught_up(&mut self) -> bool {
+        !matches!(std::mem::replace(&mut self.spool, Spool::Unused), Spool::Unused)
+    }
+
     /// Nobody wants the answer: what comes of it is dropped.
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
         self.out = Vec::new();
         self.later.clear();
         self.later_bytes = 0;
+        self.spool = Spool::Unused;
         self.hijack = None;
     }
 
@@ -245,8 +268,14 @@ impl Response {
         match frame {
             Frame::Head(payload) => self.head(payload, behind, date),
             Frame::Body(bytes) => self.body(bytes),
-            Frame::File { offset, length } => self.file(descriptor()?, offset, length),
-            Frame::Hijack => self.take_over(descriptor()?),
+            Frame::File { offset, length } => match self.received(descriptor())? {
+                Some(file) => self.file(file, offset, length),
+                None => Ok(()),
+            },
+            Frame::Hijack => match self.received(descriptor())? {
+                Some(socket) => self.take_over(socket),
+                None => Ok(()),
+            },
             Frame::End => self.end(),
             Frame::Abort => {
                 self.fail(Refusal::BadResponse);
@@ -255,9 +284,25 @@ impl Response {
         }
     }
 
+    /// A descriptor that came, if it is not this process that had no room for it.
+    fn received(&mut self, descriptor: Result<OwnedFd, RingError>) -> Result<Option<OwnedFd>, RingError> {
+        match descriptor {
+            Err(error @ RingError::System { .. }) => {
+                tracing::error!(%error, "an answer is cut off: its file or socket could not be received. If files have run out, raise the limit (ulimit -n)");
+                self.fail(Refusal::BadResponse);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
     fn head(&mut self, payload: &[u8], behind: &[u8], date: &DateCache) -> Result<(), RingError> {
-        if self.progress == Progress::Streaming || self.hijack.is_some() {
-            return Err(RingError::Breach("a second head in one answer"));
+        match self.progress {
+            Progress::Waiting => {}
+            Progress::Streaming | Progress::Ended => {
+                return Err(RingError::Breach("a second head in one answer"))
+            }
+            Progress::Aborted | Progress::Refused(_) => return Ok(()),
         }
         let mut context = self.context;
         context.complete_body_length = whole_body_length(behind);
@@ -270,7 +315,8 @@ impl Response {
                 self.keep_alive = head.keep_alive;
                 self.framing = head.framing;
                 self.missing = if let ResponseFraming::Length(length) = head.framing { length } else { 0 };
-                self.app_chunks = head.body_is_chunked.then(BodyDecoder::of_chunked_response);
+                let has_chunks = head.body_is_chunked && head.framing != ResponseFraming::None;
+                self.app_chunks = has_chunks.then(BodyDecoder::of_chunked_response);
                 Ok(())
             }
             Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
@@ -285,6 +331,9 @@ impl Response {
 
     fn body(&mut self, bytes: &[u8]) -> Result<(), RingError> {
         match self.progress {
+            Progress::Streaming if self.handed_over => {
+                return Err(RingError::Breach("a body after a hijack"))
+            }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a body without a head")),
             Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
@@ -301,13 +350,14 @@ impl Response {
         Ok(())
     }
 
-    fn push_body(&mut self, bytes: &[u8]) {
+    fn push_body(&mut self, mut bytes: &[u8]) {
         match self.framing {
-            ResponseFraming::None => {}
+            ResponseFraming::None => return,
             ResponseFraming::Length(_) => {
                 let length = bytes.len().min(usize::try_from(self.missing).unwrap_or(usize::MAX));
+                bytes = &bytes[..length];
                 self.missing -= length as u64;
-                self.push(&bytes[..length]);
+                self.push(bytes);
             }
             ResponseFraming::UntilClose => self.push(bytes),
             ResponseFraming::Chunked if bytes.is_empty() => {}
@@ -358,7 +408,14 @@ impl Response {
     }
 
     fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            return Err(RingError::Breach("more files in one answer than are allowed"));
+        }
         match self.progress {
+            Progress::Streaming if self.handed_over => {
+                return Err(RingError::Breach("a file after a hijack"))
+            }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a file without a head")),
             Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
@@ -393,7 +450,7 @@ impl Response {
         use rustix::net::{sockopt, AddressFamily, SocketType};
         let stream = sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX)
             && sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
-        if !stream || self.hijack.is_some() {
+        if !stream || self.handed_over {
             return Err(RingError::Breach("a hijack by something else than one stream socket"));
         }
         if !matches!(self.progress, Progress::Waiting | Progress::Streaming) {
@@ -401,6 +458,7 @@ impl Response {
         }
         self.progress = Progress::Streaming;
         self.keep_alive = false;
+        self.handed_over = true;
         self.hijack = Some(socket);
         Ok(())
     }
@@ -412,7 +470,7 @@ impl Response {
             Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
         }
         let chunks_cut = self.app_chunks.as_ref().is_some_and(|chunks| !chunks.is_done());
-        if self.hijack.is_none() && (self.missing > 0 || chunks_cut) {
+        if !self.handed_over && (self.missing > 0 || chunks_cut) {
             tracing::error!(
                 missing = self.missing,
                 "the application's answer is cut off: its body is shorter than it said"

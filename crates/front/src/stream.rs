@@ -52,12 +52,12 @@ impl Stream {
         Pin::new(self).poll_write(context, bytes)
     }
 
-    /// Sends some of a file: how many bytes; an error if it has become shorter.
+    /// Sends some of a file; an error if it has become shorter.
     pub(crate) fn poll_send_file(
         &mut self,
         context: &mut Context<'_>,
         part: &mut FilePart,
-    ) -> Poll<io::Result<u64>> {
+    ) -> Poll<io::Result<()>> {
         loop {
             ready!(match self {
                 Stream::Tcp(stream) => stream.poll_write_ready(context),
@@ -78,7 +78,7 @@ impl Stream {
                 Ok(sent) => {
                     part.offset += sent as u64;
                     part.length -= sent as u64;
-                    return Poll::Ready(Ok(sent as u64));
+                    return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),

@@ -55,7 +55,7 @@ impl Connection {
             Answered::Hijacked(socket) => {
                 self.log(status, body_bytes);
                 self.relay(socket).await;
-                Err(End::Gone)
+                Err(End::Linger)
             }
         }
     }
@@ -106,20 +106,21 @@ impl Connection {
         self.out.clear();
         self.written = 0;
         std::mem::swap(&mut self.out, &mut inner.response.out);
+        let mut news = true;
         if self.out.is_empty() {
             match inner.response.next_part() {
                 Some(Part::Bytes(bytes)) => self.out = bytes,
                 Some(Part::File(part)) => self.file = Some(part),
-                None => return false,
+                None => news = inner.response.caught_up(),
             }
         }
         // The worker may have more for which there was no room.
-        let more = inner.response.progress() == Progress::Streaming && inner.place != Place::Connection;
+        let more = news && inner.place != Place::Connection;
         drop(inner);
         if more {
             self.shared.dispatcher.borrow_mut().pull(&self.exchange);
         }
-        true
+        news
     }
 
     /// Sends `out` and the file behind it.
@@ -133,25 +134,36 @@ impl Connection {
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         while self.written < self.out.len() || self.file.is_some() {
             let polled = match &mut self.file {
+                // What is missing of a file is missing of the answer.
                 Some(part) if self.written == self.out.len() => {
-                    let polled = self.stream.poll_send_file(context, part);
-                    if part.length == 0 {
-                        self.file = None;
-                    }
-                    polled.map_ok(drop)
+                    self.stream.poll_send_file(context, part).map_err(|_| End::CutOff)
                 }
                 _ => {
                     let polled = self.stream.poll_write_some(context, &self.out[self.written..]);
-                    polled.map_ok(|length| self.written += length)
+                    polled.map_ok(|length| self.written += length).map_err(|_| End::Gone)
                 }
             };
-            match polled {
-                Poll::Ready(Ok(())) => self.stalled = Stalled::No,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
-                Poll::Pending => return self.poll_stalled(context),
+            let Poll::Ready(sent) = polled else { return self.poll_stalled(context) };
+            sent?;
+            self.resume();
+            if self.file.as_ref().is_some_and(|part| part.length == 0) {
+                self.file = None;
+            } else if self.file.is_some() && self.written == self.out.len() {
+                // Others get their turn between two pieces of a file.
+                self.shared.bound_turn();
+                context.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The client has taken something.
+    fn resume(&mut self) {
+        if self.stalled != Stalled::No {
+            self.stalled = Stalled::No;
+            self.counted.deadline.put_back(self.deadline_before_stall_ms);
+        }
     }
 
     /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took; long before
@@ -161,6 +173,7 @@ impl Connection {
         let deadline = &self.counted.deadline;
         if self.stalled == Stalled::No {
             self.stalled = Stalled::Patient;
+            self.deadline_before_stall_ms = deadline.at_ms();
             deadline.set(Some(PATIENCE.min(limits.send_timeout)));
         }
         if !deadline.has_passed(context) {

@@ -1,11 +1,29 @@
 //! A connection that the application has taken over: bytes go to and fro, and mean nothing here.
 
+use std::future::poll_fn;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{ready, Context, Poll};
 
-use tokio::io::{copy_bidirectional, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 
 use super::Connection;
+
+/// How often one direction is read from before others get their turn.
+const PIECES: u32 = 4;
+
+/// What goes in one direction.
+#[derive(Debug, Default)]
+struct Way {
+    /// What was read and not written yet. Most of those that are open are idle, and have nothing here.
+    rest: Vec<u8>,
+    /// Nothing more will be read.
+    ended: bool,
+    /// The other side knows.
+    closed: bool,
+}
 
 impl Connection {
     /// Relays between the client and the application's socket until both have ended.
@@ -18,16 +36,82 @@ impl Connection {
         }
     }
 
-    async fn relay_all(&mut self, socket: OwnedFd) -> std::io::Result<()> {
+    async fn relay_all(&mut self, socket: OwnedFd) -> io::Result<()> {
         let socket = std::os::unix::net::UnixStream::from(socket);
         socket.set_nonblocking(true)?;
         let mut application = UnixStream::from_std(socket)?;
         // What the client sent right behind its request.
-        application.write_all(&std::mem::take(&mut self.buffer)).await?;
-        if self.eof {
-            application.shutdown().await?;
+        let mut up = Way { rest: std::mem::take(&mut self.buffer), ended: self.eof, closed: false };
+        let mut down = Way::default();
+        poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await
+    }
+
+    fn poll_relay(
+        &mut self,
+        context: &mut Context<'_>,
+        application: &mut UnixStream,
+        up: &mut Way,
+        down: &mut Way,
+    ) -> Poll<io::Result<()>> {
+        self.shared.bound_turn();
+        let mut scratch = self.shared.scratch.borrow_mut();
+        let was_closed = down.closed;
+        let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
+        let from_client = match up.poll(context, &mut self.stream, application, &mut scratch) {
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                // The application has left; what it said before is still on its way.
+                *up = Way { rest: Vec::new(), ended: true, closed: true };
+                Poll::Ready(())
+            }
+            polled => polled?,
+        };
+        if from_application.is_ready() && from_client.is_ready() {
+            return Poll::Ready(Ok(()));
         }
-        copy_bidirectional(&mut self.stream, &mut application).await?;
-        Ok(())
+        if down.closed && !was_closed {
+            // It may have gone for good, which shows only at the next byte for it. The client has this long.
+            self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
+        }
+        if down.closed && self.counted.deadline.has_passed(context) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    }
+}
+
+impl Way {
+    /// Passes on what comes `from` one side `to` the other, until it has ended.
+    fn poll<R, W>(
+        &mut self,
+        context: &mut Context<'_>,
+        from: &mut R,
+        to: &mut W,
+        scratch: &mut [u8],
+    ) -> Poll<io::Result<()>>
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        for _ in 0..PIECES {
+            while !self.rest.is_empty() {
+                let written = ready!(Pin::new(&mut *to).poll_write(context, &self.rest))?;
+                self.rest.drain(..written);
+            }
+            self.rest = Vec::new();
+            if self.closed {
+                return Poll::Ready(Ok(()));
+            }
+            if self.ended {
+                ready!(Pin::new(&mut *to).poll_shutdown(context))?;
+                self.closed = true;
+                return Poll::Ready(Ok(()));
+            }
+            let mut read = ReadBuf::new(scratch);
+            ready!(Pin::new(&mut *from).poll_read(context, &mut read))?;
+            self.ended = read.filled().is_empty();
+            self.rest.extend_from_slice(read.filled());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{ready, Context, Poll};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End, Step};
@@ -18,6 +18,9 @@ use crate::static_files::{StaticAnswer, StaticRequest};
 /// While the server drains, an idle client may send one more request for so long.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
+/// The largest buffer that an idle connection keeps.
+const IDLE_BYTES: usize = 4096;
+
 impl Connection {
     /// Reads the next request's head and decides what becomes of it.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
@@ -27,6 +30,7 @@ impl Connection {
             if let Some(step) = self.examine_buffer() {
                 return Ok(step);
             }
+            self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
         }
         let mut told_to_drain = false;
         poll_fn(|context| self.poll_request(context, &mut told_to_drain)).await
@@ -55,7 +59,10 @@ impl Connection {
             }
             let shared = Rc::clone(&self.shared);
             let mut scratch = shared.scratch.borrow_mut();
-            let read = ready!(self.stream.poll_read_some(context, &mut scratch));
+            let Poll::Ready(read) = self.stream.poll_read_some(context, &mut scratch) else {
+                self.become_idle();
+                return Poll::Pending;
+            };
             let length = match read {
                 Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
                 Ok(length) => length,
@@ -63,6 +70,22 @@ impl Connection {
             if let Some(step) = self.examine_read(&scratch[..length], begun) {
                 return Poll::Ready(Ok(step));
             }
+        }
+    }
+
+    /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
+    fn become_idle(&mut self) {
+        let shed = |bytes: &mut Vec<u8>| {
+            if bytes.capacity() > IDLE_BYTES {
+                *bytes = Vec::new();
+            }
+        };
+        shed(&mut self.out);
+        // A worker may still be at a request whose answer was given up.
+        if Rc::strong_count(&self.exchange) == 1 {
+            let mut inner = self.exchange.borrow();
+            shed(&mut inner.response.out);
+            shed(&mut inner.request.head);
         }
     }
 

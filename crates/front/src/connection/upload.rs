@@ -13,6 +13,9 @@ use crate::request_body::BodyDecoder;
 use crate::request_head::{append_content_length, BodyFraming};
 use crate::spool::SpoolFile;
 
+/// How often a body is read from before others get their turn.
+const PIECES: u32 = 4;
+
 /// Where a body goes as it comes: memory first, then a spool file.
 #[derive(Debug)]
 struct Sink {
@@ -88,7 +91,7 @@ impl Connection {
                 return Poll::Ready(Ok(done.err()));
             }
         }
-        loop {
+        for _ in 0..PIECES {
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(Ok(Some(Refusal::BodyTimeout)));
             }
@@ -102,7 +105,10 @@ impl Connection {
             if let Some(done) = self.decode(&scratch[..length], decoder, sink) {
                 return Poll::Ready(Ok(done.err()));
             }
+            shared.bound_turn();
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
