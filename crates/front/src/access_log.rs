@@ -43,7 +43,7 @@ impl AccessLog {
 
     /// Adds a line; it is written at the next flush.
     pub(crate) fn add(&self, remote: &str, entry: &Entry, status: u16, body_bytes: u64, now_us: u64) {
-        let when = httpdate::fmt_http_date(SystemTime::now());
+        let when = log_date(SystemTime::now());
         let Entry { request_line, referer, user_agent, begun_us } = entry;
         let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
         let line = format!(
@@ -68,6 +68,14 @@ impl AccessLog {
     }
 }
 
+/// A date as the Common Log Format wants it: `06/Nov/1994:08:49:37 +0000`.
+fn log_date(time: SystemTime) -> String {
+    // "Sun, 06 Nov 1994 08:49:37 GMT"
+    let date = httpdate::fmt_http_date(time);
+    let (day, month, year, clock) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
+    format!("{day}/{month}/{year}:{clock} +0000")
+}
+
 /// Text of a client's, for a quoted field: nothing that could end the field or the line.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -84,6 +92,12 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_common_log_format() {
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
+        assert_eq!(log_date(time), "06/Nov/1994:08:49:37 +0000");
+    }
 
     #[test]
     fn a_client_cannot_forge_a_line() {

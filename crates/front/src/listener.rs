@@ -111,7 +111,7 @@ fn bind_unix(path: &Path) -> Result<StdUnixListener, BindError> {
         if !found.file_type().is_socket() {
             return Err(BindError::NotASocket { address: address() });
         }
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        if is_answered(path).map_err(failed)? {
             return Err(BindError::InUse { address: address() });
         }
         std::fs::remove_file(path).map_err(failed)?;
@@ -124,6 +124,15 @@ fn bind_unix(path: &Path) -> Result<StdUnixListener, BindError> {
     };
     listen().map_err(failed)?;
     Ok(socket.into())
+}
+
+/// Whether anybody listens on a Unix socket.
+fn is_answered(path: &Path) -> io::Result<bool> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let connected = socket.connect(&socket2::SockAddr::unix(path)?);
+    // With a full backlog it would block: somebody is there, but busy.
+    Ok(connected.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |()| true))
 }
 
 impl Listener {
@@ -150,13 +159,13 @@ impl Listener {
                 Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
             }
             Bound::Unix(listener, path) => {
-                Acceptor::Unix(tokio::net::UnixListener::from_std(listener)?, RemovedAtEnd(path))
+                Acceptor::Unix(RemovedAtEnd(path), tokio::net::UnixListener::from_std(listener)?)
             }
         })
     }
 }
 
-/// The path of a Unix socket, which goes when nobody accepts on it any more.
+/// The path of a Unix socket, which goes before nobody accepts on it any more.
 #[derive(Debug)]
 pub(crate) struct RemovedAtEnd(PathBuf);
 
@@ -171,7 +180,8 @@ impl Drop for RemovedAtEnd {
 #[derive(Debug)]
 pub(crate) enum Acceptor {
     Tcp(tokio::net::TcpListener, SocketAddr),
-    Unix(tokio::net::UnixListener, #[allow(dead_code)] RemovedAtEnd), // held for its end
+    /// In this order: once nobody listens on it, the path may be another server's.
+    Unix(#[allow(dead_code)] RemovedAtEnd, tokio::net::UnixListener), // held for its end
 }
 
 impl Acceptor {
@@ -189,7 +199,7 @@ impl Acceptor {
                 };
                 Ok((Stream::Tcp(stream), peer))
             }
-            Acceptor::Unix(listener, _) => {
+            Acceptor::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 let peer = Peer {
                     remote_addr: "127.0.0.1".into(),
