@@ -13,6 +13,7 @@ pub fn limits() -> Limits {
         body_bytes: Some(500),
         body_memory_bytes: 100,
         response_buffer_bytes: 100,
+        response_spool_bytes: 0,
         connections: 1,
         queue: 1,
         head_timeout: Duration::from_secs(1),

@@ -18,6 +18,7 @@ fn limits() -> Limits {
         body_bytes: Some(1000),
         body_memory_bytes: 1000,
         response_buffer_bytes: 1000,
+        response_spool_bytes: 0,
         connections: 1,
         queue: 1,
         head_timeout: Duration::from_secs(1),

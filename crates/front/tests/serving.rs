@@ -1,0 +1,292 @@
+//! Requests and answers on a connection, with a worker that is played by the test.
+
+mod support;
+
+use std::time::Duration;
+
+use highball_config::Bind;
+use support::{Client, Front};
+
+#[test]
+fn hello() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/hello?a=b");
+    let job = worker.claim();
+    assert_eq!(job.path(), "/hello");
+    assert_eq!(job.env["QUERY_STRING"], "a=b");
+    assert_eq!(job.env["REMOTE_ADDR"], "127.0.0.1");
+    job.answer("Hello");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text()), (200, "Hello"));
+    assert_eq!(answer.field("content-length"), Some("5"));
+    assert_eq!(answer.field("connection"), None);
+}
+
+#[test]
+fn a_connection_is_kept_for_one_request_after_the_other() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    for text in ["one", "two", "three"] {
+        client.get("/");
+        worker.claim().answer(text);
+        assert_eq!(client.answer().text(), text);
+    }
+    assert_eq!(front.report().connections, 1);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let front = Front::start();
+    let _serving = front.worker(1).serve(1, |job| {
+        let path = job.path().to_owned();
+        job.answer(&path);
+    });
+    let mut client = front.connect();
+    let requests: String =
+        (0..500).map(|number| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    client.send(requests);
+    for number in 0..500 {
+        assert_eq!(client.answer().text(), format!("/{number}"));
+    }
+}
+
+#[test]
+fn a_pipelined_body_is_not_taken_for_a_request() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send(
+        "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbodyGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+    );
+    let job = worker.claim();
+    assert_eq!((job.path(), job.body.as_slice()), ("/1", b"body".as_slice()));
+    job.answer("1");
+    worker.claim().answer("2");
+    assert_eq!(client.answer().text(), "1");
+    assert_eq!(client.answer().text(), "2");
+}
+
+#[test]
+fn a_chunked_body_is_whole_before_a_worker_sees_it() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    front.until("the connection is there", |report| report.connections == 1);
+    assert!(worker.try_claim().is_none());
+    client.send("6;x=y\r\n there!\r\n0\r\nTrailer: t\r\n\r\n".replace("6;", "7;"));
+    let job = worker.claim();
+    assert_eq!(job.body, b"hello there!");
+    assert_eq!(job.env["CONTENT_LENGTH"], "12");
+    job.answer("");
+    assert_eq!(client.answer().status, 200);
+}
+
+#[test]
+fn a_large_body_comes_by_file() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    let body: Vec<u8> = (0..1_000_000u32).map(|number| (number % 251) as u8).collect();
+    client.post("/", &body);
+    let job = worker.claim();
+    assert!(job.spooled);
+    assert!(job.body == body);
+    job.answer("");
+    assert_eq!(client.answer().status, 200);
+}
+
+#[test]
+fn a_client_that_waits_for_100_gets_it() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(client.answer().status, 100);
+    client.send("body");
+    let job = worker.claim();
+    assert_eq!(job.body, b"body");
+    job.answer("done");
+    assert_eq!(client.answer().text(), "done");
+}
+
+#[test]
+fn http_1_0_ends_the_connection_unless_it_is_asked_not_to() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    worker.claim().answer("kept");
+    let answer = client.answer();
+    assert_eq!((answer.text(), answer.field("connection")), ("kept", Some("keep-alive")));
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    let mut job = worker.claim();
+    job.head(200, &[]).body(b"first, ");
+    assert_eq!(client.answer_head().field("transfer-encoding"), None);
+    job.body(b"second").end();
+    assert_eq!(client.rest(), (b"first, second".to_vec(), true));
+}
+
+#[test]
+fn answers_without_bodies_stay_without() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    for (method, status) in [("HEAD", 200), ("GET", 204), ("GET", 304), ("HEAD", 404)] {
+        client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let mut job = worker.claim();
+        job.head(status, &[("content-type", "text/plain")]).body(b"not to be seen").end();
+        assert_eq!(client.answer_head().status, status);
+    }
+    client.get("/");
+    worker.claim().answer("seen");
+    assert_eq!(client.answer().text(), "seen");
+}
+
+#[test]
+fn an_answer_to_head_may_say_that_it_would_be_chunked() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    for (method, status) in [("HEAD", 200), ("GET", 304)] {
+        client.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        worker.claim().head(status, &[("transfer-encoding", "chunked")]).end();
+        assert_eq!(client.answer_head().status, status);
+    }
+    client.get("/");
+    worker.claim().answer("the connection was kept");
+    assert_eq!(client.answer().text(), "the connection was kept");
+}
+
+#[test]
+fn interim_answers_come_before_the_final_one() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    job.head(103, &[("link", "</a.css>")]);
+    let early = client.answer_head();
+    assert_eq!((early.status, early.field("link")), (103, Some("</a.css>")));
+    job.answer("final");
+    assert_eq!(client.answer().text(), "final");
+}
+
+#[test]
+fn a_client_that_ends_its_side_still_gets_its_answers() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET");
+    client.end_writing();
+    let job = worker.claim();
+    front.until("the worker has it", |report| report.workers[0].in_flight == 1);
+    job.answer("one");
+    worker.claim().answer("two");
+    assert_eq!(client.answer().text(), "one");
+    assert_eq!(client.answer().text(), "two");
+    assert!(client.has_ended());
+}
+
+#[test]
+fn what_is_malformed_is_refused_and_what_came_before_answered() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost : a\r\n\r\n");
+    worker.claim().answer("good");
+    assert_eq!(client.answer().text(), "good");
+    let refused = client.answer();
+    assert_eq!((refused.status, refused.field("connection")), (400, Some("close")));
+    assert!(client.has_ended());
+}
+
+#[test]
+fn clients_may_take_only_so_long() {
+    let front = Front::with(|settings| {
+        settings.limits.head_timeout = Duration::from_millis(100);
+        settings.limits.body_timeout = Duration::from_millis(100);
+    });
+    let worker = front.worker(1);
+    let (mut slow_head, mut slow_body) = (front.connect(), front.connect());
+    slow_head.send("GET / HT");
+    slow_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbo");
+    assert_eq!(slow_head.answer().status, 408);
+    assert_eq!(slow_body.answer().status, 408);
+    assert!(slow_head.has_ended() && slow_body.has_ended());
+    let mut pipelining = front.connect();
+    pipelining.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT");
+    worker.claim().answer("");
+    assert_eq!(pipelining.answer().status, 200);
+    assert_eq!(pipelining.answer().status, 408);
+    front.until("all are gone", |report| report.connections == 0);
+}
+
+#[test]
+fn an_idle_connection_is_kept_only_so_long() {
+    let front = Front::with(|settings| settings.limits.idle_timeout = Duration::from_millis(100));
+    let worker = front.worker(1);
+    let (mut silent, mut used) = (front.connect(), front.get("/"));
+    worker.claim().answer("");
+    assert_eq!(used.answer().status, 200);
+    assert!(silent.has_ended() && used.has_ended());
+}
+
+#[test]
+fn unix_sockets_serve_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let front = Front::with(|settings| settings.binds.push(Bind::Unix(path.clone())));
+    let worker = front.worker(1);
+    let mut client = Client::unix(&path);
+    client.get("/");
+    let job = worker.claim();
+    assert_eq!(job.env["REMOTE_ADDR"], "127.0.0.1");
+    job.answer("by path");
+    assert_eq!(client.answer().text(), "by path");
+    drop(client);
+    front.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn beyond_the_limit_connections_wait() {
+    let front = Front::with(|settings| settings.limits.connections = 2);
+    let worker = front.worker(1);
+    let (one, two) = (front.connect(), front.connect());
+    front.until("two are there", |report| report.connections == 2);
+    let mut third = front.get("/");
+    third.stays_silent(Duration::from_millis(50));
+    assert!(worker.try_claim().is_none());
+    drop(one);
+    worker.claim().answer("after all");
+    assert_eq!(third.answer().text(), "after all");
+    assert_eq!(front.report().connections, 2);
+    drop(two);
+}
+
+#[test]
+fn the_largest_head_with_the_largest_body_fits_into_a_slot() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let limits = &front.settings.limits;
+    let body = vec![b'x'; limits.body_memory_bytes];
+    let target = format!("/{}?{}", "a".repeat(limits.target_bytes / 2), "b".repeat(limits.target_bytes / 3));
+    let start = format!("POST {target} HTTP/1.1\r\nContent-Length: {}\r\nHost: ", body.len());
+    let rest = limits.head_bytes - start.len() - 4;
+    let host = "h".repeat(rest);
+    let mut fields = String::new();
+    while fields.len() + 5 <= rest - 1 && fields.len() / 5 < limits.header_fields - 2 {
+        fields += "\r\nx:y";
+    }
+    for head in [format!("{start}{host}\r\n\r\n"), format!("{start}a{fields}\r\n\r\n")] {
+        let mut client = front.connect();
+        client.send(&head);
+        client.send(&body);
+        let job = worker.claim();
+        assert!(job.body == body && !job.spooled);
+        job.answer("fits");
+        assert_eq!(client.answer().status, 200);
+    }
+}

@@ -1,0 +1,174 @@
+//! A front on a thread of its own, workers that are played by the test, and clients.
+#![allow(dead_code, unused_imports)] // each test file uses its part
+
+mod client;
+mod worker;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use highball_config::{Bind, Invocation, Settings};
+use highball_front::{Command, Event, Report};
+use tokio::sync::{mpsc, oneshot};
+
+pub use client::{Answer, Client};
+pub use worker::{FakeWorker, Job};
+
+/// How long anything may take that a test waits for.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running front.
+pub struct Front {
+    pub port: u16,
+    pub settings: Arc<Settings>,
+    commands: Option<mpsc::Sender<Command>>,
+    events: Receiver<Event>,
+    thread: Option<JoinHandle<()>>,
+    workers: AtomicU32,
+    folder: tempfile::TempDir,
+}
+
+impl Front {
+    /// A front with the settings of a production server.
+    pub fn start() -> Front {
+        Front::with(|_| {})
+    }
+
+    /// A front with settings that `adjust` has changed.
+    pub fn with(adjust: impl FnOnce(&mut Settings)) -> Front {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings(&folder);
+        adjust(&mut settings);
+        let settings = Arc::new(settings);
+        let listeners: Vec<_> =
+            settings.binds.iter().map(|bind| highball_front::bind(bind).unwrap()).collect();
+        let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
+        let (commands, obeyed) = mpsc::channel(16);
+        let (said, mut events_in) = mpsc::unbounded_channel();
+        let for_front = Arc::clone(&settings);
+        let thread = std::thread::spawn(move || {
+            highball_front::run(for_front, listeners, obeyed, said).unwrap();
+        });
+        let (events_out, events) = sync_channel(1000);
+        std::thread::spawn(move || {
+            while let Some(event) = events_in.blocking_recv() {
+                if events_out.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        let workers = AtomicU32::new(0);
+        Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }
+    }
+
+    pub fn tell(&self, command: Command) {
+        self.commands.as_ref().unwrap().blocking_send(command).unwrap();
+    }
+
+    /// The next thing that the front says.
+    pub fn event(&self) -> Event {
+        self.events.recv_timeout(PATIENCE).expect("an event")
+    }
+
+    /// What the front has said by now, and nobody has heard.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.try_iter().collect()
+    }
+
+    pub fn report(&self) -> Report {
+        let (to, report) = oneshot::channel();
+        self.tell(Command::Report(to));
+        report.blocking_recv().unwrap()
+    }
+
+    /// Waits until the front's report is such.
+    pub fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
+        eventually(what, || condition(&self.report()));
+    }
+
+    /// Adds a worker with so many threads.
+    pub fn worker(&self, threads: u16) -> FakeWorker {
+        let number = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
+        let geometry = highball_front::geometry(&self.settings.limits, threads);
+        let (ring, fds) = highball_ring::create(geometry).unwrap();
+        let worker = FakeWorker::new(number, fds);
+        self.tell(Command::AddWorker { worker: number, threads, ring });
+        worker
+    }
+
+    pub fn retire(&self, worker: &FakeWorker) {
+        self.tell(Command::RetireWorker { worker: worker.number });
+    }
+
+    /// Says that the worker is dead.
+    pub fn remove(&self, worker: &FakeWorker) {
+        self.tell(Command::RemoveWorker { worker: worker.number });
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::tcp(self.port)
+    }
+
+    /// One request on a connection of its own.
+    pub fn get(&self, path: &str) -> Client {
+        let mut client = self.connect();
+        client.get(path);
+        client
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// Ends it.
+    pub fn stop(mut self) {
+        self.commands = None;
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.commands = None;
+        if let Some(thread) = self.thread.take() {
+            if !std::thread::panicking() {
+                thread.join().unwrap();
+            }
+        }
+    }
+}
+
+/// Settings of a production server on a free port, with spool files in `folder`.
+fn settings(folder: &tempfile::TempDir) -> Settings {
+    let app = folder.path().to_str().unwrap();
+    let args = ["highball", "serve", "--environment", "production", "--ruby", "/bin/true", app];
+    let args = args.iter().map(OsString::from);
+    let Ok(Invocation::Serve(settings)) = highball_config::parse(args, &|_| None) else {
+        panic!("the settings are not understood")
+    };
+    let mut settings = *settings;
+    settings.binds = vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())];
+    settings.limits.spool_dir = folder.path().to_owned();
+    settings
+}
+
+/// Waits until `condition` holds.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// The private memory of this process, in bytes.
+pub fn private_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
