@@ -60,6 +60,7 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     let source = mold_source()?;
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::claim).transpose()?;
     log::start(settings.log.format);
+    warn_of_root(&settings);
 
     let listeners = settings.binds.iter().map(front::bind).collect::<Result<Vec<_>, _>>()?;
     let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
@@ -97,6 +98,13 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     drop(spokesman);
     front.end();
     Ok(conclude(outcome))
+}
+
+/// Highball does not change users yet: whoever starts it is who the application runs as.
+fn warn_of_root(settings: &Settings) {
+    if rustix::process::geteuid().is_root() && !settings.is_development() {
+        warn!("running as root, and so does the application: start Highball as the application's own user");
+    }
 }
 
 /// Where the application comes from: its folder, or the process that started us and put the control socket onto
