@@ -31,32 +31,32 @@ impl Socket for UnixStream {
     }
 }
 
-pub struct Client(BufReader<Box<dyn Socket>>);
+pub(crate) struct Client(BufReader<Box<dyn Socket>>);
 
 /// An answer, its body decoded.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
-    pub status: u16,
-    pub fields: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 }
 
 impl Client {
-    pub fn tcp(port: u16) -> Client {
+    pub(crate) fn tcp(port: u16) -> Client {
         Client::new(TcpStream::connect(("127.0.0.1", port)).unwrap())
     }
 
-    pub fn unix(path: &Path) -> Client {
+    pub(crate) fn unix(path: &Path) -> Client {
         Client::new(UnixStream::connect(path).unwrap())
     }
 
@@ -65,27 +65,27 @@ impl Client {
         Client(BufReader::new(Box::new(socket)))
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    pub fn get(&mut self, path: &str) {
+    pub(crate) fn get(&mut self, path: &str) {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
 
-    pub fn post(&mut self, path: &str, body: &[u8]) {
+    pub(crate) fn post(&mut self, path: &str, body: &[u8]) {
         let length = body.len();
         self.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
         self.send(body);
     }
 
     /// Says that it will send nothing more.
-    pub fn end_writing(&self) {
+    pub(crate) fn end_writing(&self) {
         self.0.get_ref().end_writing();
     }
 
     /// The next answer, to anything but HEAD.
-    pub fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> Answer {
         let mut answer = self.answer_head();
         if answer.field("transfer-encoding") == Some("chunked") {
             answer.body = self.chunked().expect("all chunks");
@@ -98,7 +98,7 @@ impl Client {
         answer
     }
 
-    pub fn answer_head(&mut self) -> Answer {
+    pub(crate) fn answer_head(&mut self) -> Answer {
         let status_line = self.line();
         let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         let status = status.unwrap_or_else(|| panic!("not a status line: {status_line:?}"));
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// The next line, without its end.
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         assert!(line.ends_with("\r\n"), "a whole line instead of {line:?}");
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// A chunked body; `None` if it is cut off.
-    pub fn chunked(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn chunked(&mut self) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk()? {
             body.extend_from_slice(&chunk);
@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// The next chunk; `Some(None)`: there is none; `None`: the connection ended first.
-    pub fn chunk(&mut self) -> Option<Option<Vec<u8>>> {
+    pub(crate) fn chunk(&mut self) -> Option<Option<Vec<u8>>> {
         let mut line = String::new();
         if self.0.read_line(&mut line).is_err() || !line.ends_with("\r\n") {
             return None;
@@ -145,14 +145,14 @@ impl Client {
         Some((size > 0).then_some(chunk))
     }
 
-    pub fn read_exact(&mut self, length: usize) -> Vec<u8> {
+    pub(crate) fn read_exact(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.0.read_exact(&mut bytes).unwrap();
         bytes
     }
 
     /// Whether the server has ended the connection, and nothing more has come.
-    pub fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         match self.0.read(&mut [0; 1]) {
             Ok(length) => length == 0,
             Err(error) => {
@@ -163,14 +163,14 @@ impl Client {
     }
 
     /// All that comes until the connection ends, and whether it ended in order.
-    pub fn rest(&mut self) -> (Vec<u8>, bool) {
+    pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         let ended = self.0.read_to_end(&mut bytes).is_ok();
         (bytes, ended)
     }
 
     /// Nothing comes for so long.
-    pub fn stays_silent(&mut self, time: Duration) {
+    pub(crate) fn stays_silent(&mut self, time: Duration) {
         self.0.get_ref().set_patience(time);
         let error = self.0.read(&mut [0; 1]).expect_err("silence");
         assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");

@@ -16,16 +16,16 @@ use highball_config::{Bind, Invocation, Settings};
 use highball_front::{Command, Event, Report};
 use tokio::sync::{mpsc, oneshot};
 
-pub use client::{Answer, Client};
-pub use worker::{FakeWorker, Job};
+pub(crate) use client::{Answer, Client};
+pub(crate) use worker::{FakeWorker, Job};
 
 /// How long anything may take that a test waits for.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running front.
-pub struct Front {
-    pub port: u16,
-    pub settings: Arc<Settings>,
+pub(crate) struct Front {
+    pub(crate) port: u16,
+    pub(crate) settings: Arc<Settings>,
     commands: Option<mpsc::Sender<Command>>,
     events: Receiver<Event>,
     thread: Option<JoinHandle<()>>,
@@ -35,12 +35,12 @@ pub struct Front {
 
 impl Front {
     /// A front with the settings of a production server.
-    pub fn start() -> Front {
+    pub(crate) fn start() -> Front {
         Front::with(|_| {})
     }
 
     /// A front with settings that `adjust` has changed.
-    pub fn with(adjust: impl FnOnce(&mut Settings)) -> Front {
+    pub(crate) fn with(adjust: impl FnOnce(&mut Settings)) -> Front {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(&folder);
         adjust(&mut settings);
@@ -66,33 +66,33 @@ impl Front {
         Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }
     }
 
-    pub fn tell(&self, command: Command) {
+    pub(crate) fn tell(&self, command: Command) {
         self.commands.as_ref().unwrap().blocking_send(command).unwrap();
     }
 
     /// The next thing that the front says.
-    pub fn event(&self) -> Event {
+    pub(crate) fn event(&self) -> Event {
         self.events.recv_timeout(PATIENCE).expect("an event")
     }
 
     /// What the front has said by now, and nobody has heard.
-    pub fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<Event> {
         self.events.try_iter().collect()
     }
 
-    pub fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         let (to, report) = oneshot::channel();
         self.tell(Command::Report(to));
         report.blocking_recv().unwrap()
     }
 
     /// Waits until the front's report is such.
-    pub fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
+    pub(crate) fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
         eventually(what, || condition(&self.report()));
     }
 
     /// Adds a worker with so many threads.
-    pub fn worker(&self, threads: u16) -> FakeWorker {
+    pub(crate) fn worker(&self, threads: u16) -> FakeWorker {
         let number = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
         let geometry = highball_front::geometry(&self.settings.limits, threads);
         let (ring, fds) = highball_ring::create(geometry).unwrap();
@@ -101,32 +101,32 @@ impl Front {
         worker
     }
 
-    pub fn retire(&self, worker: &FakeWorker) {
+    pub(crate) fn retire(&self, worker: &FakeWorker) {
         self.tell(Command::RetireWorker { worker: worker.number });
     }
 
     /// Says that the worker is dead.
-    pub fn remove(&self, worker: &FakeWorker) {
+    pub(crate) fn remove(&self, worker: &FakeWorker) {
         self.tell(Command::RemoveWorker { worker: worker.number });
     }
 
-    pub fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         Client::tcp(self.port)
     }
 
     /// One request on a connection of its own.
-    pub fn get(&self, path: &str) -> Client {
+    pub(crate) fn get(&self, path: &str) -> Client {
         let mut client = self.connect();
         client.get(path);
         client
     }
 
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
     /// Ends it.
-    pub fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         self.commands = None;
         self.thread.take().unwrap().join().unwrap();
     }
@@ -158,7 +158,7 @@ fn settings(folder: &tempfile::TempDir) -> Settings {
 }
 
 /// Waits until `condition` holds.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
@@ -167,7 +167,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// The private memory of this process, in bytes.
-pub fn private_bytes() -> u64 {
+pub(crate) fn private_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024

@@ -18,33 +18,33 @@ use highball_ring::{WorkerFds, WorkerRing};
 use super::PATIENCE;
 
 /// A worker that does what the test says.
-pub struct FakeWorker {
-    pub number: u32,
-    pub ring: Arc<WorkerRing>,
+pub(crate) struct FakeWorker {
+    pub(crate) number: u32,
+    pub(crate) ring: Arc<WorkerRing>,
     /// The ring's memory, for those who want to misuse it.
-    pub memory: OwnedFd,
+    pub(crate) memory: OwnedFd,
     /// Files of spooled bodies that came before their requests were asked for, by position.
     spooled: Arc<Mutex<BTreeMap<u64, File>>>,
 }
 
 impl FakeWorker {
-    pub fn new(number: u32, fds: WorkerFds) -> FakeWorker {
+    pub(crate) fn new(number: u32, fds: WorkerFds) -> FakeWorker {
         let ring = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
         FakeWorker { number, ring: Arc::new(ring), memory: fds.memory, spooled: Arc::default() }
     }
 
     /// Begins the next request, if there is one.
-    pub fn try_claim(&self) -> Option<Job> {
+    pub(crate) fn try_claim(&self) -> Option<Job> {
         let (slot, position) = self.ring.claim()?;
         Some(Job::begin(Arc::clone(&self.ring), &self.spooled, slot, position))
     }
 
     /// Begins the next request, sleeping as a worker's thread does.
-    pub fn claim(&self) -> Job {
+    pub(crate) fn claim(&self) -> Job {
         self.claim_within(PATIENCE).expect("a request to claim")
     }
 
-    pub fn claim_within(&self, time: Duration) -> Option<Job> {
+    pub(crate) fn claim_within(&self, time: Duration) -> Option<Job> {
         let deadline = Instant::now() + time;
         loop {
             if let Some(job) = self.try_claim() {
@@ -59,7 +59,7 @@ impl FakeWorker {
     }
 
     /// Serves with so many threads until the result is dropped.
-    pub fn serve(self, threads: usize, answer: impl Fn(Job) + Send + Sync + 'static) -> Serving {
+    pub(crate) fn serve(self, threads: usize, answer: impl Fn(Job) + Send + Sync + 'static) -> Serving {
         let (worker, answer) = (Arc::new(self), Arc::new(answer));
         let (stop, claiming) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(())));
         let serve = |_| {
@@ -86,8 +86,8 @@ impl FakeWorker {
 }
 
 /// A worker that serves on threads of its own.
-pub struct Serving {
-    pub worker: Arc<FakeWorker>,
+pub(crate) struct Serving {
+    pub(crate) worker: Arc<FakeWorker>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -105,14 +105,14 @@ impl Drop for Serving {
 }
 
 /// A request that the worker has begun.
-pub struct Job {
+pub(crate) struct Job {
     ring: Arc<WorkerRing>,
-    pub slot: u16,
-    pub position: u64,
+    pub(crate) slot: u16,
+    pub(crate) position: u64,
     written: u32,
-    pub env: BTreeMap<String, String>,
-    pub body: Vec<u8>,
-    pub spooled: bool,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) spooled: bool,
 }
 
 impl Job {
@@ -145,53 +145,53 @@ impl Job {
         Job { ring, slot, position, written: 0, env, body, spooled: is_spooled }
     }
 
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.env["PATH_INFO"]
     }
 
     /// Answers 200 with this text, all at once.
-    pub fn answer(self, text: &str) {
+    pub(crate) fn answer(self, text: &str) {
         self.answer_bytes(text.as_bytes());
     }
 
-    pub fn answer_bytes(mut self, body: &[u8]) {
+    pub(crate) fn answer_bytes(mut self, body: &[u8]) {
         let bytes = [head(200, &[]), frame(Kind::Body, body), frame(Kind::End, b"")].concat();
         self.raw(&bytes);
     }
 
-    pub fn head(&mut self, status: u16, fields: &[(&str, &str)]) -> &mut Job {
+    pub(crate) fn head(&mut self, status: u16, fields: &[(&str, &str)]) -> &mut Job {
         self.raw(&head(status, fields))
     }
 
-    pub fn body(&mut self, bytes: &[u8]) -> &mut Job {
+    pub(crate) fn body(&mut self, bytes: &[u8]) -> &mut Job {
         self.raw(&frame(Kind::Body, bytes))
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.raw(&frame(Kind::End, b""));
     }
 
-    pub fn abort(&mut self) {
+    pub(crate) fn abort(&mut self) {
         self.raw(&frame(Kind::Abort, b""));
     }
 
-    pub fn file(&mut self, file: &File, offset: u64, length: u64) -> &mut Job {
+    pub(crate) fn file(&mut self, file: &File, offset: u64, length: u64) -> &mut Job {
         self.send_descriptor(file);
         self.raw(&frame(Kind::File, &[offset.to_le_bytes(), length.to_le_bytes()].concat()))
     }
 
-    pub fn hijack(&mut self, socket: impl AsFd) -> &mut Job {
+    pub(crate) fn hijack(&mut self, socket: impl AsFd) -> &mut Job {
         self.send_descriptor(socket);
         self.raw(&frame(Kind::Hijack, b""))
     }
 
-    pub fn send_descriptor(&self, descriptor: impl AsFd) {
+    pub(crate) fn send_descriptor(&self, descriptor: impl AsFd) {
         let sent = self.ring.send_descriptor(self.slot, self.position, descriptor.as_fd()).unwrap();
         assert!(sent, "room for a descriptor");
     }
 
     /// Writes these bytes, waiting for room.
-    pub fn raw(&mut self, bytes: &[u8]) -> &mut Job {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Job {
         let mut rest = bytes;
         loop {
             let more = self.ring.write(self.slot, self.written, rest);
@@ -210,31 +210,31 @@ impl Job {
     }
 
     /// Writes as many of these bytes as there is room for: how many.
-    pub fn try_raw(&mut self, bytes: &[u8]) -> usize {
+    pub(crate) fn try_raw(&mut self, bytes: &[u8]) -> usize {
         let more = self.ring.write(self.slot, self.written, bytes);
         self.written = self.written.wrapping_add(more as u32);
         self.ring.publish(self.slot, self.written);
         more
     }
 
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.ring.room(self.slot, self.written) == Room::Cancelled
     }
 }
 
 /// A frame.
-pub fn frame(kind: Kind, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: Kind, payload: &[u8]) -> Vec<u8> {
     assert!(payload.len() <= MAX_PAYLOAD);
     let header = Header { kind, length: payload.len() };
     [&header.encode()[..], payload].concat()
 }
 
 /// A `HEAD` frame.
-pub fn head(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn head(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(Kind::Head, &head_payload(status, 0, fields))
 }
 
-pub fn head_payload(status: u16, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn head_payload(status: u16, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut payload = status.to_le_bytes().to_vec();
     payload.extend_from_slice(&[flags, 0]);
     for (name, value) in fields {

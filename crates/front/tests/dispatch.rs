@@ -1,0 +1,376 @@
+//! Which worker gets a request, and what becomes of it when that worker, or its client, leaves.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use highball_front::Event;
+use support::{eventually, Client, FakeWorker, Front, Job};
+
+/// A worker whose one thread is at a request while others were placed behind it, and their clients.
+struct Stuck {
+    job: Job,
+    client: Client,
+    behind: Vec<Client>,
+}
+
+/// Makes the worker fast enough to be given requests ahead, and then lets it take its time. Requests that are
+/// placed ahead are POSTs to `/behind`.
+fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
+    let deadline = Instant::now() + support::PATIENCE;
+    let mut clients: Vec<Client> = (0..8).map(|_| front.connect()).collect();
+    loop {
+        assert!(Instant::now() < deadline, "no look-ahead");
+        for client in &mut clients {
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(25));
+        }
+        (0..25 * clients.len()).for_each(|_| worker.claim().answer(""));
+        clients.iter_mut().for_each(|client| (0..25).for_each(|_| drop(client.answer())));
+        front.until("the worker is idle", |report| report.workers[0].in_flight == 0);
+
+        let mut client = front.get("/stuck");
+        let mut job = worker.claim();
+        let mut behind: Vec<Client> = (0..4).map(|_| front.connect()).collect();
+        behind.iter_mut().for_each(|client| client.post("/behind", b""));
+        front.until("all have arrived", |report| report.workers[0].placed + report.queue == 4);
+        let placed = worker.ring.announce_sleep().inspect(|_| worker.ring.awake()).is_none();
+        if placed {
+            return Stuck { job, client, behind };
+        }
+        // It was not fast enough for that: once more.
+        job.head(200, &[]).end();
+        (0..4).for_each(|_| worker.claim().answer(""));
+        client.answer();
+    }
+}
+
+#[test]
+fn the_least_busy_worker_gets_the_request() {
+    let front = Front::start();
+    let workers = [front.worker(3), front.worker(3)];
+    let mut clients: Vec<Client> = (0..4).map(|number| front.get(&format!("/{number}"))).collect();
+    let jobs: Vec<Job> = workers.iter().flat_map(|worker| [worker.claim(), worker.claim()]).collect();
+    assert!(workers.iter().all(|worker| worker.try_claim().is_none()));
+    for job in jobs {
+        let path = job.path().to_owned();
+        job.answer(&path);
+    }
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.answer().text(), format!("/{number}"));
+    }
+}
+
+#[test]
+fn requests_wait_for_a_worker() {
+    let front = Front::start();
+    let mut client = front.get("/");
+    front.until("it waits", |report| report.queue == 1);
+    front.worker(1).claim().answer("at last");
+    assert_eq!(client.answer().text(), "at last");
+}
+
+#[test]
+fn a_slow_worker_gets_nothing_ahead() {
+    let front = Front::start();
+    let worker = front.worker(2);
+    let _clients: Vec<Client> = (0..5).map(|_| front.get("/")).collect();
+    let _jobs = [worker.claim(), worker.claim()];
+    front.until("three wait", |report| report.queue == 3);
+    assert!(worker.try_claim().is_none());
+}
+
+#[test]
+fn every_free_thread_is_woken_for_slow_requests() {
+    let front = Front::start();
+    let together = Barrier::new(3);
+    let serving = front.worker(3).serve(3, move |job| {
+        together.wait();
+        job.answer("together");
+    });
+    let mut clients: Vec<Client> = (0..3).map(|_| front.get("/")).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "together"));
+    drop(serving);
+}
+
+#[test]
+fn what_waits_behind_a_slow_request_goes_to_a_worker_that_comes() {
+    let front = Front::start();
+    let slow = front.worker(1);
+    let mut stuck = look_ahead(&front, &slow);
+    let other = front.worker(1);
+    for client in &mut stuck.behind {
+        other.claim().answer("by the other");
+        assert_eq!(client.answer().text(), "by the other");
+    }
+    assert!(slow.try_claim().is_none());
+    stuck.job.answer("slow");
+    assert_eq!(stuck.client.answer().text(), "slow");
+}
+
+#[test]
+fn what_waits_behind_a_slow_request_is_not_overtaken_for_ever() {
+    let front = Front::start();
+    let slow = front.worker(1);
+    let mut stuck = look_ahead(&front, &slow);
+    let other = front.worker(1).serve(1, |job| job.answer("by the other"));
+    // The other worker is never idle, nor is the queue ever empty.
+    let stop = Arc::new(AtomicBool::new(false));
+    let load: Vec<_> = (0..4)
+        .map(|_| {
+            let (mut client, stop) = (front.connect(), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20));
+                    (0..20).for_each(|_| drop(client.answer()));
+                }
+            })
+        })
+        .collect();
+    for client in &mut stuck.behind {
+        assert_eq!(client.answer().text(), "by the other");
+    }
+    stop.store(true, Ordering::Relaxed);
+    load.into_iter().for_each(|thread| thread.join().unwrap());
+    drop(other);
+}
+
+#[test]
+fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
+    let front = Front::start();
+    let old = front.worker(1);
+    let mut stuck = look_ahead(&front, &old);
+    front.retire(&old);
+    front.until("all were taken back", |report| report.workers[0].placed == 0 && report.queue == 4);
+    let new = front.worker(1);
+    for client in &mut stuck.behind {
+        new.claim().answer("in order");
+        assert_eq!(client.answer().text(), "in order");
+    }
+    assert!(front.events().is_empty(), "it has not finished");
+    stuck.job.answer("the last");
+    assert_eq!(stuck.client.answer().text(), "the last");
+    assert!(matches!(front.event(), Event::WorkerIdle { worker } if worker == old.number));
+    front.get("/");
+    new.claim().answer("");
+    assert!(old.try_claim().is_none());
+}
+
+#[test]
+fn what_a_dead_worker_had_not_begun_goes_to_others_whatever_it_is() {
+    let front = Front::start();
+    let dead = front.worker(1);
+    let mut stuck = look_ahead(&front, &dead);
+    front.remove(&dead);
+    let new = front.worker(1);
+    let job = new.claim();
+    assert_eq!(job.path(), "/stuck", "it can be repeated");
+    job.answer("repeated");
+    assert_eq!(stuck.client.answer().text(), "repeated");
+    for client in &mut stuck.behind {
+        new.claim().answer("begun for the first time");
+        assert_eq!(client.answer().text(), "begun for the first time");
+    }
+}
+
+#[test]
+fn a_request_is_repeated_once_and_only_if_that_is_safe() {
+    let front = Front::start();
+    let first = front.worker(1);
+    let mut get = front.get("/get");
+    first.claim();
+    front.remove(&first);
+    let second = front.worker(1);
+    assert_eq!(second.claim().path(), "/get");
+    front.remove(&second);
+    assert_eq!(get.answer().status, 502);
+
+    let third = front.worker(1);
+    let mut post = front.connect();
+    post.post("/post", b"body");
+    third.claim();
+    front.remove(&third);
+    assert_eq!(post.answer().status, 502);
+}
+
+#[test]
+fn a_repeated_request_comes_with_its_body() {
+    let front = Front::start();
+    let mut clients = [front.connect(), front.connect()];
+    let bodies = [b"small".to_vec(), vec![b'x'; 300_000]];
+    let first = front.worker(2);
+    for (client, body) in clients.iter_mut().zip(&bodies) {
+        client.send(format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
+        client.send(body);
+        first.claim();
+    }
+    front.remove(&first);
+    let second = front.worker(2);
+    let mut jobs = [second.claim(), second.claim()];
+    jobs.sort_by_key(|job| job.body.len());
+    for ((job, body), client) in jobs.into_iter().zip(&bodies).zip(&mut clients) {
+        assert!(job.body == *body);
+        job.answer("again");
+        assert_eq!(client.answer().text(), "again");
+    }
+}
+
+#[test]
+fn an_answer_that_has_begun_is_cut_off_when_its_worker_dies() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    worker.claim().head(200, &[]).body(b"some");
+    assert_eq!(client.answer_head().status, 200);
+    assert_eq!(client.chunk(), Some(Some(b"some".to_vec())));
+    front.remove(&worker);
+    assert_eq!(client.chunked(), None);
+}
+
+#[test]
+fn what_a_worker_wrote_before_it_died_still_counts() {
+    let front = Front::with(|settings| settings.limits.response_buffer_bytes = 8192);
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    // More than the buffer takes, and never read until the worker is gone.
+    worker.claim().answer_bytes(&[b'x'; 60_000]);
+    front.remove(&worker);
+    front.until("it is gone", |report| report.workers.is_empty());
+    assert_eq!(client.answer().body.len(), 60_000);
+}
+
+#[test]
+fn a_full_queue_refuses_and_keeps_the_connection() {
+    let front = Front::with(|settings| settings.limits.queue = 2);
+    let worker = front.worker(1);
+    let mut first = front.get("/");
+    let job = worker.claim();
+    let mut waiting = [front.get("/"), front.get("/")];
+    front.until("the queue is full", |report| report.queue == 2);
+    let mut refused = front.get("/");
+    let answer = refused.answer();
+    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
+    job.answer("");
+    assert_eq!(first.answer().status, 200);
+    for client in &mut waiting {
+        worker.claim().answer("");
+        assert_eq!(client.answer().status, 200);
+    }
+    refused.get("/");
+    worker.claim().answer("");
+    assert_eq!(refused.answer().status, 200);
+}
+
+#[test]
+fn a_request_that_takes_too_long_gets_504_and_its_thread_is_busy_until_it_ends() {
+    let front = Front::with(|settings| {
+        settings.limits.request_timeout = Some(Duration::from_millis(100));
+        settings.limits.response_buffer_bytes = 65_536;
+    });
+    let worker = front.worker(1);
+    let mut slow = front.get("/slow");
+    let mut job = worker.claim();
+    assert_eq!(slow.answer().status, 504);
+    assert!(job.is_cancelled());
+    let mut waiting = front.get("/waiting");
+    assert_eq!(waiting.answer().status, 504, "the only thread is still busy");
+    assert!(worker.try_claim().is_none());
+    // Larger than ring and buffer together: it has to be read and dropped.
+    job.head(200, &[]).body(&[b'x'; 1_000_000]).end();
+    front.until("the thread is free", |report| report.workers[0].in_flight == 0);
+    let mut next = front.get("/next");
+    let job = worker.claim();
+    assert_eq!(job.path(), "/next");
+    job.answer("in time");
+    assert_eq!(next.answer().text(), "in time");
+    assert_eq!(front.report().queue, 0);
+}
+
+#[test]
+fn a_request_whose_client_leaves_while_it_waits_never_reaches_a_worker() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut first = front.get("/first");
+    let job = worker.claim();
+    let leaving = front.get("/leaving");
+    front.until("it waits", |report| report.queue == 1);
+    drop(leaving);
+    front.until("it waits no longer", |report| report.queue == 0);
+    let mut last = front.get("/last");
+    job.answer("");
+    first.answer();
+    let job = worker.claim();
+    assert_eq!(job.path(), "/last");
+    job.answer("");
+    last.answer();
+}
+
+#[test]
+fn a_client_that_leaves_during_its_answer_cancels_it() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    job.head(200, &[]).body(b"tick");
+    assert_eq!(client.answer_head().status, 200);
+    drop(client);
+    eventually("the worker learns it", || {
+        job.body(b"tick");
+        job.is_cancelled()
+    });
+    assert_eq!(front.report().workers[0].in_flight, 1);
+    job.abort();
+    front.until("the thread is free", |report| report.workers[0].in_flight == 0);
+    assert!(front.events().is_empty());
+}
+
+#[test]
+fn an_aborted_answer_is_a_502_or_cut_off() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    worker.claim().abort();
+    assert_eq!(client.answer().status, 502);
+    let mut client = front.get("/");
+    worker.claim().head(200, &[]).body(b"some").abort();
+    assert_eq!(client.answer_head().status, 200);
+    assert_eq!(client.chunked(), None);
+    assert!(front.events().is_empty());
+}
+
+#[test]
+fn a_body_shorter_than_it_said_is_cut_off_and_a_longer_one_cut() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    job.head(200, &[("content-length", "10")]);
+    assert_eq!(client.answer_head().field("content-length"), Some("10"));
+    job.body(b"short").end();
+    assert_eq!(client.rest().0, b"short");
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    job.head(200, &[("content-length", "4")]);
+    assert_eq!(client.answer_head().status, 200);
+    job.body(b"longer").end();
+    assert_eq!(client.read_exact(4), b"long");
+    client.get("/");
+    worker.claim().answer("the connection is kept");
+    assert_eq!(client.answer().text(), "the connection is kept");
+}
+
+#[test]
+fn a_worker_that_is_stopped_costs_nothing_that_it_has_not_begun() {
+    let front = Front::start();
+    let stopped = front.worker(3);
+    let mut clients: Vec<Client> = (0..2).map(|_| front.connect()).collect();
+    clients.iter_mut().for_each(|client| client.post("/", b"x"));
+    front.until("both are placed", |report| report.workers[0].placed == 2);
+    let other = front.worker(1).serve(1, |job| job.answer("by the other"));
+    for client in &mut clients {
+        assert_eq!(client.answer().text(), "by the other");
+    }
+    drop(other);
+    assert!(stopped.try_claim().is_none());
+}
