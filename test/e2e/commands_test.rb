@@ -65,7 +65,8 @@ class CommandsTest < E2ETest
   def test_the_command_of_the_readme
     arguments = ["-e", "production", "-b", "127.0.0.1", "-p", "0"]
     rack = File.join(HighballServer::EXAMPLES, "rack")
-    server = serve(rack, command: [File.join(HighballServer::ROOT, "bin/highball"), *arguments, rack])
+    # Longer than usual: where sources have changed, it builds first.
+    server = serve(rack, command: [File.join(HighballServer::ROOT, "bin/highball"), *arguments, rack], within: 600)
     assert_equal "Hello World", server.get("/").body
     assert_equal server.pid, server.status.fetch("pid"), "it hands over under the same pid"
   end

@@ -80,11 +80,16 @@ class RedmineTest < E2ETest
   def own_instance
     folder = folder_with("config/secret_key.txt" => File.read("#{INSTANCE}/secret_key.txt"))
     database = YAML.load_file("#{INSTANCE}/database.yml").fetch("production")
-    FileUtils.cp(database.fetch("database"), "#{folder}/redmine.sqlite3")
+    copy_database(database.fetch("database"), "#{folder}/redmine.sqlite3")
     database["database"] = "#{folder}/redmine.sqlite3"
     File.write("#{folder}/config/database.yml", YAML.dump("production" => database))
     %w[files log tmp/cache tmp/pdf tmp/thumbnails public].each { |name| FileUtils.mkdir_p("#{folder}/#{name}") }
     folder
+  end
+
+  # With the write-ahead log, in which all of it may still be (Rails 7.1 and later).
+  def copy_database(from, to)
+    ["", "-wal"].each { |suffix| FileUtils.cp(from + suffix, to + suffix) if File.exist?(from + suffix) }
   end
 
   # The package looks for its instances below /usr/share/redmine/instances, a symbolic link to

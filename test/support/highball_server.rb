@@ -31,9 +31,9 @@ class HighballServer
 
   # Starts a server and waits until it has answered a request for `ready`.
   # `bind` is nil for a free TCP port, or the path of a Unix socket; `command` replaces the whole command line.
-  def self.start(app, *options, ready: "/", **settings)
+  def self.start(app, *options, ready: "/", within: SERVES_WITHIN, **settings)
     server = new(app, *options, **settings)
-    server.wait_until_serving(ready)
+    server.wait_until_serving(ready, within: within)
     server
   rescue StandardError
     server&.finish
@@ -44,7 +44,8 @@ class HighballServer
   def self.run(*arguments, env: {}, within: 30, directory: ROOT)
     Dir.mktmpdir("highball-run") do |dir|
       log = File.join(dir, "log")
-      pid = Process.spawn(ENVIRONMENT.merge(env), BINARY, *arguments, chdir: directory, in: File::NULL, %i[out err] => log)
+      pid = Process.spawn(ENVIRONMENT.merge(env), BINARY, *arguments,
+                          chdir: directory, in: File::NULL, %i[out err] => log)
       ended = Process.detach(pid)
       unless ended.join(within)
         ProcessFacts.tree(pid).each { |one| kill(one) }
@@ -87,14 +88,14 @@ class HighballServer
     "http://127.0.0.1:#{port}#{path}"
   end
 
-  def wait_until_serving(ready = "/")
-    Deadline.wait("an answer from the server; its log:\n#{log}", within: SERVES_WITHIN) do
+  def wait_until_serving(ready = "/", within: SERVES_WITHIN)
+    Deadline.wait("an answer from the server", within: within) do
       raise NotServing, "highball ended with #{@ended.value}:\n#{log}" unless running?
 
       answers?(ready)
     end
   rescue Deadline::Missed
-    raise NotServing, "highball did not answer within #{SERVES_WITHIN} s; its log:\n#{log}"
+    raise NotServing, "highball did not answer within #{within} s; its log:\n#{log}"
   end
 
   def running?
@@ -227,7 +228,8 @@ class HighballServer
   def answers?(ready)
     return false unless socket_path ? File.socket?(socket_path) : port
 
-    connect { |connection| connection.get(ready, { "Connection" => "close" }, within: SERVES_WITHIN) }.status < 500
+    answer = connect { |connection| connection.get(ready, { "Connection" => "close" }, within: SERVES_WITHIN) }
+    answer && answer.status < 500
   rescue SystemCallError, EOFError, HttpConnection::TimedOut
     false
   end
