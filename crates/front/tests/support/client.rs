@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 
@@ -167,6 +167,14 @@ impl Client {
         let mut bytes = Vec::new();
         let ended = self.0.read_to_end(&mut bytes).is_ok();
         (bytes, ended)
+    }
+
+    /// Takes nothing for so long.
+    pub(crate) fn stays_quiet(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while let Some(rest) = until.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(rest);
+        }
     }
 
     /// Nothing comes for so long.

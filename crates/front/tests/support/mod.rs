@@ -17,7 +17,7 @@ use highball_front::{Command, Event, Report};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
-pub(crate) use worker::{FakeWorker, Job};
+pub(crate) use worker::{frame, head, head_payload, FakeWorker, Job};
 
 /// How long anything may take that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -171,4 +171,9 @@ pub(crate) fn private_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Bytes by which every position can be told from its neighbours.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

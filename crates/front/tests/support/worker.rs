@@ -155,7 +155,9 @@ impl Job {
     }
 
     pub(crate) fn answer_bytes(mut self, body: &[u8]) {
-        let bytes = [head(200, &[]), frame(Kind::Body, body), frame(Kind::End, b"")].concat();
+        let mut bytes = head(200, &[]);
+        body.chunks(MAX_PAYLOAD).for_each(|piece| bytes.extend(frame(Kind::Body, piece)));
+        bytes.extend(frame(Kind::End, b""));
         self.raw(&bytes);
     }
 
@@ -164,7 +166,10 @@ impl Job {
     }
 
     pub(crate) fn body(&mut self, bytes: &[u8]) -> &mut Job {
-        self.raw(&frame(Kind::Body, bytes))
+        for piece in bytes.chunks(MAX_PAYLOAD) {
+            self.raw(&frame(Kind::Body, piece));
+        }
+        self
     }
 
     pub(crate) fn end(&mut self) {

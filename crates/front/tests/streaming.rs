@@ -1,0 +1,242 @@
+//! Answers of any size at any speed, files, and connections that the application takes over.
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use support::{head_payload, pattern, Client, Front, Job};
+
+const MIB: usize = 1024 * 1024;
+
+fn pattern_file(front: &Front, length: usize) -> (File, Vec<u8>) {
+    let bytes = pattern(length);
+    let path = front.folder().join("file");
+    std::fs::write(&path, &bytes).unwrap();
+    (File::open(path).unwrap(), bytes)
+}
+
+#[test]
+fn a_slow_client_does_not_hold_a_worker_whose_answer_fits_into_the_buffer() {
+    let front = Front::with(|settings| settings.limits.response_spool_bytes = 0);
+    let worker = front.worker(1);
+    let body = pattern(front.settings.limits.response_buffer_bytes - 1000);
+    let mut slow: Vec<Client> = Vec::new();
+    for _ in 0..20 {
+        slow.push(front.get("/"));
+        worker.claim().answer_bytes(&body);
+    }
+    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    slow.iter_mut().for_each(|client| assert!(client.answer().body == body));
+}
+
+#[test]
+fn what_a_slow_client_does_not_take_goes_to_a_file() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let body = pattern(20 * MIB);
+    let mut slow = front.get("/");
+    worker.claim().answer_bytes(&body);
+    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    assert!(slow.answer().body == body);
+}
+
+#[test]
+fn beyond_its_limit_the_file_makes_the_worker_wait_and_go_on() {
+    let front = Front::with(|settings| settings.limits.response_spool_bytes = MIB);
+    let worker = front.worker(1);
+    let body = pattern(30 * MIB);
+    let mut slow = front.get("/");
+    let writer = {
+        let (mut job, body) = (worker.claim(), body.clone());
+        std::thread::spawn(move || {
+            job.head(200, &[]).body(&body[..20 * MIB]).body(&body[20 * MIB..]).end();
+        })
+    };
+    assert_eq!(slow.answer_head().status, 200);
+    let mut received = Vec::new();
+    // In the middle of it the client takes another rest.
+    slow.stays_quiet(Duration::from_millis(400));
+    while received.len() < 15 * MIB {
+        received.extend(slow.chunk().unwrap().unwrap());
+    }
+    slow.stays_quiet(Duration::from_millis(400));
+    received.extend(slow.chunked().unwrap());
+    assert!(received == body);
+    writer.join().unwrap();
+}
+
+#[test]
+fn streams_to_fast_clients_do_not_keep_others_waiting() {
+    let front = Front::start();
+    let streaming = front.worker(2);
+    let jobs_wanted = 2;
+    let mut readers: Vec<_> = (0..jobs_wanted).map(|_| front.get("/endless")).collect();
+    let jobs: Vec<Job> = (0..jobs_wanted).map(|_| streaming.claim()).collect();
+    let writers: Vec<_> = jobs
+        .into_iter()
+        .map(|mut job| {
+            std::thread::spawn(move || {
+                job.head(200, &[]);
+                let piece = vec![b'x'; 60_000];
+                while !job.is_cancelled() {
+                    job.body(&piece);
+                }
+                job.abort();
+            })
+        })
+        .collect();
+    let quick = front.worker(1).serve(1, |job| job.answer("quick"));
+    let stop = Arc::new(AtomicUsize::new(0));
+    let reading: Vec<_> = readers
+        .drain(..)
+        .map(|mut client| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                client.answer_head();
+                while stop.load(Ordering::Relaxed) == 0 {
+                    assert!(client.chunk().unwrap().is_some());
+                }
+            })
+        })
+        .collect();
+    let started = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(front.get("/").answer().text(), "quick");
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    stop.store(1, Ordering::Relaxed);
+    reading.into_iter().for_each(|thread| thread.join().unwrap());
+    writers.into_iter().for_each(|thread| thread.join().unwrap());
+    drop(quick);
+}
+
+#[test]
+fn files_are_sent_between_pieces_of_the_body() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let (file, bytes) = pattern_file(&front, 3 * MIB);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    let length = 7 + 2 * MIB + 6 + 100;
+    job.head(200, &[("content-length", &length.to_string())]);
+    job.body(b"before ").file(&file, 1000, 2 * MIB as u64).body(b" after").file(&file, 0, 100).end();
+    let expected = [&b"before "[..], &bytes[1000..1000 + 2 * MIB], b" after", &bytes[..100]].concat();
+    assert!(client.answer().body == expected);
+    client.get("/");
+    let mut job = worker.claim();
+    job.head(200, &[]).body(b"x");
+    assert_eq!(client.answer_head().field("transfer-encoding"), Some("chunked"));
+    job.file(&file, 0, bytes.len() as u64).body(b"y").end();
+    assert!(client.chunked().unwrap() == [&b"x"[..], &bytes, b"y"].concat());
+}
+
+#[test]
+fn the_slot_of_a_file_is_free_before_the_file_is_sent() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let (file, bytes) = pattern_file(&front, 20 * MIB);
+    let mut slow = front.get("/");
+    worker.claim().head(200, &[]).file(&file, 0, bytes.len() as u64).end();
+    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    assert!(slow.answer().body == bytes);
+}
+
+#[test]
+fn a_file_that_got_shorter_cuts_the_answer_off() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let (file, _) = pattern_file(&front, 1000);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    worker.claim().head(200, &[]).file(&file, 0, 2000).end();
+    let (_, in_order) = client.rest();
+    assert!(!in_order, "the client cannot see that something is missing");
+}
+
+#[test]
+fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nhello, ");
+    let mut job = worker.claim();
+    let (mut application, theirs) = UnixStream::pair().unwrap();
+    job.hijack(&theirs).end();
+    drop(theirs);
+    front.until("the thread is free", |report| report.workers[0].in_flight == 0 && report.hijacked == 1);
+    client.send("application");
+    let mut read = [0; 18];
+    application.read_exact(&mut read).unwrap();
+    assert_eq!(&read, b"hello, application");
+    application.write_all(b"hello, client").unwrap();
+    assert_eq!(client.read_exact(13), b"hello, client");
+    client.end_writing();
+    assert_eq!(application.read(&mut read).unwrap(), 0, "the client's end is passed on");
+    application.write_all(b"good bye").unwrap();
+    drop(application);
+    assert_eq!(client.rest(), (b"good bye".to_vec(), true));
+    drop(client);
+    front.until("it is gone", |report| report.connections == 0 && report.hijacked == 0);
+}
+
+#[test]
+fn a_partial_hijack_follows_its_head() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    let mut job = worker.claim();
+    let (mut application, theirs) = UnixStream::pair().unwrap();
+    let fields = [("connection", "upgrade"), ("upgrade", "echo")];
+    job.raw(&support::frame(highball_ring::frame::Kind::Head, &head_payload(101, 1, &fields)));
+    job.hijack(&theirs).end();
+    drop(theirs);
+    let answer = client.answer_head();
+    assert_eq!((answer.status, answer.field("upgrade")), (101, Some("echo")));
+    let bytes = pattern(5 * MIB);
+    let (to_send, expected) = (bytes.clone(), bytes.len());
+    let echo = std::thread::spawn(move || {
+        let mut received = vec![0; expected];
+        application.read_exact(&mut received).unwrap();
+        application.write_all(&received).unwrap();
+    });
+    client.send(&to_send);
+    assert!(client.read_exact(expected) == bytes);
+    echo.join().unwrap();
+    assert!(client.has_ended());
+}
+
+#[test]
+fn a_client_that_says_nothing_learns_that_the_application_has_left() {
+    let front = Front::with(|settings| settings.limits.idle_timeout = Duration::from_millis(200));
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    let (mut application, theirs) = UnixStream::pair().unwrap();
+    job.hijack(theirs).end();
+    application.write_all(b"HTTP/1.1 200 OK\r\n\r\nbye").unwrap();
+    drop(application);
+    assert_eq!(client.rest(), (b"HTTP/1.1 200 OK\r\n\r\nbye".to_vec(), true));
+    // The client keeps its side open, and the front must not wait for ever.
+    front.until("it is gone", |report| report.connections == 0);
+}
+
+#[test]
+fn the_application_learns_that_the_client_has_left() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let client = front.get("/");
+    let mut job = worker.claim();
+    let (mut application, theirs) = UnixStream::pair().unwrap();
+    job.hijack(theirs).end();
+    front.until("it is hijacked", |report| report.hijacked == 1);
+    drop(client);
+    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
+    drop(application);
+    front.until("it is gone", |report| report.connections == 0);
+}
