@@ -156,8 +156,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const KIB: u64 = 1 << 10;
-const GIB: u64 = 1024 * MIB;
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 const PIB: u64 = 1 << 50;
 
 /// All options, in the order of the help.

@@ -41,7 +41,10 @@ fn main() -> ExitCode {
             println!("{}", text.trim_end());
             Ok(ExitCode::SUCCESS)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            eprintln!("highball: {error}");
+            return ExitCode::from(error.exit_code());
+        }
     };
     done.unwrap_or_else(|error| {
         eprintln!("highball: {error}");
