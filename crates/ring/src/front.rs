@@ -31,6 +31,8 @@ pub struct FrontRing {
     unrung: bool,
     /// Positions of requests taken back whose spool file the worker has not met yet.
     stray_files: Vec<u64>,
+    /// Nothing more will be placed.
+    retired: bool,
 }
 
 /// What the front knows of a slot, in memory of its own.
@@ -94,6 +96,7 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
         slots: (0..slots).map(|_| Slot::default()).collect(),
         unrung: false,
         stray_files: Vec::new(),
+        retired: false,
     };
     let worker = WorkerFds { memory: memory_fd, wake_front, descriptors: theirs };
     Ok((front, worker))
@@ -117,7 +120,7 @@ impl FrontRing {
 
     /// Whether another request can be placed now.
     pub fn has_room(&self) -> bool {
-        !self.free.is_empty() && self.cursor_follows()
+        !self.retired && !self.free.is_empty() && self.cursor_follows()
     }
 
     /// Places a request: `head` block and inline `body` (together at most
@@ -136,12 +139,10 @@ impl FrontRing {
         spooled: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Placed>, RingError> {
         assert!(head.len() + body.len() <= self.geometry().request_capacity());
-        if !self.cursor_follows() {
+        if !self.has_room() {
             return Ok(None);
         }
-        let Some(&slot) = self.free.last() else {
-            return Ok(None);
-        };
+        let slot = self.free[self.free.len() - 1];
         let placed = Placed { slot, position: self.tail };
         if let Some(file) = spooled {
             let Placed { slot, position } = placed;
@@ -167,22 +168,30 @@ impl FrontRing {
         let Placed { slot, position } = placed;
         let Slot { position: ours, begun, spooled, .. } = self.slots[usize::from(slot)];
         // What the front knows itself goes first: a worker gone mad may have reset the entry.
-        if ours != position || begun || (spooled && self.stray_files.len() == MAX_STRAY_FILES) {
+        let stuck = spooled && !self.retired && self.stray_files.len() == MAX_STRAY_FILES;
+        if ours != position || begun || stuck {
             return false;
         }
         if !self.memory.entries().take_back(position, slot) {
             return false;
         }
-        if spooled {
+        if spooled && !self.retired {
             self.stray_files.push(position);
         }
         self.release(slot);
         true
     }
 
+    /// Nothing more will be placed: the worker ends, or is dead. All that it has not begun can be taken back.
+    pub fn retire(&mut self) {
+        self.retired = true;
+    }
+
     /// Whether the worker has begun the request.
     pub fn is_claimed(&self, placed: Placed) -> bool {
-        self.memory.entries().is_claimed(placed.position)
+        let ours = &self.slots[usize::from(placed.slot)];
+        // As in `take_back`: what the front knows itself goes first.
+        ours.position != placed.position || ours.begun || self.memory.entries().is_claimed(placed.position)
     }
 
     /// Worker threads that sleep (as the worker tells it), at most [`Geometry::threads`].
@@ -205,7 +214,8 @@ impl FrontRing {
         }
     }
 
-    /// Calls `visit` for each slot in use that has news. What `visit` leaves unread brings no news again.
+    /// Calls `visit` for each slot in use that has news. What `visit` leaves unread brings no news again; see
+    /// [`FrontRing::look_again`].
     pub fn take_ready(&mut self, mut visit: impl FnMut(&mut Self, u16)) {
         for word in 0..READY_WORDS {
             let mut bits = self.memory.ready().take(word);
@@ -219,6 +229,12 @@ impl FrontRing {
                 }
             }
         }
+    }
+
+    /// Has [`FrontRing::take_ready`] visit a slot again in which something was left, so that others get their
+    /// turn before it.
+    pub fn look_again(&self, slot: u16) {
+        self.memory.ready().set(slot);
     }
 
     /// Whether any slot has news.

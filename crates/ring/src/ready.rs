@@ -12,7 +12,8 @@ impl<'a> Ready<'a> {
         Ready(words)
     }
 
-    /// Worker: says that `slot` has news. What is written before is seen by whoever takes the bit.
+    /// Says that `slot` has news: the worker, of what it wrote before, or the front to itself. What is written
+    /// before is seen by whoever takes the bit.
     pub fn set(self, slot: u16) {
         let (word, bit) = (usize::from(slot) / 64, slot % 64);
         self.0[word].fetch_or(1 << bit, Ordering::Release);

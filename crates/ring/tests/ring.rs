@@ -245,8 +245,33 @@ fn spool_files_of_requests_taken_back_do_not_pile_up() {
     let (slot, _) = worker.claim().unwrap();
     answer(&worker, slot, b"answer");
     assert_eq!(read_all(&mut front).len(), 1);
-    let placed = place(&mut front);
-    assert!(front.take_back(placed));
+    let placed: Vec<Placed> = (0..2).map(|_| place(&mut front)).collect();
+    assert!(front.take_back(placed[0]));
+    for _ in 0..7 {
+        let placed = place(&mut front);
+        assert!(front.take_back(placed));
+    }
+    assert!(!front.take_back(placed[1]));
+    front.retire();
+    assert!(front.take_back(placed[1]), "who ends begins nothing more");
+    assert!(!front.has_room());
+}
+
+#[test]
+fn what_was_left_unread_can_be_looked_at_again() {
+    let (mut front, worker) = both_ends(1);
+    front.place(b"x", b"", None).unwrap().unwrap();
+    let (slot, _) = worker.claim().unwrap();
+    answer(&worker, slot, b"answer");
+    let mut got = Vec::new();
+    for _ in 0..2 {
+        front.take_ready(|front, slot| {
+            front.read(slot, 3, &mut got).unwrap();
+            front.look_again(slot);
+        });
+    }
+    assert_eq!(got, b"answer");
+    assert!(front.any_ready());
 }
 
 #[test]
