@@ -277,7 +277,7 @@ fn the_largest_head_with_the_largest_body_fits_into_a_slot() {
     let rest = limits.head_bytes - start.len() - 4;
     let host = "h".repeat(rest);
     let mut fields = String::new();
-    while fields.len() + 5 <= rest - 1 && fields.len() / 5 < limits.header_fields - 2 {
+    while fields.len() + 5 < rest && fields.len() / 5 < limits.header_fields - 2 {
         fields += "\r\nx:y";
     }
     for head in [format!("{start}{host}\r\n\r\n"), format!("{start}a{fields}\r\n\r\n")] {
