@@ -28,6 +28,9 @@ use worker::{State, Worker};
 /// Response bytes taken from a ring at a time.
 const READ_BYTES: usize = 64 * 1024;
 
+/// How often a slot is read before others get their turn: of a body that is dropped there may always be more.
+const READS: u32 = 4;
+
 /// What a client that was refused is told to wait, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -269,7 +272,7 @@ impl Dispatcher {
         if self.draining {
             inner.response.end_connection();
         }
-        loop {
+        for read in 1..=READS {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
             if worker.ring.read(slot, room.saturating_add(beyond_bytes).min(READ_BYTES), bytes)? == 0 {
@@ -278,6 +281,9 @@ impl Dispatcher {
             let ring = &mut worker.ring;
             inner.response.feed(bytes, &self.date, &mut || ring.receive_descriptor(slot))?;
             news = true;
+            if read == READS {
+                ring.look_again(slot);
+            }
         }
         let ended = inner.response.worker_is_done();
         if ended {
@@ -410,6 +416,7 @@ impl Dispatcher {
         if self.workers[index].state == State::Serving {
             self.workers[index].state = State::Retiring;
         }
+        self.workers[index].ring.retire();
         self.take_back_unbegun(index);
         self.settle();
     }
@@ -424,6 +431,7 @@ impl Dispatcher {
                 // it is found once the worker is gone: its answer has not ended.
                 let _ = self.read_slot(index, slot, usize::MAX);
             }
+            self.workers[index].ring.retire();
             self.take_back_unbegun(index);
         }
         let worker = self.workers.swap_remove(index);
@@ -433,6 +441,7 @@ impl Dispatcher {
 
     /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
     fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
+        self.workers[index].ring.retire();
         self.take_back_unbegun(index);
         let worker = &mut self.workers[index];
         worker.state = State::Broken;

@@ -158,7 +158,7 @@ pub fn whole_body_length(mut input: &[u8]) -> Option<u64> {
         let (payload, rest) = rest.split_at_checked(length)?;
         input = rest;
         match kind {
-            Kind::Body => total += payload.len() as u64,
+            Kind::Body => total = total.checked_add(payload.len() as u64)?,
             Kind::File => total = total.checked_add(u64::from_le_bytes(payload[8..].try_into().ok()?))?,
             Kind::End => return Some(total),
             Kind::Head | Kind::Hijack | Kind::Abort => return None,

@@ -100,7 +100,9 @@ pub struct Response {
     spool: Spool,
     /// `FILE` frames so far.
     files: u32,
-    /// Whether the application has taken the connection over,
+    /// Whether the head said that the application takes the connection over.
+    hijack_announced: bool,
+    /// Whether it has taken the connection over,
     handed_over: bool,
     /// and its socket, until the connection takes it.
     pub hijack: Option<OwnedFd>,
@@ -137,6 +139,7 @@ impl Response {
             later_bytes: 0,
             spool: Spool::Unused,
             files: 0,
+            hijack_announced: false,
             handed_over: false,
             hijack: None,
         }
@@ -164,6 +167,7 @@ impl Response {
         self.later_bytes = 0;
         self.spool = Spool::Unused;
         self.files = 0;
+        self.hijack_announced = false;
         self.handed_over = false;
         self.hijack = None;
     }
@@ -314,6 +318,7 @@ impl Response {
                 self.status = head.status;
                 self.keep_alive = head.keep_alive;
                 self.framing = head.framing;
+                self.hijack_announced = context.hijack;
                 self.missing = if let ResponseFraming::Length(length) = head.framing { length } else { 0 };
                 let has_chunks = head.body_is_chunked && head.framing != ResponseFraming::None;
                 self.app_chunks = has_chunks.then(BodyDecoder::of_chunked_response);
@@ -331,8 +336,8 @@ impl Response {
 
     fn body(&mut self, bytes: &[u8]) -> Result<(), RingError> {
         match self.progress {
-            Progress::Streaming if self.handed_over => {
-                return Err(RingError::Breach("a body after a hijack"))
+            Progress::Streaming if self.hijack_announced || self.handed_over => {
+                return Err(RingError::Breach("a body beside a hijack"))
             }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a body without a head")),
@@ -367,7 +372,7 @@ impl Response {
                 self.push(b"\r\n");
             }
         }
-        self.body_bytes += bytes.len() as u64;
+        self.body_bytes = self.body_bytes.saturating_add(bytes.len() as u64);
     }
 
     fn push_chunk_size(&mut self, length: u64) {
@@ -413,8 +418,8 @@ impl Response {
             return Err(RingError::Breach("more files in one answer than are allowed"));
         }
         match self.progress {
-            Progress::Streaming if self.handed_over => {
-                return Err(RingError::Breach("a file after a hijack"))
+            Progress::Streaming if self.hijack_announced || self.handed_over => {
+                return Err(RingError::Breach("a file beside a hijack"))
             }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a file without a head")),
@@ -434,7 +439,7 @@ impl Response {
             return Ok(());
         }
         self.missing = self.missing.saturating_sub(length);
-        self.body_bytes += length;
+        self.body_bytes = self.body_bytes.saturating_add(length);
         let chunked = self.framing == ResponseFraming::Chunked;
         if chunked {
             self.push_chunk_size(length);

@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{recv, send, RecvFlags, SendFlags};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 use super::Connection;
@@ -25,6 +26,11 @@ struct Way {
     closed: bool,
 }
 
+/// The application's socket. Each call says for itself that it must not block: the worker may have kept a copy,
+/// by which it can make the socket a blocking one at any time.
+#[derive(Debug)]
+struct Application(UnixStream);
+
 impl Connection {
     /// Relays between the client and the application's socket until both have ended.
     pub(super) async fn relay(&mut self, socket: OwnedFd) {
@@ -39,7 +45,7 @@ impl Connection {
     async fn relay_all(&mut self, socket: OwnedFd) -> io::Result<()> {
         let socket = std::os::unix::net::UnixStream::from(socket);
         socket.set_nonblocking(true)?;
-        let mut application = UnixStream::from_std(socket)?;
+        let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
         let mut up = Way { rest: std::mem::take(&mut self.buffer), ended: self.eof, closed: false };
         let mut down = Way::default();
@@ -49,7 +55,7 @@ impl Connection {
     fn poll_relay(
         &mut self,
         context: &mut Context<'_>,
-        application: &mut UnixStream,
+        application: &mut Application,
         up: &mut Way,
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
@@ -113,5 +119,51 @@ impl Way {
         }
         context.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+impl AsyncRead for Application {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let socket = &self.0;
+        loop {
+            ready!(socket.poll_read_ready(context))?;
+            let free = buffer.initialize_unfilled();
+            let read = || recv(socket, free, RecvFlags::DONTWAIT).map_err(io::Error::from);
+            match socket.try_io(Interest::READABLE, read) {
+                Ok((length, _)) => {
+                    buffer.advance(length);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Application {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let socket = &self.0;
+        loop {
+            ready!(socket.poll_write_ready(context))?;
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let write = || send(socket, bytes, flags).map_err(io::Error::from);
+            match socket.try_io(Interest::WRITABLE, write) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
