@@ -11,6 +11,9 @@ use crate::memory::Memory;
 use crate::sync::Ordering;
 use crate::wake::{clear, futex_wake};
 
+/// How many descriptors are looked at in one go: more than a descriptor socket holds by default.
+const MAX_MET_DESCRIPTORS: u32 = 512;
+
 /// Most spool files sent for requests that were taken back since, and that the worker has not met yet. It
 /// meets them on its way to the file of a request that it has begun; until then they hold disk space, and
 /// room in the descriptor socket.
@@ -45,6 +48,8 @@ struct Slot {
     begun: bool,
     /// Whether the file of a spooled body was sent for it.
     spooled: bool,
+    /// Whether nobody wants its answer any more.
+    cancelled: bool,
     /// What came for its next `FILE` or `HIJACK` frame, met on the way to another slot's.
     descriptor: Option<OwnedFd>,
 }
@@ -300,27 +305,35 @@ impl FrontRing {
     /// A missing, malformed or unfit descriptor is a breach. [`RingError::System`] is no fault of the worker:
     /// the front has too many open files.
     pub fn receive_descriptor(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
-        // A worker can have one descriptor under way per slot; more is nonsense.
-        for _ in 0..=self.slots.len() {
+        for _ in 0..MAX_MET_DESCRIPTORS {
             if let Some(found) = self.slots[usize::from(slot)].descriptor.take() {
                 return Ok(found);
             }
-            let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
+            if !self.meet_descriptor()? {
                 break;
-            };
-            descriptors::check(&descriptor)?;
-            let owner = self.slots.get_mut(usize::from(tag.slot));
-            if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == tag.position) {
-                if owner.descriptor.replace(descriptor).is_some() {
-                    return Err(RingError::Breach("two descriptors at a time for one answer"));
-                }
             }
         }
         Err(RingError::Breach("a frame without its descriptor"))
     }
 
+    /// Receives a descriptor and keeps it for its slot. `false`: there is none now.
+    fn meet_descriptor(&mut self) -> Result<bool, RingError> {
+        let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
+            return Ok(false);
+        };
+        descriptors::check(&descriptor)?;
+        let owner = self.slots.get_mut(usize::from(tag.slot));
+        if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == tag.position) {
+            if owner.descriptor.replace(descriptor).is_some() {
+                return Err(RingError::Breach("two descriptors at a time for one answer"));
+            }
+        }
+        Ok(true)
+    }
+
     /// Nobody wants the answer of `slot` any more; the worker learns it at its next write.
-    pub fn cancel(&self, slot: u16) {
+    pub fn cancel(&mut self, slot: u16) {
+        self.slots[usize::from(slot)].cancelled = true;
         let stream = self.memory.stream(slot);
         stream.cancel();
         futex_wake(stream.space_bell, u32::MAX);
@@ -331,6 +344,15 @@ impl FrontRing {
         let before = std::mem::take(&mut self.slots[usize::from(slot)]);
         if before.is_used() {
             self.free.push(slot);
+        }
+        if before.cancelled {
+            // A descriptor may have come for a frame that never will. If something is wrong with those met here,
+            // it shows when a frame misses its own.
+            for _ in 0..MAX_MET_DESCRIPTORS {
+                if !matches!(self.meet_descriptor(), Ok(true)) {
+                    break;
+                }
+            }
         }
     }
 

@@ -184,6 +184,24 @@ fn descriptors_find_their_requests() {
 }
 
 #[test]
+fn descriptors_of_cancelled_answers_do_not_fill_the_socket() {
+    let (mut front, worker) = both_ends(2);
+    let file = tempfile();
+    for _ in 0..1000 {
+        let placed = front.place(b"x", b"", None).unwrap().unwrap();
+        let (slot, position) = worker.claim().unwrap();
+        // Sent, and its frame is not: the answer was cancelled in between.
+        assert!(worker.send_descriptor(slot, position, file.as_fd()).unwrap());
+        front.cancel(placed.slot);
+        front.release(placed.slot);
+    }
+    let placed = front.place(b"x", b"", None).unwrap().unwrap();
+    let (slot, position) = worker.claim().unwrap();
+    assert!(worker.send_descriptor(slot, position, file.as_fd()).unwrap());
+    assert!(front.receive_descriptor(placed.slot).is_ok());
+}
+
+#[test]
 fn a_lie_about_the_counter_is_a_breach() {
     let (mut front, worker) = both_ends(1);
     front.place(b"x", b"", None).unwrap().unwrap();
