@@ -6,6 +6,8 @@ require_relative "stream"
 module Highball
   # How a Rack response goes out (Rack SPEC, "The Response"). The body's +close+ is always called.
   class Answer
+    # rubocop:disable Metrics/ParameterLists -- the three of a Rack response, and where it goes
+
     # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole. Anything
     # else takes the long way, #deliver.
     def self.send(ring, ticket, env, status, headers, body)
@@ -13,10 +15,10 @@ module Highball
 
       begin
         new(ring, ticket, env, status.to_i, headers, body).deliver
+        ring.finish(ticket)
       ensure
         body.close if body.respond_to?(:close)
       end
-      ring.finish(ticket)
     end
 
     def initialize(ring, ticket, env, status, headers, body)
@@ -27,18 +29,21 @@ module Highball
       @headers = headers
       @body = body
     end
+    # rubocop:enable Metrics/ParameterLists
 
     def deliver
       return if @ring.hijacked?(@ticket) # a full hijack: the response is ignored
       return if whole?
 
-      @headers, hijack = usual_headers
-      if hijack then hand_over(hijack)
-      elsif @env["REQUEST_METHOD"] == "HEAD" then head
-      elsif @body.respond_to?(:to_path) then file
+      make_usual
+      return hand_over(@hijack) if @hijack
+      return head if @env["REQUEST_METHOD"] == "HEAD"
+
+      if @body.respond_to?(:to_path) then file
       elsif @body.respond_to?(:each) then each
       elsif @body.respond_to?(:call) then call
-      else raise TypeError, "the body of a response must respond to each or call, and #{@body.class} does not"
+      else
+        raise TypeError, "the body of a response must respond to each or call, and #{@body.class} does not"
       end
     end
 
@@ -47,23 +52,31 @@ module Highball
     # The original stays what is closed; its Array, if it has one, is what is sent. (The body of Rails 6.1
     # answers `to_ary` with nil, and wants to be asked for `each`.)
     def whole?
-      parts = @body.to_ary if @body.respond_to?(:to_ary)
-      return false unless parts
+      return false if @body.instance_of?(Array) || !@body.respond_to?(:to_ary)
 
+      parts = @body.to_ary or return false
       @body = parts
       @ring.answer(@ticket, @status, @headers, parts)
     end
 
-    # Header names and values as Strings or Arrays of Strings, and the callable of a partial hijack.
-    def usual_headers
+    # Header names and values as Strings or Arrays of Strings, without those that are meant for the server.
+    def make_usual
       usual = {}
-      hijack = nil
       @headers.each do |name, value|
-        if name == "rack.hijack" then hijack = value
+        case name
+        when "rack.hijack" then @hijack = value
+        when "rack.protocol" then upgrade(usual, value)
         else usual[name.to_s] = value.is_a?(Array) ? value.map(&:to_s) : value.to_s
         end
       end
-      [usual, hijack]
+      @headers = usual
+    end
+
+    # The app accepts a protocol that the client has offered (Rack 3.1 SPEC, "The rack.protocol Header").
+    def upgrade(headers, protocol)
+      @status = 101
+      headers["upgrade"] = protocol.to_s
+      headers["connection"] = "upgrade"
     end
 
     # Partial hijack: the head goes out, then the app has the connection.
@@ -72,23 +85,37 @@ module Highball
       callable.call(Hijack.take_over(@ring, @ticket))
     end
 
+    # Not as a file, if it is none or cannot be opened: the body may know better than its path.
     def file
-      File.open(@body.to_path, "rb") do |file|
-        stat = file.stat
-        return each unless stat.file?
-
+      opened = open_file or return each
+      begin
         head
-        @ring.file(@ticket, file.fileno, 0, stat.size)
+        @ring.file(@ticket, opened.fileno, 0, opened.size)
+      ensure
+        opened.close
       end
     end
 
-    # The head waits for the first chunk, so that a body that fails at once can still become a 500.
+    def open_file
+      path = @body.to_path or return
+      file = File.open(path, File::RDONLY | File::NONBLOCK | File::BINARY) # a pipe would wait for its writer
+      return file if file.stat.file?
+
+      file.close
+      nil
+    rescue SystemCallError
+      nil
+    end
+
+    # The head goes with the first chunk, so that a body that fails at once can still become a 500.
     def each
+      begun = false
       @body.each do |chunk|
-        head unless @ring.begun?(@ticket)
-        break unless @ring.write(@ticket, chunk)
+        wanted = begun ? @ring.write(@ticket, chunk) : @ring.begin(@ticket, @status, @headers, chunk)
+        begun = true
+        break unless wanted
       end
-      head unless @ring.begun?(@ticket)
+      head unless begun
     end
 
     # A streaming body (Rack 3). After an upgrade it has the connection itself.

@@ -1,11 +1,15 @@
 # frozen_string_literal: true
 
+require "stringio"
 require_relative "version"
 
 module Highball
   # What the envs of one serving thread have in common; the ring copies it and puts a request's own values
   # in. Shape as the Rack SPEC, 2.2 and 3.x, wants it.
   class EnvTemplate
+    # So many entries fit into an env before its Hash has to grow: a browser's request and a framework's own keys.
+    ROOM = 64
+
     # The Hash to copy.
     attr_reader :env
 
@@ -13,7 +17,7 @@ module Highball
     def initialize(threads:)
       @response_finished = []
       @after_reply = []
-      @env = common(threads).merge(self.class.rack3? ? { "rack.response_finished" => @response_finished } : { "rack.version" => [1, 6].freeze })
+      @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2)
     end
 
     # Whether the last request left callbacks.
@@ -24,36 +28,30 @@ module Highball
     # Yields each callback and whether it wants env, status, headers and error; the last one first for
     # `rack.response_finished` (Rack 3 SPEC), in order for `rack.after_reply` (Puma's custom).
     def take_callbacks
-      @response_finished.reverse_each { |callback| yield callback, true }
-      @after_reply.each { |callback| yield callback, false }
-    ensure
-      @response_finished.clear
-      @after_reply.clear
+      finished = @response_finished.slice!(0..)
+      replied = @after_reply.slice!(0..)
+      finished.reverse_each { |callback| yield callback, true }
+      replied.each { |callback| yield callback, false }
     end
 
     def self.rack3?
       defined?(::Rack) && ::Rack.respond_to?(:release) && ::Rack.release.to_i >= 3
     end
 
-    # The body of a request that has none. It has no state, so one serves all.
-    class NoInput
-      def read(length = nil, buffer = nil)
-        buffer&.clear
-        return nil if length&.positive?
-
-        buffer || +""
-      end
-
-      def gets(*) = nil
-      def each = nil
-      def rewind = 0
-      def size = 0
-      def eof? = true
+    # The body of a request that has none. There is nothing to read in it and it cannot be closed, so one serves
+    # all.
+    class NoInput < StringIO
+      def initialize = super("".b.freeze)
       def close = nil
-      def external_encoding = Encoding::BINARY
+      def close_read = nil
     end
 
     private
+
+    # An empty Hash that has room: it keeps what it once needed, and so do its copies.
+    def roomy_hash
+      (1..ROOM).to_h { |number| [number, nil] }.clear
+    end
 
     def common(threads)
       {
@@ -72,5 +70,9 @@ module Highball
         "rack.after_reply" => @after_reply
       }
     end
+
+    def rack2 = { "rack.version" => [1, 6].freeze }
+
+    def rack3 = { "rack.response_finished" => @response_finished }
   end
 end

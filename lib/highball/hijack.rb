@@ -14,7 +14,8 @@ module Highball
 
     # Full hijack (Rack SPEC, "Hijacking"): returns the socket, also as `rack.hijack_io`.
     def call
-      @env["rack.hijack_io"] ||= Hijack.take_over(@ring, @ticket)
+      @socket ||= Hijack.take_over(@ring, @ticket)
+      @env["rack.hijack_io"] = @socket
     end
 
     # Sends the front one end of a new socket pair for this request, and returns the other.
@@ -22,9 +23,10 @@ module Highball
       ours, theirs = UNIXSocket.pair
       ours.binmode
       ring.hijack(ticket, theirs.fileno)
-      ours
+      taken = ours
     ensure
       theirs&.close
+      ours&.close unless taken
     end
   end
 end

@@ -1,27 +1,31 @@
 # frozen_string_literal: true
 
-require "stringio"
 require_relative "answer"
 require_relative "env_template"
+require_relative "exception_words"
 require_relative "hijack"
+require_relative "log"
 
 module Highball
   # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
-  # Answer and Stream (how a Rack response goes out), Hijack (how a connection is handed over).
+  # Answer and Stream (how a Rack response goes out), Hijack (how a connection is handed over), ExceptionWords and
+  # Log (what is said of exceptions).
   class Server
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
     # threads:: how many requests are served at a time.
-    # name:: how this worker is called in the log.
-    # log:: where exceptions of the app are written to.
-    def initialize(app, ring, threads: ring.threads, name: "worker", log: $stderr)
+    # name:: how this worker is called in the names of its threads.
+    # log:: Log that exceptions of the app go to.
+    # development:: whether the client is told about them too.
+    def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false)
       @app = app
       @ring = ring
       @size = threads
       @name = name
       @log = log
+      @development = development
       @threads = []
       @mutex = Mutex.new
       @stopping = false
@@ -59,27 +63,35 @@ module Highball
 
     private
 
+    # It inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
     def start_thread(number)
-      thread = Thread.new do
-        serve_all
-      ensure
-        replace(number)
-      end
+      thread = Thread.handle_interrupt(Object => :never) { Thread.new { live(number) } }
       thread.name = "#{@name} thread #{number + 1}"
       thread.report_on_exception = false
       @threads[number] = thread
     end
 
-    # A thread that the app killed is replaced, so that the worker keeps its size.
-    def replace(number)
-      @mutex.synchronize { start_thread(number) } unless @stopping
+    # The life of a serving thread. However it ends, the request it had claimed ends too, and another takes its place.
+    def live(number)
+      ticket = nil
+      Thread.handle_interrupt(Object => :immediate) do
+        template = EnvTemplate.new(threads: @size)
+        while (ticket = @ring.claim)
+          serve(ticket, template)
+        end
+      end
+    rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
+      raise if @ring.foreign?
+
+      report("a serving thread was interrupted", e)
+    ensure
+      @ring.abort(ticket) if ticket
+      replace(number)
     end
 
-    def serve_all
-      template = EnvTemplate.new(threads: @size)
-      while (ticket = @ring.claim)
-        serve(ticket, template)
-      end
+    # A thread that the app killed is replaced, so that the worker keeps its size.
+    def replace(number)
+      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign?
     end
 
     # The life of one request.
@@ -92,6 +104,8 @@ module Highball
       Answer.send(@ring, ticket, env, status, headers, body)
       answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
+      raise if @ring.foreign? # here they end the process that the app has forked
+
       failed(ticket, env, e)
     ensure
       # Also when this thread is being killed: the client must not wait for ever.
@@ -100,29 +114,35 @@ module Highball
       finished(template, env, status, headers, e) if template.callbacks?
     end
 
-    # The app raised: a 500 if nothing was sent yet, and a log entry either way.
+    # The app raised: a 500 if nothing was sent yet, and a log entry either way. (That a client left is no error.)
     def failed(ticket, env, error)
-      report(error, env)
-      return if !@ring.open?(ticket) || @ring.begun?(ticket)
+      if @ring.open?(ticket) && !@ring.begun?(ticket)
+        headers = { "content-type" => "text/plain; charset=utf-8" }
+        @ring.answer(ticket, 500, headers, [error_page(error)])
+      end
+      report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
+    end
 
-      body = "500 Internal Server Error: the application raised an exception; its log says which.\n"
-      headers = { "content-type" => "text/plain; charset=utf-8", "content-length" => body.bytesize.to_s }
-      @ring.answer(ticket, 500, headers, [body])
+    def error_page(error)
+      page = "500 Internal Server Error: the application raised an exception; its log says which.\n"
+      return page unless @development
+
+      words = ExceptionWords.new(error)
+      [page, words.summary, words.cause, words.backtrace].compact.join("\n")
     end
 
     # The callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
     def finished(template, env, status, headers, error)
       template.take_callbacks do |callback, wants_response|
         wants_response ? callback.call(env, status, headers, error) : callback.call
-      rescue StandardError => e
-        report(e, env)
+      rescue Exception => e # rubocop:disable Lint/RescueException -- the answer has gone: it is the callback that ends
+        report("a callback raised an exception after the response", e, env)
       end
     end
 
-    def report(error, env)
-      where = env ? "#{env['REQUEST_METHOD']} #{env['PATH_INFO']}" : "a request"
-      trace = (error.backtrace || []).map { |line| "\n    #{line}" }.join
-      @log.write("#{@name}: #{where} raised #{error.class}: #{error.message}#{trace}\n")
+    def report(event, error, env = nil)
+      request = "#{env['REQUEST_METHOD']} #{env['PATH_INFO']}" if env
+      @log.error(event, request: request, **ExceptionWords.new(error).facts)
     end
   end
 end

@@ -2,8 +2,12 @@
 
 module Highball
   # What a streaming body is called with (Rack 3 SPEC, "Streaming Body"): writes go to the client as they
-  # come, reads come from the request's body.
+  # come, reads come from the request's body. It ends when the body's `call` returns.
   class Stream
+    # The client has gone. A body that does not rescue it ends by it, and nobody complains.
+    class ClientGone < Errno::EPIPE
+    end
+
     def initialize(ring, ticket, input)
       @ring = ring
       @ticket = ticket
@@ -12,14 +16,16 @@ module Highball
       @read_closed = false
     end
 
-    # Returns the number of bytes written; raises Errno::EPIPE once the client has gone.
-    def write(chunk)
+    # Returns the number of bytes written, as IO#write does.
+    def write(*chunks)
       raise IOError, "not opened for writing" if @write_closed
 
-      chunk = chunk.to_s
-      raise Errno::EPIPE, "the client has gone" unless @ring.write(@ticket, chunk)
+      chunks.sum do |chunk|
+        chunk = chunk.to_s
+        raise ClientGone, "the client has gone" unless @ring.write(@ticket, chunk)
 
-      chunk.bytesize
+        chunk.bytesize
+      end
     end
 
     def <<(chunk)

@@ -13,6 +13,8 @@ module Highball
     def initialize(message, descriptors, app)
       @number = message[:worker]
       @threads = message[:threads]
+      @log_format = message[:log_format]
+      @development = message[:development]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
@@ -56,7 +58,9 @@ module Highball
         io.autoclose = false # the ring owns them from now on
         io.fileno
       end
-      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}")
+      log = Log.new(format: @log_format, worker: @number)
+      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}",
+                                                    log: log, development: @development)
     end
 
     def serve(server)

@@ -100,7 +100,7 @@ fn receive_packet(socket: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{FromMold, FromWorker, ToMold};
+    use crate::message::{Form, FromMold, FromWorker, ToMold};
     use rustix::net::send;
     use std::os::fd::AsFd;
 
@@ -109,7 +109,7 @@ mod tests {
         let (ours, theirs) = ControlSocket::pair().unwrap();
         let theirs = ControlSocket::over(theirs).unwrap();
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        let order = ToMold::Fork { worker: 1, threads: 2 };
+        let order = ToMold::Fork { worker: 1, threads: 2, log_format: Form::Human, development: true };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();
         let packet = theirs.receive::<serde_json::Value>().await.unwrap().unwrap();
         assert_eq!(packet.message["worker"], 1);

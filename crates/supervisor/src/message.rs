@@ -1,6 +1,7 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
 use crate::spawn_journey::Step;
+use highball_config::LogFormat;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +18,35 @@ pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToMold {
     /// Fork a worker and give it the four descriptors that come with this message.
-    Fork { worker: u32, threads: u16 },
+    Fork {
+        /// The worker's number.
+        worker: u32,
+        /// Its serving threads.
+        threads: u16,
+        /// How it writes events to the log.
+        log_format: Form,
+        /// Whether clients are told about exceptions.
+        development: bool,
+    },
+}
+
+/// The form of event lines, as the protocol names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Form {
+    /// One readable line per event.
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+impl From<LogFormat> for Form {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Human => Form::Human,
+            LogFormat::Json => Form::Json,
+        }
+    }
 }
 
 /// What a mold tells the supervisor.
@@ -143,8 +172,11 @@ mod tests {
 
     #[test]
     fn orders_have_the_form_of_the_protocol() {
-        let fork = serde_json::to_string(&ToMold::Fork { worker: 3, threads: 5 }).unwrap();
-        assert_eq!(fork, r#"{"type":"fork","worker":3,"threads":5}"#);
+        let fork = ToMold::Fork { worker: 3, threads: 5, log_format: Form::Json, development: false };
+        assert_eq!(
+            serde_json::to_string(&fork).unwrap(),
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false}"#
+        );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);
     }

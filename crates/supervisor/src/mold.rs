@@ -135,8 +135,19 @@ impl Mold {
     }
 
     /// Asks for a worker.
-    pub(crate) fn fork(&self, worker: u32, threads: u16, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.control.send(&ToMold::Fork { worker, threads }, descriptors)
+    pub(crate) fn fork(
+        &self,
+        worker: u32,
+        settings: &Settings,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let order = ToMold::Fork {
+            worker,
+            threads: settings.threads,
+            log_format: settings.log.format.into(),
+            development: settings.is_development(),
+        };
+        self.control.send(&order, descriptors)
     }
 
     /// Asks a mold that hangs for its backtraces.

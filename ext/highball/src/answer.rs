@@ -1,13 +1,14 @@
 //! A Rack response becomes frames.
 //!
 //! Only what most apps answer is done here: a Hash of Strings (or Arrays of Strings) and a body that is an
-//! Array of Strings. For anything else [`Unusual`] is returned, and `lib/highball/server.rb` makes it
+//! Array of Strings. For anything else [`Unusual`] is returned, and `lib/highball/answer.rb` makes it
 //! usual first, or streams it.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
+use std::fmt;
 
-use highball_ring::frame::{Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS, MAX_HEAD, MAX_PAYLOAD};
+use highball_ring::frame::{Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -19,7 +20,16 @@ pub(crate) enum Unusual {
     Illegal(String),
 }
 
-/// Appends a `HEAD` frame.
+impl fmt::Display for Unusual {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusual::Shape => f.write_str("the headers of a response must be a Hash of Strings"),
+            Unusual::Illegal(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Appends a `HEAD` frame of at most `most` bytes.
 ///
 /// # Errors
 /// [`Unusual`]; `out` is then unfinished and must be dropped.
@@ -30,6 +40,7 @@ pub(crate) unsafe fn head(
     status: u16,
     hijack: bool,
     headers: VALUE,
+    most: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Unusual> {
     let start = out.len();
@@ -49,10 +60,8 @@ pub(crate) unsafe fn head(
         }
     }
     let length = out.len() - start - HEADER_BYTES;
-    if length > MAX_HEAD {
-        return Err(Unusual::Illegal(format!(
-            "the header fields take {length} bytes; {MAX_HEAD} are the limit"
-        )));
+    if length + HEADER_BYTES > most {
+        return Err(Unusual::Illegal(format!("the header fields take {length} bytes, more than {most}")));
     }
     let header = Header { kind: Kind::Head, length };
     out[start..start + HEADER_BYTES].copy_from_slice(&header.encode());
@@ -65,14 +74,11 @@ pub(crate) unsafe fn head(
 /// [`Unusual::Shape`], also when it is larger than `most` bytes; `out` is then unfinished.
 ///
 /// # Safety
-/// With the GVL held, `body` a live value.
+/// With the GVL held, `body` an Array.
 pub(crate) unsafe fn body(body: VALUE, most: usize, out: &mut Vec<u8>) -> Result<(), Unusual> {
     // SAFETY: the caller's promise; the entries are read anew for every index.
     unsafe {
-        if !is(body, ruby_value_type::RUBY_T_ARRAY) {
-            return Err(Unusual::Shape);
-        }
-        let limit = out.len() + most.min(MAX_PAYLOAD);
+        let limit = out.len() + most;
         let mut index = 0;
         while index < rb_sys::RARRAY_LEN(body) {
             let chunk = rb_sys::rb_ary_entry(body, index as _);
@@ -92,8 +98,21 @@ pub(crate) unsafe fn body(body: VALUE, most: usize, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
+/// Whether a body is an Array and nothing but that: neither of a class of its own, which may have another `each`,
+/// nor with methods of its own, of which `close` may be one.
+///
+/// # Safety
+/// With the GVL held, `body` a live value.
+pub(crate) unsafe fn is_plain_array(body: VALUE) -> bool {
+    // SAFETY: the caller's promise; an Array is no immediate value, so there is an RBasic.
+    unsafe {
+        is(body, ruby_value_type::RUBY_T_ARRAY)
+            && (*(body as *const rb_sys::RBasic)).klass == rb_sys::rb_cArray
+    }
+}
+
 /// Appends a frame.
-pub(crate) fn push_frame(kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
+fn push_frame(kind: Kind, payload: &[u8], out: &mut Vec<u8>) {
     let header = Header { kind, length: payload.len() };
     out.extend_from_slice(&header.encode());
     out.extend_from_slice(payload);
@@ -142,9 +161,9 @@ impl HeaderFields<'_> {
             }
             let name = string_bytes(name);
             if name.starts_with(b"rack.") {
-                // A partial hijack; the other names are for middleware.
-                let hijack = name == b"rack.hijack";
-                return if hijack { Err(Unusual::Shape) } else { Ok(()) };
+                // These two are for the server; the other names are for middleware.
+                let ours = matches!(name, b"rack.hijack" | b"rack.protocol");
+                return if ours { Err(Unusual::Shape) } else { Ok(()) };
             }
             if is(value, ruby_value_type::RUBY_T_STRING) {
                 return self.push_lines(name, string_bytes(value));

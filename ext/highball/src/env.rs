@@ -21,6 +21,7 @@ pub(crate) struct EnvKeys {
     http_1_0: VALUE,
     url_scheme: VALUE,
     https: VALUE,
+    protocol: VALUE,
     /// The last values of [`REPEATED`], which rarely change: shared as long as they do not.
     repeated: Box<[Cell<VALUE>; REPEATED.len()]>,
 }
@@ -30,12 +31,14 @@ unsafe impl Send for EnvKeys {}
 
 const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
 const REQUEST_METHOD: u16 = 0;
+const HTTP_UPGRADE: u16 = 29;
 
 /// Keys whose values come from the front or the connection: SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
 const REPEATED: [u16; 3] = [5, 6, 8];
 
 const _: () = {
-    assert!(matches!(KEYS[0].as_bytes(), b"REQUEST_METHOD"));
+    assert!(matches!(KEYS[REQUEST_METHOD as usize].as_bytes(), b"REQUEST_METHOD"));
+    assert!(matches!(KEYS[HTTP_UPGRADE as usize].as_bytes(), b"HTTP_UPGRADE"));
     assert!(matches!(KEYS[REPEATED[0] as usize].as_bytes(), b"SERVER_NAME"));
     assert!(matches!(KEYS[REPEATED[1] as usize].as_bytes(), b"SERVER_PORT"));
     assert!(matches!(KEYS[REPEATED[2] as usize].as_bytes(), b"REMOTE_ADDR"));
@@ -51,6 +54,7 @@ impl EnvKeys {
             http_1_0: immortal(b"HTTP/1.0"),
             url_scheme: immortal(b"rack.url_scheme"),
             https: immortal(b"https"),
+            protocol: immortal(b"rack.protocol"),
             repeated: repeated_values(),
         }
     }
@@ -67,6 +71,9 @@ impl EnvKeys {
             let env = rb_sys::rb_hash_dup(template);
             for field in fields {
                 rb_sys::rb_hash_aset(env, self.key(&field), self.value(&field));
+                if field.key == HTTP_UPGRADE {
+                    rb_sys::rb_hash_aset(env, self.protocol, list(field.value));
+                }
             }
             if flags & HTTP_1_0 != 0 {
                 rb_sys::rb_hash_aset(env, self.server_protocol, self.http_1_0);
@@ -123,6 +130,22 @@ unsafe fn shared(last: &Cell<VALUE>, bytes: &[u8]) -> VALUE {
             last.set(rb_sys::rb_obj_freeze(binary_string(bytes)));
         }
         last.get()
+    }
+}
+
+/// An Array of the items of a comma-separated list.
+///
+/// # Safety
+/// With the GVL held.
+unsafe fn list(value: &[u8]) -> VALUE {
+    // SAFETY: the caller's promise; a fresh Array takes what is pushed.
+    unsafe {
+        let items = rb_sys::rb_ary_new();
+        for item in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
+        {
+            rb_sys::rb_ary_push(items, binary_string(item));
+        }
+        items
     }
 }
 

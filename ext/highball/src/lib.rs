@@ -1,8 +1,9 @@
 //! Highball's Ruby extension: the worker's end of the ring, as `Highball::Ring`, and the few system
 //! calls that Ruby lacks, as `Highball::Native`.
 //!
-//! In reading order: [`ring`] (claim, env, answer), [`env`] (a request becomes a Rack env), [`answer`]
-//! (a Rack response becomes frames), [`nogvl`] (the one file that releases the GVL), [`native`].
+//! In reading order: [`ring`] (claim and env), [`ticket`] (what is kept of a request), [`env`] (a request becomes a
+//! Rack env), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
+//! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`native`].
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
@@ -16,7 +17,10 @@ mod answer;
 mod env;
 mod native;
 mod nogvl;
+mod own_process;
 mod ring;
+mod sending;
+mod ticket;
 
 use magnus::{Error, Ruby};
 

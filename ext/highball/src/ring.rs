@@ -2,74 +2,39 @@
 //!
 //! A request is known to Ruby by its *ticket*, an Integer made of the entry's position and slot. A ticket is
 //! good until its answer has ended; every method refuses one that is not, so that an app which keeps a
-//! stream for too long can never write into somebody else's answer.
+//! stream for too long can never write into somebody else's answer. In a process that the app forks no ticket is
+//! good.
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use highball_ring::frame::{Kind, MAX_PAYLOAD};
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
 use highball_ring::{RingError, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
-use magnus::{function, method, prelude::*, Error, RHash, RModule, RString, Ruby, Value};
+use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
 
-use crate::answer::{self, Unusual};
 use crate::env::{binary_string, EnvKeys};
 use crate::nogvl;
-
-/// Answers up to this size are put together in private memory and written in one go.
-const WHOLE_ANSWER_BYTES: usize = 48 * 1024;
-/// Payload of one `BODY` frame of a streamed body; smaller than a response area, so that the front can
-/// begin to send the first while the second is written.
-const FRAME_BYTES: usize = 16 * 1024;
+use crate::own_process::OwnProcess;
+use crate::ticket::{Slot, Stage, Ticket};
 
 /// The Ruby object.
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
 pub(crate) struct Ring {
-    ring: WorkerRing,
+    pub(crate) ring: WorkerRing,
     /// Never dropped: the garbage collector knows addresses in it.
     keys: ManuallyDrop<EnvKeys>,
     slots: Vec<Slot>,
     /// Scratch space for whole answers, taken out while in use.
-    buffer: Cell<Vec<u8>>,
+    pub(crate) buffer: Cell<Vec<u8>>,
     /// Requests that threads of this worker have begun.
     serving: Cell<u32>,
     stopped: Cell<bool>,
-}
-
-#[derive(Default)]
-struct Slot {
-    /// The position of the open request, 0 if there is none.
-    position: Cell<u64>,
-    /// Bytes of its answer written so far, free-running.
-    written: Cell<u32>,
-    /// Whether the head of its answer, or the whole of it, was written.
-    begun: Cell<bool>,
-    /// Whether the connection was handed to the app without a head: the answer is ignored then.
-    hijacked: Cell<bool>,
-    /// The file of a spooled body that came before its request was claimed.
-    spooled: RefCell<Option<(u64, OwnedFd)>>,
-}
-
-/// A ticket taken apart.
-#[derive(Clone, Copy)]
-struct Ticket {
-    position: u64,
-    slot: u16,
-}
-
-impl Ticket {
-    fn pack(self) -> u64 {
-        self.position << 16 | u64::from(self.slot)
-    }
-
-    fn unpack(ticket: u64) -> Self {
-        Ticket { position: ticket >> 16, slot: ticket as u16 }
-    }
+    /// The worker. In a process that was forked from it, nothing is claimed and no ticket is good.
+    worker: OwnProcess,
 }
 
 /// Defines the class.
@@ -80,6 +45,8 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("env", method!(Ring::env, 2))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
     class.define_method("head", method!(Ring::head, 4))?;
+    class.define_method("begin", method!(Ring::begin_body, 4))?;
+    class.define_method("early_hints", method!(Ring::early_hints, 2))?;
     class.define_method("write", method!(Ring::write, 2))?;
     class.define_method("file", method!(Ring::file, 4))?;
     class.define_method("hijack", method!(Ring::hijack, 2))?;
@@ -89,6 +56,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("begun?", method!(Ring::has_begun, 1))?;
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
     class.define_method("cancelled?", method!(Ring::is_cancelled, 1))?;
+    class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
     class.define_method("threads", method!(Ring::threads, 0))?;
     Ok(())
@@ -110,25 +78,25 @@ impl Ring {
             buffer: Cell::default(),
             serving: Cell::new(0),
             stopped: Cell::new(false),
+            worker: OwnProcess::mark()
+                .map_err(|e| Error::new(ruby.exception_runtime_error(), format!("mark this process: {e}")))?,
         })
     }
 
     /// `claim -> Integer | nil`: the next request's ticket; waits for one with the GVL released. `nil` once
-    /// the ring is stopped.
+    /// the ring is stopped, and in a process that the app has forked.
     fn claim(&self) -> Result<Option<u64>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
         if self.serving.get() > 0 {
             nogvl::yield_gvl()?;
         }
-        while !self.stopped.get() {
+        while !self.stopped.get() && self.worker.is_here() {
             if let Some((slot, position)) = self.ring.claim() {
                 return Ok(self.begin(Ticket { position, slot }));
             }
             if let Some(seen) = self.ring.announce_sleep() {
-                let waited = nogvl::without_gvl(&|| self.ring.sleep(seen, None::<Duration>), &|| {
-                    self.ring.interrupt()
-                });
+                let waited = nogvl::without_gvl(&|| self.ring.sleep(seen, None), &|| self.ring.interrupt());
                 self.ring.awake();
                 // This thread may be the one that was woken, and it ends: somebody else must look.
                 waited.inspect_err(|_| self.ring.pass_on())?;
@@ -140,10 +108,7 @@ impl Ring {
     fn begin(&self, ticket: Ticket) -> Option<u64> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
-        slot.position.set(ticket.position);
-        slot.written.set(0);
-        slot.begun.set(false);
-        slot.hijacked.set(false);
+        slot.begin(ticket.position);
         self.serving.set(self.serving.get() + 1);
         Some(ticket.pack())
     }
@@ -191,164 +156,6 @@ impl Ring {
         file_class.funcall("for_fd", (mine.into_raw_fd(), "rb"))
     }
 
-    /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: the
-    /// headers or the body are of an unusual shape or the body is large; nothing was written.
-    fn answer(
-        ruby: &Ruby,
-        this: &Self,
-        ticket: u64,
-        status: i64,
-        headers: Value,
-        body: Value,
-    ) -> Result<Option<bool>, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        if this.slot(ticket).hijacked.get() {
-            return this.end_with(ticket.pack(), Kind::End);
-        }
-        let status = checked_status(ruby, status)?;
-        let mut buffer = this.buffer.take();
-        buffer.clear();
-        // SAFETY: with the GVL held; Ruby keeps both arguments alive.
-        let encoded = unsafe {
-            answer::head(status, false, headers.as_raw(), &mut buffer)
-                .and_then(|()| answer::body(body.as_raw(), WHOLE_ANSWER_BYTES, &mut buffer))
-        };
-        let result = usual(ruby, encoded).and_then(|usual| {
-            if !usual {
-                return Ok(None);
-            }
-            answer::push_frame(Kind::End, b"", &mut buffer);
-            this.slot(ticket).begun.set(true);
-            this.write_all(ticket, &buffer)?;
-            this.end(ticket);
-            Ok(Some(true))
-        });
-        this.buffer.set(buffer);
-        result
-    }
-
-    /// `head(ticket, status, headers, hijack) -> true | nil`: the head of an answer. `nil`: unusual headers;
-    /// nothing was written. A status of 1xx (but not 101) is an interim answer. `hijack`: a hijack follows
-    /// instead of a body.
-    fn head(
-        ruby: &Ruby,
-        this: &Self,
-        ticket: u64,
-        status: i64,
-        headers: Value,
-        hijack: bool,
-    ) -> Result<Option<bool>, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        let status = checked_status(ruby, status)?;
-        let mut buffer = Vec::new();
-        // SAFETY: with the GVL held; Ruby keeps the argument alive.
-        let encoded = unsafe { answer::head(status, hijack, headers.as_raw(), &mut buffer) };
-        if !usual(ruby, encoded)? {
-            return Ok(None);
-        }
-        this.slot(ticket).begun.set(status >= 200 || status == 101);
-        this.write_all(ticket, &buffer)?;
-        Ok(Some(true))
-    }
-
-    /// `write(ticket, string) -> true | false`: a piece of the body; waits for room with the GVL released.
-    /// `false`: nobody wants the answer any more.
-    fn write(ruby: &Ruby, this: &Self, ticket: u64, chunk: RString) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        let mut done = 0;
-        loop {
-            // Read anew in each turn: Ruby may have run while we waited for room.
-            // SAFETY: with the GVL held; used up before Ruby runs again.
-            let bytes = unsafe { answer::string_bytes(chunk.as_raw()) };
-            let rest = bytes.get(done..).unwrap_or_default();
-            let piece = &rest[..rest.len().min(FRAME_BYTES.min(MAX_PAYLOAD))];
-            if piece.is_empty() {
-                return Ok(true);
-            }
-            let mut frame = Vec::with_capacity(piece.len() + 4);
-            answer::push_frame(Kind::Body, piece, &mut frame);
-            done += piece.len();
-            if !this.write_all(ticket, &frame)? {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// `file(ticket, io, offset, length) -> true | false`: a part of an open file as (a piece of) the body.
-    fn file(
-        ruby: &Ruby,
-        this: &Self,
-        ticket: u64,
-        fd: RawFd,
-        offset: u64,
-        length: u64,
-    ) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        this.send_descriptor(ruby, ticket, fd)?;
-        let mut frame = Vec::new();
-        let payload = [offset.to_le_bytes(), length.to_le_bytes()].concat();
-        answer::push_frame(Kind::File, &payload, &mut frame);
-        this.write_all(ticket, &frame)
-    }
-
-    /// `hijack(ticket, fd) -> true | false`: from here on the client's bytes flow to and from this socket.
-    fn hijack(ruby: &Ruby, this: &Self, ticket: u64, fd: RawFd) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        this.send_descriptor(ruby, ticket, fd)?;
-        let slot = this.slot(ticket);
-        slot.hijacked.set(!slot.begun.get());
-        slot.begun.set(true);
-        let mut frame = Vec::new();
-        answer::push_frame(Kind::Hijack, b"", &mut frame);
-        this.write_all(ticket, &frame)
-    }
-
-    fn send_descriptor(&self, ruby: &Ruby, ticket: Ticket, fd: RawFd) -> Result<(), Error> {
-        // SAFETY: Ruby gives the number of a descriptor that it keeps open during this call.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(fd) };
-        loop {
-            let sent = self
-                .ring
-                .send_descriptor(ticket.slot, ticket.position, descriptor)
-                .map_err(|e| broken(ruby, &e))?;
-            if sent {
-                return Ok(());
-            }
-            // The front empties the socket on its next turn.
-            nogvl::without_gvl(&|| self.ring.wait_to_send_descriptor(), &|| ())?;
-        }
-    }
-
-    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before.
-    fn finish(&self, ticket: u64) -> Result<Option<bool>, Error> {
-        self.end_with(ticket, Kind::End)
-    }
-
-    /// `abort(ticket) -> true | nil`: the answer cannot be completed. `nil`: it had ended before.
-    fn abort(&self, ticket: u64) -> Result<Option<bool>, Error> {
-        self.end_with(ticket, Kind::Abort)
-    }
-
-    fn end_with(&self, ticket: u64, kind: Kind) -> Result<Option<bool>, Error> {
-        let ticket = Ticket::unpack(ticket);
-        if !self.is_current(ticket) {
-            return Ok(None);
-        }
-        let mut frame = Vec::new();
-        answer::push_frame(kind, b"", &mut frame);
-        // The end must go out even if this thread is being killed: an interrupt only delays it.
-        let mut interrupted = Ok(true);
-        let mut done = 0;
-        while done < frame.len() {
-            done += self.write_some(ticket, &frame[done..]);
-            if done < frame.len() {
-                interrupted = self.wait_for_room(ticket).and(interrupted);
-            }
-        }
-        self.end(ticket);
-        interrupted.map(Some)
-    }
-
     /// `open?(ticket) -> bool`: whether its answer has not ended.
     fn is_open(&self, ticket: u64) -> bool {
         self.is_current(Ticket::unpack(ticket))
@@ -357,22 +164,25 @@ impl Ring {
     /// `begun?(ticket) -> bool`: whether something final of its answer was written.
     fn has_begun(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
-        self.is_current(ticket) && self.slot(ticket).begun.get()
+        self.is_current(ticket) && self.slot(ticket).stage.get() != Stage::Waiting
     }
 
     /// `hijacked?(ticket) -> bool`: whether the app took the connection without answering.
     fn is_hijacked(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
-        self.is_current(ticket) && self.slot(ticket).hijacked.get()
+        self.is_current(ticket) && self.slot(ticket).stage.get() == Stage::Hijacked
     }
 
     /// `cancelled?(ticket) -> bool`: whether nobody wants the answer any more.
     fn is_cancelled(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
-        let Some(slot) = self.slots.get(usize::from(ticket.slot)) else {
-            return true;
-        };
-        !self.is_current(ticket) || self.ring.room(ticket.slot, slot.written.get()) == Room::Cancelled
+        !self.is_current(ticket)
+            || self.ring.room(ticket.slot, self.slot(ticket).written.get()) == Room::Cancelled
+    }
+
+    /// `foreign? -> bool`: whether this process is not the worker, but one that the app has forked from it.
+    fn is_foreign(&self) -> bool {
+        !self.worker.is_here()
     }
 
     /// `stop -> nil`: ends every `claim`, those that wait included.
@@ -387,16 +197,18 @@ impl Ring {
     }
 
     /// The slot of a ticket that was checked.
-    fn slot(&self, ticket: Ticket) -> &Slot {
+    pub(crate) fn slot(&self, ticket: Ticket) -> &Slot {
         &self.slots[usize::from(ticket.slot)]
     }
 
-    fn is_current(&self, ticket: Ticket) -> bool {
+    pub(crate) fn is_current(&self, ticket: Ticket) -> bool {
         let slot = self.slots.get(usize::from(ticket.slot));
-        ticket.position != 0 && slot.is_some_and(|slot| slot.position.get() == ticket.position)
+        ticket.position != 0
+            && slot.is_some_and(|slot| slot.position.get() == ticket.position)
+            && self.worker.is_here()
     }
 
-    fn checked(&self, ruby: &Ruby, ticket: u64) -> Result<Ticket, Error> {
+    pub(crate) fn checked(&self, ruby: &Ruby, ticket: u64) -> Result<Ticket, Error> {
         let ticket = Ticket::unpack(ticket);
         if self.is_current(ticket) {
             return Ok(ticket);
@@ -404,45 +216,10 @@ impl Ring {
         Err(Error::new(ruby.exception_io_error(), "the answer to this request has ended already"))
     }
 
-    fn end(&self, ticket: Ticket) {
+    /// The answer has ended: the slot is the front's again, and the ticket is good no more.
+    pub(crate) fn close(&self, ticket: Ticket) {
         self.slot(ticket).position.set(0);
         self.serving.set(self.serving.get().saturating_sub(1));
-    }
-
-    /// Writes and publishes as much as there is room for.
-    fn write_some(&self, ticket: Ticket, bytes: &[u8]) -> usize {
-        let slot = &self.slot(ticket);
-        let more = self.ring.write(ticket.slot, slot.written.get(), bytes);
-        if more > 0 {
-            slot.written.set(slot.written.get().wrapping_add(more as u32));
-            self.ring.publish(ticket.slot, slot.written.get());
-        }
-        more
-    }
-
-    /// Writes all of `bytes`, waiting for room. `false`: the answer was cancelled. A cancelled answer is
-    /// still written to its frame's end, which the front reads and drops: frames stay whole.
-    fn write_all(&self, ticket: Ticket, bytes: &[u8]) -> Result<bool, Error> {
-        let mut done = self.write_some(ticket, bytes);
-        let mut interrupted = Ok(());
-        while done < bytes.len() {
-            // Not cut short inside a frame: the front could not make sense of what follows.
-            interrupted = self.wait_for_room(ticket).and(interrupted);
-            done += self.write_some(ticket, &bytes[done..]);
-        }
-        interrupted?;
-        let written = self.slot(ticket).written.get();
-        Ok(self.ring.room(ticket.slot, written) != Room::Cancelled)
-    }
-
-    fn wait_for_room(&self, ticket: Ticket) -> Result<(), Error> {
-        let written = self.slot(ticket).written.get();
-        let Some(seen) = self.ring.announce_wait_for_room(ticket.slot, written) else {
-            return Ok(());
-        };
-        nogvl::without_gvl(&|| self.ring.sleep_for_room(ticket.slot, seen), &|| {
-            self.ring.interrupt_room(ticket.slot)
-        })
     }
 }
 
@@ -454,24 +231,6 @@ fn string_input(ruby: &Ruby, bytes: &[u8]) -> Result<Value, Error> {
     class.funcall("new", (string,))
 }
 
-fn checked_status(ruby: &Ruby, status: i64) -> Result<u16, Error> {
-    let known = u16::try_from(status).ok().filter(|status| (100..=999).contains(status));
-    known.ok_or_else(|| {
-        Error::new(
-            ruby.exception_arg_error(),
-            format!("the status of a response must be 100 to 999, not {status}"),
-        )
-    })
-}
-
-fn usual(ruby: &Ruby, encoded: Result<(), Unusual>) -> Result<bool, Error> {
-    match encoded {
-        Ok(()) => Ok(true),
-        Err(Unusual::Shape) => Ok(false),
-        Err(Unusual::Illegal(why)) => Err(Error::new(ruby.exception_arg_error(), why)),
-    }
-}
-
-fn broken(ruby: &Ruby, error: &RingError) -> Error {
+pub(crate) fn broken(ruby: &Ruby, error: &RingError) -> Error {
     Error::new(ruby.exception_runtime_error(), error.to_string())
 }

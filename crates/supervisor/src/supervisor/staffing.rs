@@ -58,7 +58,7 @@ impl Supervisor {
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
             [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
-        mold.fork(worker, self.settings.threads, &descriptors)?;
+        mold.fork(worker, &self.settings, &descriptors)?;
         let control = Arc::new(control);
         let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
         let limit = self.settings.process.boot_timeout;

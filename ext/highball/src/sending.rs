@@ -1,0 +1,338 @@
+//! How an answer gets into the ring: the methods of [`Ring`] that write frames.
+//!
+//! A frame is written whole, with the GVL held throughout: threads that share a ticket cannot mix their frames,
+//! and an interrupt finds none half written. Whoever has no room for a frame waits *before* it, with the GVL
+//! released, and looks anew afterwards whether the answer is still open. The last bytes of room are kept for the
+//! frame that ends the answer: ending never waits.
+#![allow(unsafe_code)]
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES};
+use highball_ring::worker::Room;
+use magnus::rb_sys::AsRawValue;
+use magnus::{prelude::*, Error, RString, Ruby, Value};
+
+use crate::answer::{self, Unusual};
+use crate::nogvl;
+use crate::ring::{broken, Ring};
+use crate::ticket::{Stage, Ticket};
+
+/// Answers whose body is larger are streamed.
+const WHOLE_BODY_BYTES: usize = 48 * 1024;
+/// Payload of one `BODY` frame of a streamed body; smaller than a response area, so that the front can
+/// begin to send the first while the second is written.
+const FRAME_BYTES: usize = 16 * 1024;
+/// Room that only the end of an answer may take.
+const END_BYTES: usize = HEADER_BYTES;
+
+impl Ring {
+    /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: the
+    /// headers or the body are of an unusual shape, or they are large; nothing was written.
+    pub(crate) fn answer(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        status: i64,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        if this.slot(ticket).stage.get() == Stage::Hijacked {
+            return Ok(this.end_with(ticket, Kind::End));
+        }
+        this.at_stage(ruby, ticket, Stage::Waiting)?;
+        // SAFETY: with the GVL held; Ruby keeps the arguments alive.
+        if !unsafe { answer::is_plain_array(body.as_raw()) } {
+            return Ok(None);
+        }
+        let status = final_status(ruby, status)?;
+        let mut buffer = this.buffer.take();
+        buffer.clear();
+        // SAFETY: as above.
+        let encoded = unsafe {
+            answer::head(status, false, headers.as_raw(), this.most_bytes(), &mut buffer)
+                .and_then(|()| answer::body(body.as_raw(), WHOLE_BODY_BYTES, &mut buffer))
+        };
+        let result = match encoded {
+            Ok(()) if buffer.len() <= this.most_bytes() => this.send_whole(ruby, ticket, &buffer).map(Some),
+            Ok(()) | Err(Unusual::Shape) => Ok(None),
+            Err(Unusual::Illegal(why)) => Err(Error::new(ruby.exception_arg_error(), why)),
+        };
+        this.buffer.set(buffer);
+        result
+    }
+
+    fn send_whole(&self, ruby: &Ruby, ticket: Ticket, frames: &[u8]) -> Result<bool, Error> {
+        // There is room: only early hints can have been written before.
+        if self.wait_for_room(ruby, ticket, frames.len())? {
+            self.at_stage(ruby, ticket, Stage::Waiting)?;
+            self.append(ticket, frames);
+            self.slot(ticket).stage.set(Stage::Body);
+        }
+        self.end_with(ticket, Kind::End);
+        Ok(true)
+    }
+
+    /// `head(ticket, status, headers, hijack) -> true | false`: the head of an answer. `hijack`: a hijack follows
+    /// instead of a body. `false`: nobody wants the answer any more.
+    pub(crate) fn head(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        status: i64,
+        headers: Value,
+        hijack: bool,
+    ) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, hijack)?;
+        this.publish(ticket);
+        Ok(wanted)
+    }
+
+    /// `begin(ticket, status, headers, string) -> true | false`: the head, and with it the first piece of the body.
+    pub(crate) fn begin_body(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        status: i64,
+        headers: Value,
+        chunk: Value,
+    ) -> Result<bool, Error> {
+        let chunk = string(ruby, chunk)?;
+        let ticket = this.checked(ruby, ticket)?;
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, false)?;
+        if chunk.is_empty() {
+            this.publish(ticket); // there is no piece to do it
+        }
+        Ok(wanted && this.send_body(ruby, ticket, chunk)?)
+    }
+
+    /// `early_hints(ticket, headers) -> true | false`: an interim answer (103). `false`: it is too late for one.
+    pub(crate) fn early_hints(ruby: &Ruby, this: &Self, ticket: u64, headers: Value) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        if this.slot(ticket).stage.get() != Stage::Waiting {
+            return Ok(false);
+        }
+        let sent = this.append_head(ruby, ticket, 103, headers, false)?;
+        this.publish(ticket);
+        Ok(sent)
+    }
+
+    fn append_head(
+        &self,
+        ruby: &Ruby,
+        ticket: Ticket,
+        status: u16,
+        headers: Value,
+        hijack: bool,
+    ) -> Result<bool, Error> {
+        self.at_stage(ruby, ticket, Stage::Waiting)?;
+        let mut frame = Vec::new();
+        // SAFETY: with the GVL held; Ruby keeps the argument alive.
+        unsafe { answer::head(status, hijack, headers.as_raw(), self.most_bytes(), &mut frame) }
+            .map_err(|unusual| Error::new(ruby.exception_arg_error(), unusual.to_string()))?;
+        if !self.wait_for_room(ruby, ticket, frame.len())? {
+            return Ok(false);
+        }
+        self.at_stage(ruby, ticket, Stage::Waiting)?;
+        self.append(ticket, &frame);
+        if status >= 200 || status == 101 {
+            self.slot(ticket).stage.set(if hijack { Stage::Promised } else { Stage::Body });
+        }
+        Ok(true)
+    }
+
+    /// `write(ticket, string) -> true | false`: a piece of the body; waits for room with the GVL released.
+    /// `false`: nobody wants the answer any more.
+    pub(crate) fn write(ruby: &Ruby, this: &Self, ticket: u64, chunk: Value) -> Result<bool, Error> {
+        let chunk = string(ruby, chunk)?;
+        let ticket = this.checked(ruby, ticket)?;
+        this.send_body(ruby, ticket, chunk)
+    }
+
+    fn send_body(&self, ruby: &Ruby, ticket: Ticket, chunk: RString) -> Result<bool, Error> {
+        let most = FRAME_BYTES.min(self.most_bytes() - HEADER_BYTES);
+        let mut done = 0;
+        loop {
+            // SAFETY: with the GVL held; only the length is used.
+            let rest = unsafe { answer::string_bytes(chunk.as_raw()) }.len().saturating_sub(done);
+            let length = rest.min(most);
+            if !self.wait_for_room(ruby, ticket, HEADER_BYTES + length)? {
+                return Ok(false);
+            }
+            self.at_stage(ruby, ticket, Stage::Body)?;
+            // Read anew: Ruby may have run while we waited, and the String may be another now.
+            // SAFETY: with the GVL held; used up before Ruby runs again.
+            let bytes = unsafe { answer::string_bytes(chunk.as_raw()) }.get(done..).unwrap_or_default();
+            let piece = &bytes[..bytes.len().min(length)];
+            if piece.is_empty() {
+                return Ok(true);
+            }
+            self.append(ticket, &Header { kind: Kind::Body, length: piece.len() }.encode());
+            self.append(ticket, piece);
+            self.publish(ticket);
+            done += piece.len();
+        }
+    }
+
+    /// `file(ticket, fd, offset, length) -> true | false`: a part of an open file as (a piece of) the body.
+    pub(crate) fn file(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        fd: RawFd,
+        offset: u64,
+        length: u64,
+    ) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        this.at_stage(ruby, ticket, Stage::Body)?;
+        this.send_descriptor(ruby, ticket, fd)?;
+        if !this.wait_for_room(ruby, ticket, HEADER_BYTES + FILE_PAYLOAD)? {
+            return Ok(false);
+        }
+        this.at_stage(ruby, ticket, Stage::Body)?;
+        this.append(ticket, &Header { kind: Kind::File, length: FILE_PAYLOAD }.encode());
+        this.append(ticket, &[offset.to_le_bytes(), length.to_le_bytes()].concat());
+        this.publish(ticket);
+        Ok(true)
+    }
+
+    /// `hijack(ticket, fd) -> true | false`: from here on the client's bytes flow to and from this socket.
+    pub(crate) fn hijack(ruby: &Ruby, this: &Self, ticket: u64, fd: RawFd) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        let stage = this.slot(ticket).stage.get();
+        let handed_over = match stage {
+            Stage::Waiting => Stage::Hijacked,
+            Stage::Promised => Stage::Upgraded,
+            Stage::Body | Stage::Upgraded | Stage::Hijacked => {
+                let why = "the connection cannot be hijacked any more: the answer has begun";
+                return Err(Error::new(ruby.exception_io_error(), why));
+            }
+        };
+        this.send_descriptor(ruby, ticket, fd)?;
+        let wanted = this.wait_for_room(ruby, ticket, HEADER_BYTES)?;
+        this.at_stage(ruby, ticket, stage)?;
+        this.slot(ticket).stage.set(handed_over);
+        if wanted {
+            this.append(ticket, &Header { kind: Kind::Hijack, length: 0 }.encode());
+            this.publish(ticket);
+        }
+        Ok(wanted)
+    }
+
+    fn send_descriptor(&self, ruby: &Ruby, ticket: Ticket, fd: RawFd) -> Result<(), Error> {
+        loop {
+            // SAFETY: Ruby gives the number of a descriptor that the caller's IO keeps open during this call.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(fd) };
+            let sent = self.ring.send_descriptor(ticket.slot, ticket.position, descriptor);
+            if sent.map_err(|e| broken(ruby, &e))? {
+                return Ok(());
+            }
+            // The front empties the socket on its next turn.
+            nogvl::without_gvl(&|| self.ring.wait_to_send_descriptor(), &|| ())?;
+            self.checked(ruby, ticket.pack())?;
+        }
+    }
+
+    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before.
+    pub(crate) fn finish(&self, ticket: u64) -> Option<bool> {
+        self.end_with(Ticket::unpack(ticket), Kind::End)
+    }
+
+    /// `abort(ticket) -> true | nil`: the answer cannot be completed. `nil`: it had ended before.
+    pub(crate) fn abort(&self, ticket: u64) -> Option<bool> {
+        self.end_with(Ticket::unpack(ticket), Kind::Abort)
+    }
+
+    /// Ends the answer. Never waits, raises or lets Ruby run: a thread that is being killed gets this done too.
+    fn end_with(&self, ticket: Ticket, kind: Kind) -> Option<bool> {
+        if !self.is_current(ticket) {
+            return None;
+        }
+        let kind = match self.slot(ticket).stage.get() {
+            // Without a head, or without the hijack that the head promised, it is not complete.
+            Stage::Waiting | Stage::Promised => Kind::Abort,
+            Stage::Body => kind,
+            // Whatever becomes of the request, the connection is the app's.
+            Stage::Upgraded | Stage::Hijacked => Kind::End,
+        };
+        self.append(ticket, &Header { kind, length: 0 }.encode());
+        if self.slot(ticket).waited.get() {
+            self.ring.interrupt_room(ticket.slot); // another thread may write to this answer: it must learn
+        }
+        self.publish(ticket);
+        self.close(ticket);
+        Some(true)
+    }
+
+    /// The most that can be written at a time, so that there is room for it and for the end.
+    fn most_bytes(&self) -> usize {
+        self.ring.geometry().response_bytes as usize - END_BYTES
+    }
+
+    /// Waits until `bytes` can be written. `false`: nobody wants the answer any more.
+    ///
+    /// # Errors
+    /// What an interrupt raised, or `IOError`: another thread has ended the answer meanwhile.
+    fn wait_for_room(&self, ruby: &Ruby, ticket: Ticket, bytes: usize) -> Result<bool, Error> {
+        let slot = self.slot(ticket);
+        loop {
+            // The ring looks whether there is room beyond a count: here, beyond the last byte needed but one.
+            let beyond = slot.written.get().wrapping_add((bytes + END_BYTES - 1) as u32);
+            match self.ring.room(ticket.slot, beyond) {
+                Room::Some => return Ok(true),
+                Room::Cancelled => return Ok(false),
+                Room::None => {}
+            }
+            if let Some(seen) = self.ring.announce_wait_for_room(ticket.slot, beyond) {
+                slot.waited.set(true);
+                self.publish(ticket); // what the front does not see it cannot make room of
+                nogvl::without_gvl(&|| self.ring.sleep_for_room(ticket.slot, seen), &|| {
+                    self.ring.interrupt_room(ticket.slot)
+                })?;
+                self.checked(ruby, ticket.pack())?;
+            }
+        }
+    }
+
+    /// Appends bytes for which there is room; they become visible with [`Ring::publish`].
+    fn append(&self, ticket: Ticket, bytes: &[u8]) {
+        let slot = self.slot(ticket);
+        let written = self.ring.write(ticket.slot, slot.written.get(), bytes);
+        debug_assert_eq!(written, bytes.len());
+        slot.written.set(slot.written.get().wrapping_add(written as u32));
+    }
+
+    fn publish(&self, ticket: Ticket) {
+        self.ring.publish(ticket.slot, self.slot(ticket).written.get());
+    }
+
+    fn at_stage(&self, ruby: &Ruby, ticket: Ticket, stage: Stage) -> Result<(), Error> {
+        let why = match (self.slot(ticket).stage.get(), stage) {
+            (now, wanted) if now == wanted => return Ok(()),
+            (Stage::Upgraded | Stage::Hijacked, _) => "the application has taken the connection over",
+            (Stage::Waiting, _) => "the head of the answer comes first",
+            _ => "the answer has begun already",
+        };
+        Err(Error::new(ruby.exception_io_error(), why))
+    }
+}
+
+/// The status of an answer, not an interim one: the front would wait for another head after it.
+fn final_status(ruby: &Ruby, status: i64) -> Result<u16, Error> {
+    let known = u16::try_from(status).ok().filter(|status| matches!(status, 101 | 200..=999));
+    known.ok_or_else(|| {
+        let why = format!("the status of a response must be 101 or 200 to 999, not {status}");
+        Error::new(ruby.exception_arg_error(), why)
+    })
+}
+
+fn string(ruby: &Ruby, chunk: Value) -> Result<RString, Error> {
+    RString::from_value(chunk).ok_or_else(|| {
+        // SAFETY: only the name is taken from it, at once.
+        let class = unsafe { chunk.classname() }.into_owned();
+        let why = format!("the body of a response must consist of Strings; there was a {class}");
+        Error::new(ruby.exception_type_error(), why)
+    })
+}

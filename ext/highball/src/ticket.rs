@@ -1,0 +1,62 @@
+//! Requests as Ruby knows them, and how far the answer to each has come.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+
+/// A request that was claimed: the entry's position and its slot. Ruby holds it as one Integer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    pub(crate) position: u64,
+    pub(crate) slot: u16,
+}
+
+impl Ticket {
+    pub(crate) fn pack(self) -> u64 {
+        self.position << 16 | u64::from(self.slot)
+    }
+
+    pub(crate) fn unpack(ticket: u64) -> Self {
+        Ticket { position: ticket >> 16, slot: ticket as u16 }
+    }
+}
+
+/// How far an answer has come. The front takes frames out of order for a worker gone mad, so a method that is
+/// called at the wrong stage writes nothing.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing final was written.
+    #[default]
+    Waiting,
+    /// The head was written; a body may follow.
+    Body,
+    /// The head was written; a hijack follows (partial hijack).
+    Promised,
+    /// The app has the connection, after a head of ours.
+    Upgraded,
+    /// The app has the connection, and answers by itself (full hijack).
+    Hijacked,
+}
+
+/// What the worker keeps of a slot. With the GVL held only.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    /// The position of the open request, 0 if there is none.
+    pub(crate) position: Cell<u64>,
+    /// Bytes of its answer written so far, free-running.
+    pub(crate) written: Cell<u32>,
+    pub(crate) stage: Cell<Stage>,
+    /// Whether a thread has waited for room, and perhaps still does.
+    pub(crate) waited: Cell<bool>,
+    /// The file of a spooled body that came before its request was claimed, and that request's position.
+    pub(crate) spooled: RefCell<Option<(u64, OwnedFd)>>,
+}
+
+impl Slot {
+    /// Ready for the answer to the request at `position`.
+    pub(crate) fn begin(&self, position: u64) {
+        self.position.set(position);
+        self.written.set(0);
+        self.stage.set(Stage::Waiting);
+        self.waited.set(false);
+    }
+}

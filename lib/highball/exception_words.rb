@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require_relative "log"
+
+module Highball
+  # An exception in words, for the log and for the developer's browser. Whatever the exception is: telling it raises
+  # no other.
+  class ExceptionWords
+    # The log tells this much of a backtrace,
+    LINES = 60
+    # of a message, in characters,
+    CHARACTERS = 8192
+    # and this many exceptions that caused one another.
+    CAUSES = 5
+    # Calls of Highball's own are the same in every backtrace, and say nothing about this one.
+    OURS = "#{__dir__}/".freeze
+
+    def initialize(exception)
+      @exception = exception
+    end
+
+    # "ArgumentError: wrong number of arguments"
+    def summary = self.class.summary(@exception)
+
+    # The calls that led to it, innermost first, one a line. nil if there are none.
+    def backtrace
+      lines = @exception.backtrace or return
+      lines = lines.first(LINES).reject { |line| line.start_with?(OURS) }
+      lines.empty? ? nil : lines.join("\n")
+    rescue StandardError
+      nil
+    end
+
+    # What caused it, and where that came from. nil if nothing did.
+    def cause
+      causes = []
+      exception = @exception
+      while (exception = exception.cause) && causes.length < CAUSES
+        place = exception.backtrace&.first
+        causes << "#{self.class.summary(exception)}#{" (#{place})" if place}"
+      end
+      causes.empty? ? nil : causes.join("\n")
+    rescue StandardError
+      nil
+    end
+
+    # For Log#error.
+    def facts = { error: summary, cause: cause, backtrace: backtrace }
+
+    def self.summary(exception)
+      name = exception.class.name || "an exception of a class without name"
+      message = Log.readable(exception.message)
+      "#{name}: #{message.length > CHARACTERS ? "#{message[0, CHARACTERS]}…" : message}"
+    rescue StandardError, SystemStackError => e
+      "#{name}, whose message cannot be had: #{e.class}"
+    end
+  end
+end
