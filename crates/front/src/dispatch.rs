@@ -370,7 +370,7 @@ impl Dispatcher {
                 continue;
             }
             worker.ring_for_unclaimed(true);
-            if worker.turns_unresponsive() {
+            if worker.is_unresponsive() {
                 self.take_back_unbegun(index);
             }
         }

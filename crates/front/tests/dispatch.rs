@@ -371,6 +371,26 @@ fn a_worker_that_is_stopped_costs_nothing_that_it_has_not_begun() {
     for client in &mut clients {
         assert_eq!(client.answer().text(), "by the other");
     }
-    drop(other);
     assert!(stopped.try_claim().is_none());
+    front.remove(&other.worker);
+    let mut client = front.get("/");
+    stopped.claim().answer("it goes on");
+    assert_eq!(client.answer().text(), "it goes on");
+}
+
+#[test]
+fn where_none_begins_what_it_is_given_each_is_asked_in_turn() {
+    let front = Front::start();
+    let (_stopped, slow) = (front.worker(1), front.worker(1));
+    let mut client = front.get("/");
+    // It has been with both.
+    eventually("it is given to the second", || {
+        slow.ring.announce_sleep().inspect(|_| slow.ring.awake()).is_none()
+    });
+    eventually("it is taken back", || slow.ring.announce_sleep().inspect(|_| slow.ring.awake()).is_some());
+    let started = Instant::now();
+    let serving = slow.serve(1, |job| job.answer("begun at last"));
+    assert_eq!(client.answer().text(), "begun at last");
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    drop(serving);
 }

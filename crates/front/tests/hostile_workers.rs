@@ -99,6 +99,9 @@ fn unfit_descriptors_are_breaches() {
         job.send_descriptor(&socket);
         job.raw(&[&hijack[..], &frame(Kind::Body, b"x")].concat());
     });
+    breach("a body instead of a hijack", |job, _| {
+        job.raw(&[frame(Kind::Head, &head_payload(200, 1, &[])), frame(Kind::Body, b"x")].concat());
+    });
     breach("a second hijack", |job, _| {
         job.send_descriptor(&socket);
         job.send_descriptor(&socket);

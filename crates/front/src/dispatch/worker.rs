@@ -45,8 +45,8 @@ pub(crate) struct Worker {
     rung: u32,
     /// The oldest request that it had not begun when it was last looked at, and how often it was that one.
     oldest: (u64, u32),
-    /// It does not begin what it is given: others are asked first, until it does.
-    pub(crate) unresponsive: bool,
+    /// How often in a row it did not begin what it was given: those that were better are asked first.
+    pub(crate) unresponsive: u32,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
@@ -66,7 +66,7 @@ impl Worker {
             unclaimed: VecDeque::new(),
             rung: 0,
             oldest: (0, 0),
-            unresponsive: false,
+            unresponsive: 0,
             time: ServiceTime::new(Instant::now()),
             served: 0,
             _wake: wake,
@@ -86,14 +86,14 @@ impl Worker {
     /// Whether it can begin another request at once.
     pub(crate) fn has_thread_free(&self) -> bool {
         self.state == State::Serving
-            && !self.unresponsive
+            && self.unresponsive == 0
             && self.in_flight < self.capacity(false)
             && self.ring.has_room()
     }
 
     /// How many requests it may have at a time.
     pub(crate) fn capacity(&self, look_ahead: bool) -> u32 {
-        let ahead = if look_ahead && !self.unresponsive { self.time.look_ahead() } else { 0 };
+        let ahead = if look_ahead && self.unresponsive == 0 { self.time.look_ahead() } else { 0 };
         (self.threads + ahead).min(self.slots.len() as u32)
     }
 
@@ -144,7 +144,7 @@ impl Worker {
                 return;
             }
             self.unclaimed.pop_front();
-            self.unresponsive = false;
+            self.unresponsive = 0;
             self.rung = self.rung.saturating_sub(1);
         }
         self.rung = 0;
@@ -170,14 +170,18 @@ impl Worker {
         }
     }
 
-    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before. `true`: that makes
-    /// it unresponsive, or shows that it still is.
-    pub(crate) fn turns_unresponsive(&mut self) -> bool {
+    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before. `true`: not for so
+    /// long that others should.
+    pub(crate) fn is_unresponsive(&mut self) -> bool {
         let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
         let (before, ticks) = self.oldest;
         self.oldest = (oldest, if oldest == before { ticks + 1 } else { 0 });
-        let unresponsive = oldest != 0 && self.oldest.1 >= UNRESPONSIVE_TICKS;
-        self.unresponsive |= unresponsive;
-        unresponsive
+        if oldest == 0 || self.oldest.1 < UNRESPONSIVE_TICKS {
+            return false;
+        }
+        if self.oldest.1 == UNRESPONSIVE_TICKS {
+            self.unresponsive = self.unresponsive.saturating_add(1);
+        }
+        true
     }
 }
