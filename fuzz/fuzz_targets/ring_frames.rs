@@ -1,0 +1,158 @@
+//! What a worker writes into its ring: frames in pieces become an answer that every client reads in one way, or
+//! a breach; the same however they are cut.
+#![no_main]
+
+mod pieces;
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use highball_front::frame_reader::{Frame, FrameReader};
+use highball_front::request_body::BodyDecoder;
+use highball_front::request_head::Version;
+use highball_front::response::{Part, Progress, Response};
+use highball_front::response_head::{DateCache, HeadContext};
+use highball_ring::RingError;
+use libfuzzer_sys::fuzz_target;
+use pieces::split_input;
+
+/// Files longer than this are cut, to be played by so many bytes.
+const FILE_BYTES: u64 = 1000;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&flags, input)) = input.split_first() else { return };
+    let (cuts, bytes) = split_input(input);
+    assert_eq!(frames(bytes, cuts), frames(bytes, &[]));
+    let (whole, cut) = (answer(flags, bytes, &[]), answer(flags, bytes, cuts));
+    let (Some(whole), Some(cut)) = (whole.ok(), cut.ok()) else {
+        // Which bytes came together does not make the worker a good or a bad one.
+        return assert_eq!(answer(flags, bytes, &[]).is_ok(), answer(flags, bytes, cuts).is_ok());
+    };
+    whole.check(flags);
+    cut.check(flags);
+});
+
+/// What the frames say, with the pieces of bodies joined; `None` at the end: a breach.
+fn frames(bytes: &[u8], cuts: &[u8]) -> Vec<Option<(u8, Vec<u8>)>> {
+    let mut reader = FrameReader::default();
+    let mut read: Vec<Option<(u8, Vec<u8>)>> = Vec::new();
+    for mut piece in cut_up(bytes, cuts) {
+        loop {
+            let next = reader.next(&mut piece, |frame, _| {
+                let (kind, payload) = match frame {
+                    Frame::Head(payload) => (1, payload.to_vec()),
+                    Frame::Body(bytes) => (2, bytes.to_vec()),
+                    Frame::File { offset, length } => (3, [offset.to_le_bytes(), length.to_le_bytes()].concat()),
+                    Frame::Hijack => (4, Vec::new()),
+                    Frame::End => (5, Vec::new()),
+                    Frame::Abort => (6, Vec::new()),
+                };
+                match read.last_mut() {
+                    Some(Some((2, body))) if kind == 2 => body.extend(payload),
+                    _ => read.push(Some((kind, payload))),
+                }
+                Ok(())
+            });
+            match next {
+                Ok(Some(())) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    read.push(None);
+                    return read;
+                }
+            }
+        }
+    }
+    read
+}
+
+fn cut_up<'a>(mut bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for cut in cuts {
+        let (piece, rest) = bytes.split_at(bytes.len().min(usize::from(*cut) + 1));
+        pieces.push(piece);
+        bytes = rest;
+    }
+    pieces.push(bytes);
+    pieces
+}
+
+/// What came of the frames.
+struct Outcome {
+    progress: Progress,
+    status: u16,
+    keep_alive: bool,
+    hijacked: bool,
+    /// What is sent to the client; `None` if a file is too long to be played.
+    sent: Option<Vec<u8>>,
+}
+
+fn answer(flags: u8, bytes: &[u8], cuts: &[u8]) -> Result<Outcome, RingError> {
+    let mut response = Response::new();
+    response.reset(HeadContext {
+        request_version: if flags & 1 != 0 { Version::Http10 } else { Version::Http11 },
+        head_method: flags & 2 != 0,
+        keep_alive: flags & 4 != 0,
+        complete_body_length: None,
+        hijack: false,
+    });
+    let mut descriptor = || match flags & 24 {
+        0 => Ok(OwnedFd::from(File::open("/dev/null").unwrap())),
+        8 => Ok(OwnedFd::from(File::open("/proc/self/exe").unwrap())),
+        16 => Ok(OwnedFd::from(UnixStream::pair().unwrap().0)),
+        _ => Err(RingError::Breach("no descriptor")),
+    };
+    let date = DateCache::new();
+    for piece in cut_up(bytes, cuts) {
+        response.feed(piece, &date, &mut descriptor)?;
+    }
+    let hijacked = response.hijack.is_some();
+    let mut sent = Some(std::mem::take(&mut response.out));
+    while let Some(part) = response.next_part() {
+        match (part, &mut sent) {
+            (Part::Bytes(bytes), Some(sent)) => sent.extend(bytes),
+            (Part::File(part), Some(sent)) if part.length <= FILE_BYTES => {
+                sent.extend(vec![b'f'; part.length as usize]);
+            }
+            _ => sent = None,
+        }
+    }
+    let (progress, status, keep_alive) = (response.progress(), response.status, response.keep_alive);
+    Ok(Outcome { progress, status, keep_alive, hijacked, sent })
+}
+
+impl Outcome {
+    /// A client that reads what was sent finds one answer, ended where it should end.
+    fn check(&self, flags: u8) {
+        let Some(mut rest) = self.sent.as_deref() else { return };
+        if self.progress != Progress::Ended || self.hijacked {
+            return;
+        }
+        let (status, head) = loop {
+            let end = rest.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head") + 4;
+            let (head, after) = rest.split_at(end);
+            rest = after;
+            let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+            let status: u16 = head["http/1.1 ".len()..][..3].parse().unwrap();
+            if status >= 200 || status == 101 {
+                break (status, head);
+            }
+        };
+        assert_eq!(status, self.status);
+        let fields = |name: &str| head.lines().filter(|line| line.starts_with(name)).count();
+        let (lengths, chunked) = (fields("content-length:"), fields("transfer-encoding:"));
+        assert!(lengths + chunked <= 1, "two ways to read it: {head}");
+        if flags & 2 != 0 || matches!(status, 204 | 205 | 304) {
+            assert!(rest.is_empty());
+        } else if chunked == 1 {
+            let progress = BodyDecoder::of_chunked_response().decode(rest, |_| {}).expect("good chunks");
+            assert!(progress.done && progress.consumed == rest.len());
+        } else if lengths == 1 {
+            let line = head.lines().find(|line| line.starts_with("content-length:")).unwrap();
+            assert_eq!(line["content-length: ".len()..].parse(), Ok(rest.len()));
+        } else {
+            assert!(!self.keep_alive, "nobody can tell where it ends: {head}");
+        }
+    }
+}
