@@ -47,10 +47,11 @@ impl FakeWorker {
     pub(crate) fn claim_within(&self, time: Duration) -> Option<Job> {
         let deadline = Instant::now() + time;
         loop {
+            // What is found only when the time is over, nobody was woken for.
+            let left = deadline.checked_duration_since(Instant::now())?;
             if let Some(job) = self.try_claim() {
                 return Some(job);
             }
-            let left = deadline.checked_duration_since(Instant::now())?;
             if let Some(seen) = self.ring.announce_sleep() {
                 self.ring.sleep(seen, Some(left));
                 self.ring.awake();
