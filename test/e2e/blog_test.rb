@@ -18,6 +18,18 @@ class BlogTest < E2ETest
     use_the_blog serve(@blog, workers: 2)
   end
 
+  def test_changes_of_the_source_show_at_once_in_development
+    server = serve(@blog, environment: "development")
+    browse = -> { server.get("/", { "Host" => "127.0.0.1" }).body.force_encoding("UTF-8") }
+    assert_includes browse.call, "Every blog begins with one post."
+    view = File.join(@blog, "app/views/posts/index.html.erb")
+    File.write(view, File.read(view).sub("Every blog begins with one post.", "Say something."))
+    assert_includes browse.call, "Say something."
+    controller = File.join(@blog, "app/controllers/posts_controller.rb")
+    File.write(controller, File.read(controller).sub("def index", "def index\n    return head(418)"))
+    wait_for("the new controller") { server.get("/", { "Host" => "127.0.0.1" }).status == 418 }
+  end
+
   private
 
   def use_the_blog(server)
