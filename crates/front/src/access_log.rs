@@ -8,12 +8,21 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// What a line says of a request; the rest is known when the answer has gone.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) request_line: String,
     pub(crate) referer: String,
     pub(crate) user_agent: String,
     pub(crate) begun_us: u64,
+}
+
+impl Entry {
+    /// For a request whose head could not be read.
+    pub(crate) fn unreadable() -> Self {
+        let unknown = || "-".to_owned();
+        let begun_us = crate::clock::now_us();
+        Entry { request_line: unknown(), referer: unknown(), user_agent: unknown(), begun_us }
+    }
 }
 
 /// The open log.

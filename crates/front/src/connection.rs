@@ -142,6 +142,9 @@ impl Connection {
 
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
+        if self.entry.is_none() && self.shared.access_log.is_some() {
+            self.entry = Some(Entry::unreadable());
+        }
         let head_method = self.head.method == crate::request_head::Method::Head;
         self.out = refusal.encode(keep_alive, head_method, &self.shared.date);
         self.written = 0;

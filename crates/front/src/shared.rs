@@ -184,7 +184,8 @@ impl Drop for Counted {
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);
         }
-        shared.freed.notify_one();
+        // All acceptors: the one that is told may have nobody to accept.
+        shared.freed.notify_waiters();
         shared.tell_if_drained();
     }
 }

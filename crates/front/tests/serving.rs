@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use highball_config::Bind;
-use support::{Client, Front};
+use support::{eventually, Client, Front};
 
 #[test]
 fn hello() {
@@ -264,6 +264,51 @@ fn beyond_the_limit_connections_wait() {
     assert_eq!(third.answer().text(), "after all");
     assert_eq!(front.report().connections, 2);
     drop(two);
+}
+
+#[test]
+fn room_for_a_connection_is_told_to_every_listener() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let front = Front::with(|settings| {
+        settings.limits.connections = 1;
+        settings.binds.push(Bind::Unix(path.clone()));
+    });
+    let _serving = front.worker(1).serve(1, |job| job.answer("served"));
+    for _ in 0..2 {
+        let by_tcp = front.connect();
+        front.until("it is there", |report| report.connections == 1);
+        let mut by_path = Client::unix(&path);
+        by_path.get("/");
+        drop(by_tcp);
+        assert_eq!(by_path.answer().text(), "served");
+    }
+}
+
+#[test]
+fn the_access_log_has_a_line_for_every_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let front = Front::with(|settings| settings.log.access = Some(path.clone()));
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET /a?b HTTP/1.1\r\nHost: a\r\nUser-Agent: \"me\"\r\n\r\n");
+    worker.claim().answer("12345");
+    client.answer();
+    client.send("HEAD /c HTTP/1.1\r\nHost: a\r\n\r\n");
+    worker.claim().answer("not sent");
+    client.answer_head();
+    client.send("nonsense\r\n\r\n");
+    assert_eq!(client.answer().status, 400);
+    let log = || std::fs::read_to_string(&path).unwrap();
+    eventually("three lines", || log().lines().count() == 3);
+    for (line, expected) in log().lines().zip([
+        r#"] "GET /a?b HTTP/1.1" 200 5 "-" "\"me\"" 0."#,
+        r#"] "HEAD /c HTTP/1.1" 200 0 "-" "-" 0."#,
+        r#"] "-" 400 0 "-" "-" 0."#,
+    ]) {
+        assert!(line.starts_with("127.0.0.1 - - [") && line.contains(expected), "{line}");
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Connection {
             let begun = self.head.has_begun(&self.buffer);
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(if begun {
-                    Ok(Step::Refuse(Refusal::HeadTimeout))
+                    Ok(self.refuse_unread(Refusal::HeadTimeout))
                 } else {
                     Err(End::Gone)
                 });
@@ -122,8 +122,14 @@ impl Connection {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
             Ok(Parsed::Complete { length }) => Some((self.route(bytes), length)),
-            Err(refusal) => Some((Step::Refuse(refusal), bytes.len())),
+            Err(refusal) => Some((self.refuse_unread(refusal), bytes.len())),
         }
+    }
+
+    /// Refuses a request whose head could not be read: what stands in `head` is of the one before.
+    fn refuse_unread(&mut self, refusal: Refusal) -> Step {
+        self.head.method = Method::default();
+        Step::Refuse(refusal)
     }
 
     /// A static file, or the application.
