@@ -54,7 +54,8 @@ fn the_front_lives_without_file_descriptors() {
         uploading.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
         uploading.send(vec![b'x'; 200_000]);
         assert_eq!(uploading.answer().status, 500);
-        drop(rest);
+        drop((rest, uploading));
+        front.until("its descriptor is free", |report| report.connections == 2);
         uploading = front.connect();
         front.until("it is there", |report| report.connections == 3);
         rest = Rest::take();
