@@ -9,15 +9,19 @@ class HostileTest < E2ETest
   SEED = Integer(ENV.fetch("HOSTILE_SEED", Random.new_seed % 1_000_000))
   COUNT = ENV["HIGHBALL_TEST_QUICK"] == "1" ? 800 : 10_000
   MAY_GROW = 16 * MIB
+  # Kinds that are a whole request: the client reads on, and should be told what was wrong.
+  WHOLE = %i[refused poisoned oversized].freeze
   OPTIONS = ["--max-body", "1m", "--head-timeout", "3s", "--body-timeout", "3s"].freeze
 
   def test_each_is_refused_or_closed_and_the_server_is_as_before
     server = serve("probe", *OPTIONS)
+    @closed_without_a_word = Queue.new
     files = server.open_files
     attack(server, COUNT / 10, SEED + 1) # so that buffers have grown to their size
     memory = server.memory_bytes
     wrong = attack(server, COUNT, SEED)
     assert_empty wrong, "HOSTILE_SEED=#{SEED}\n#{wrong.first(20).join("\n")}"
+    assert_operator @closed_without_a_word.length, :<, COUNT / 50
     assert_equal 200, server.get("/").status
     assert_empty refused_that_reached_ruby(server)
     wait_for("close of all files; there were #{files}") { server.open_files <= files }
@@ -56,6 +60,7 @@ class HostileTest < E2ETest
   def send_one(server, request)
     server.connect do |connection|
       answers = answers_to(connection, request)
+      @closed_without_a_word << request if answers.empty? && WHOLE.include?(request.kind)
       odd = answers.reject { |status| request.statuses.include?(status) }
       "#{request.kind}: #{odd.inspect} to #{request.bytes[0, 300].inspect}" unless odd.empty?
     end
