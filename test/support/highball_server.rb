@@ -73,6 +73,7 @@ class HighballServer
     @pid = Process.spawn(ENVIRONMENT.merge(MARK => @mark).merge(env), *command,
                          chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true)
     @ended = Process.detach(@pid)
+    end_with_this_process
   end
 
   def log
@@ -200,9 +201,7 @@ class HighballServer
     stop if running?
     orphans
   ensure
-    pids.each { |one| self.class.kill(one) }
-    @ended.join(STOPS_WITHIN)
-    FileUtils.rm_rf(dir)
+    abandon
   end
 
   # Processes that outlived the server; they have a moment, since they learn of its end by a closed socket.
@@ -214,6 +213,21 @@ class HighballServer
   end
 
   private
+
+  # A run of tests that is interrupted ends its servers as well. (Minitest runs tests in an exit handler:
+  # only handlers registered within one come after it.)
+  def end_with_this_process
+    owner = Process.pid
+    at_exit { abandon if Process.pid == owner && !@abandoned }
+  end
+
+  # Ends every process of it at once, and frees its folder.
+  def abandon
+    pids.each { |one| self.class.kill(one) }
+    @ended.join(STOPS_WITHIN)
+    FileUtils.rm_rf(dir)
+    @abandoned = true
+  end
 
   def resolve(app)
     return app if app.start_with?("/")
