@@ -136,14 +136,14 @@ class TransfersTest < E2ETest
     server.connect { |connection| percentile(timings(1_000) { connection.get("/") }, 0.99) }
   end
 
-  # Runs the block while this many clients read a byte a second, each of an answer that fits into its
-  # response buffer (a larger one makes its worker wait, as it has to).
+  # Runs the block while this many clients read a byte a second, each of an answer that is far larger than its
+  # response buffer: the rest has to be spooled, or the workers would wait.
   def beside_slow_clients(server, count)
     slow = Array.new(count) do
       socket = Socket.new(:INET, :STREAM)
       socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_RCVBUF, 2048)
       socket.connect(Socket.sockaddr_in(server.port, "127.0.0.1"))
-      socket.write("GET /download?bytes=200000 HTTP/1.1\r\nHost: test\r\n\r\n")
+      socket.write("GET /download?bytes=2000000 HTTP/1.1\r\nHost: test\r\n\r\n")
       socket
     end
     reading = Thread.new do
