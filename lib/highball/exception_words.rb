@@ -24,9 +24,9 @@ module Highball
 
     # The calls that led to it, innermost first, one a line. nil if there are none.
     def backtrace
-      lines = @exception.backtrace or return
-      lines = lines.first(LINES).reject { |line| line.start_with?(OURS) }
-      lines.empty? ? nil : lines.join("\n")
+      lines = @exception.backtrace&.first(LINES) or return
+      theirs = lines.reject { |line| line.start_with?(OURS) }
+      (theirs.empty? ? lines : theirs).join("\n")
     rescue StandardError
       nil
     end

@@ -73,10 +73,9 @@ module Highball
 
     # The life of a serving thread. However it ends, the request it had claimed ends too, and another takes its place.
     def live(number)
-      ticket = nil
       Thread.handle_interrupt(Object => :immediate) do
         template = EnvTemplate.new(threads: @size)
-        while (ticket = @ring.claim)
+        while (ticket = @ring.claim(number))
           serve(ticket, template)
         end
       end
@@ -85,7 +84,7 @@ module Highball
 
       report("a serving thread was interrupted", e)
     ensure
-      @ring.abort(ticket) if ticket
+      @ring.leave(number)
       replace(number)
     end
 

@@ -7,7 +7,7 @@ require_relative "deadline"
 
 # The front's end of a ring, played by the test in the worker's own process: it places requests and takes answers as
 # PROTOCOL.md of the ring says. The ring is a file, which is as good as a memfd. It rings no bell (Ruby has no futex):
-# waiting threads are woken as an interrupt would.
+# threads that wait in the ring are woken as by an interrupt, and look anew.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
   ENTRIES_AT = 4096
@@ -20,6 +20,7 @@ class FakeFront
   HTTP_UPGRADE = 29
   FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16 }.freeze
   KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort }.freeze
+  WAITS = %w[claim write begin head answer file hijack early_hints].freeze # methods of the ring
   USUAL = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/", "REQUEST_URI" => "/", "SERVER_NAME" => "test",
             "SERVER_PORT" => "80", "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "test" }.freeze
 
@@ -61,6 +62,7 @@ class FakeFront
     @response_bytes = response_bytes
     @position = 0
     @free = (0...slots).to_a
+    @placed = {}
     make_memory(threads)
     @descriptors, theirs = UNIXSocket.pair(:SEQPACKET)
     wake, @wake = IO.pipe
@@ -79,43 +81,48 @@ class FakeFront
     poke(control(slot), [0, 0].pack("L<2"))
     poke(control(slot) + 12, [0, 0].pack("L<2"))
     poke(ENTRIES_AT + ((@position % 512) * 8), [(@position << 24) | (slot << 8) | 1].pack("Q<"))
-    Placed.new(slot, @position, 0, +"".b)
+    @placed[slot] = Placed.new(slot, @position, 0, +"".b)
   end
+
+  # Bytes of the answer that were written so far.
+  def written(placed) = peek(control(placed.slot), 4).unpack1("L<")
 
   # The frames that have come so far; makes room for more by taking them, at most `most` bytes. Frees the slot when
   # the answer has ended.
   def take(placed, most: @response_bytes)
-    written = peek(control(placed.slot), 4).unpack1("L<")
-    length = [(written - placed.consumed) % (1 << 32), most].min
+    length = [(written(placed) - placed.consumed) % (1 << 32), most].min
     raise "the worker wrote beyond the area" if length > @response_bytes
 
     placed.bytes << written_bytes(placed, length)
     placed.consumed = (placed.consumed + length) % (1 << 32)
     poke(control(placed.slot) + 4, [placed.consumed].pack("L<"))
     answer = Answer.new(frames(placed.bytes))
-    @free.push(placed.slot) if answer.ended? && !@free.include?(placed.slot)
+    @free.push(placed.slot) if answer.ended? && @placed.delete(placed.slot)
     answer
   end
 
-  # Takes the answer as it comes until it has ended. Threads that wait for a request, or for room, are those of
-  # `threads`.
-  def answer_to(placed, threads: [], within: 10)
+  # Takes the answer as it comes until it has ended.
+  def answer_to(placed, within: 10)
     Deadline.wait("the end of an answer", within: within) do
-      wake(threads)
+      wake
       answer = take(placed)
       answer if answer.ended?
     end
   end
 
   # As the front does when the client has gone.
-  def cancel(placed, threads: [])
+  def cancel(placed)
     poke(control(placed.slot) + 16, [1].pack("L<"))
-    wake(threads)
+    wake
   end
 
-  # Ends waits: threads look anew for requests, or for room.
-  def wake(threads)
-    threads.each { |thread| thread.wakeup if thread.alive? }
+  # Takes no more answers.
+  def cancel_all = @placed.each_value { |placed| cancel(placed) }
+
+  # Ends waits in the ring: threads look anew for requests, or for room.
+  def wake
+    waiting = Thread.list.select { |thread| WAITS.include?(thread.backtrace_locations(0, 1)&.first&.base_label) }
+    waiting.each { |thread| thread.wakeup if thread.alive? }
   end
 
   # The descriptor that a FILE or HIJACK frame speaks of.

@@ -28,6 +28,8 @@ pub(crate) struct Ring {
     /// Never dropped: the garbage collector knows addresses in it.
     keys: ManuallyDrop<EnvKeys>,
     slots: Vec<Slot>,
+    /// The ticket that each serving thread claimed last.
+    seats: Vec<Cell<u64>>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
     /// Requests that threads of this worker have begun.
@@ -41,7 +43,8 @@ pub(crate) struct Ring {
 pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     let class = highball.define_class("Ring", ruby.class_object())?;
     class.define_singleton_method("new", function!(Ring::open, 3))?;
-    class.define_method("claim", method!(Ring::claim, 0))?;
+    class.define_method("claim", method!(Ring::claim, 1))?;
+    class.define_method("leave", method!(Ring::leave, 1))?;
     class.define_method("env", method!(Ring::env, 2))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
     class.define_method("head", method!(Ring::head, 4))?;
@@ -71,10 +74,12 @@ impl Ring {
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
         let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
+        let seats = (0..ring.geometry().threads).map(|_| Cell::default()).collect();
         Ok(Ring {
             ring,
             keys: ManuallyDrop::new(EnvKeys::new()),
             slots,
+            seats,
             buffer: Cell::default(),
             serving: Cell::new(0),
             stopped: Cell::new(false),
@@ -83,9 +88,27 @@ impl Ring {
         })
     }
 
-    /// `claim -> Integer | nil`: the next request's ticket; waits for one with the GVL released. `nil` once
-    /// the ring is stopped, and in a process that the app has forked.
-    fn claim(&self) -> Result<Option<u64>, Error> {
+    /// `claim(seat) -> Integer | nil`: the next request's ticket; waits for one with the GVL released. `nil` once
+    /// the ring is stopped, and in a process that the app has forked. `seat` is the serving thread's number, from
+    /// 0: an interrupt can take the ticket from its hands as soon as this method returns; see `leave`.
+    fn claim(ruby: &Ruby, this: &Self, seat: usize) -> Result<Option<u64>, Error> {
+        let Some(seat) = this.seats.get(seat) else {
+            return Err(Error::new(ruby.exception_arg_error(), "the ring has fewer threads"));
+        };
+        let ticket = this.claim_next()?;
+        seat.set(ticket.unwrap_or(0));
+        Ok(ticket)
+    }
+
+    /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
+    /// aborted.
+    fn leave(&self, seat: usize) {
+        if let Some(seat) = self.seats.get(seat) {
+            self.abort(seat.take());
+        }
+    }
+
+    fn claim_next(&self) -> Result<Option<u64>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
         if self.serving.get() > 0 {

@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+require_relative "../support/server_test_case"
+
+# The worker's end of the ring: what it refuses, so that no application can confuse the front.
+class RingTest < ServerTestCase
+  def test_a_ticket_is_good_for_one_answer
+    serve_paths
+    assert_serves
+    ring = @front.ring
+    old = (1 << 16) | 0
+    [-> { ring.write(old, "x") }, -> { ring.head(old, 200, {}, false) }, -> { ring.answer(old, 200, {}, []) },
+     -> { ring.begin(old, 200, {}, "x") }, -> { ring.file(old, 0, 0, 1) }, -> { ring.hijack(old, 0) },
+     -> { ring.early_hints(old, {}) }, -> { ring.env(old, {}) }].each { |call| assert_raises(IOError, &call) }
+    assert_equal [nil, nil, false, false, false, true],
+                 [ring.finish(old), ring.abort(old), ring.open?(old), ring.begun?(old), ring.hijacked?(old),
+                  ring.cancelled?(old)]
+    [0, 2**62, (1 << 16) | 65_535].each { |nonsense| assert_nil ring.abort(nonsense) }
+    assert_raises(RangeError) { ring.abort(-1) }
+    assert_serves
+  end
+
+  # The front takes frames out of order for a worker gone mad.
+  def test_frames_out_of_order_are_refused_here
+    @front = FakeFront.new
+    ring = @front.ring
+    @front.place
+    ticket = ring.claim(0)
+    assert_raises(IOError) { ring.write(ticket, "a body before the head") }
+    assert_raises(IOError) { ring.file(ticket, 0, 0, 1) }
+    assert ring.head(ticket, 200, {}, false)
+    assert_raises(IOError) { ring.head(ticket, 200, {}, false) }
+    assert_raises(IOError) { ring.answer(ticket, 200, {}, []) }
+    assert_raises(IOError) { ring.hijack(ticket, 0) }
+    assert_equal false, ring.early_hints(ticket, { "link" => "late" })
+    assert ring.finish(ticket)
+  end
+
+  def test_early_hints_are_interim_answers
+    @front = FakeFront.new
+    placed = @front.place
+    ring = @front.ring
+    ticket = ring.claim(0)
+    2.times { assert ring.early_hints(ticket, { "link" => %w[a b] }) }
+    assert ring.answer(ticket, 200, {}, ["late"])
+    answer = @front.take(placed)
+    assert_equal [103, 103, 200], answer.heads.map(&:status)
+    assert_equal [%w[link a], %w[link b]], answer.heads.first.fields
+  end
+end

@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "open3"
+require_relative "../support/server_test_case"
+
+# The life of requests, whatever an application does: exceptions, callbacks, processes, garbage.
+class ServerTest < ServerTestCase
+  # An exception that cannot be told.
+  class Unspeakable < StandardError
+    def message = raise(ArgumentError, "not even this")
+  end
+
+  # --- exceptions
+
+  def test_every_kind_of_exception_becomes_a_500_and_an_entry_in_the_log
+    anonymous = Class.new(StandardError)
+    raises = {
+      ArgumentError => -> { raise ArgumentError, "on purpose" },
+      SystemExit => -> { exit 3 },
+      NoMemoryError => -> { raise NoMemoryError, "none left" },
+      SystemStackError => -> { (deep = -> { deep.call }).call },
+      UncaughtThrowError => -> { throw :nobody_catches_this },
+      Interrupt => -> { raise Interrupt },
+      NotImplementedError => -> { raise NotImplementedError },
+      "an exception of a class without name" => -> { raise anonymous, "anonymous" }
+    }
+    raises.each do |name, action|
+      serve { action.call }
+      first_thread = threads.first
+      answer = ask
+      assert_equal [500, true], [answer.status, answer.complete?], name
+      assert_match(%r{the application raised an exception worker=1 request="GET /".*#{name}}m, log)
+      assert_same first_thread, threads.first, "#{name} ended its thread"
+      assert_equal 500, ask.status
+    end
+    assert_match(/server_test\.rb:\d+/, log)
+  end
+
+  def test_messages_that_are_hard_to_write
+    messages = ["caf\xE9".b, "café", "caf\xE9".dup.force_encoding("UTF-8"), "café".encode("UTF-16LE"), "\e[2J\0",
+                "x" * 100_000, nil]
+    messages.each do |message|
+      serve { raise(message ? message.dup : "") }
+      assert_equal 500, ask({ "PATH_INFO" => "/caf\xC3\xA9\xFF" }).status, message
+    end
+    serve { raise Unspeakable }
+    assert_equal 500, ask.status
+    wait_for("the log") { log.include?("whose message cannot be had: ArgumentError") }
+    assert_predicate log, :valid_encoding?
+    refute_match(/[\e\0]/, log)
+    assert_operator log.lines.map(&:length).max, :<, 10_000
+  end
+
+  def test_a_log_that_cannot_be_written_is_no_second_error
+    @log.close_write
+    serve { raise "unheard" }
+    2.times { assert_equal 500, ask.status }
+    @log = StringIO.new
+  end
+
+  def test_only_developers_are_told_what_was_raised
+    serve { raise "a secret" }
+    refute_includes ask.body, "secret"
+    serve(development: true) { raise "no secret" }
+    assert_match(/RuntimeError: no secret.*server_test\.rb/m, ask.body)
+  end
+
+  def test_a_broken_head_after_an_early_one_is_no_second_head
+    serve { [200, {}, Enumerator.new { |body| body << "a" << 1 }] }
+    assert_equal %i[head body abort], ask.kinds
+  end
+
+  # --- callbacks
+
+  def test_callbacks_after_the_response
+    seen = Queue.new
+    serve do |env|
+      finished = env["rack.response_finished"] ||= []
+      2.times { |number| finished << ->(*given) { seen << [number, given[1], given[3]&.message] } }
+      env["rack.after_reply"] << -> { seen << :first } << -> { raise "in a callback" } << -> { seen << :third }
+      env["PATH_INFO"] == "/raise" ? raise("early") : [201, {}, ["text"]]
+    end
+    rack3 = Highball::EnvTemplate.rack3?
+    { "/" => [201, nil], "/raise" => [nil, "early"] }.each do |path, (status, message)|
+      get(path)
+      expected = rack3 ? [[1, status, message], [0, status, message]] : []
+      expected += %i[first third]
+      assert_equal(expected, Array.new(expected.length) { Timeout.timeout(10) { seen.pop } })
+    end
+    wait_for("the log") { log.scan("in a callback").length == 2 }
+    assert_empty seen
+  end
+
+  # --- processes that the app makes
+
+  def test_commands_and_forked_blocks
+    commands = {
+      "/backticks" => -> { `echo backticks` },
+      "/open3" => -> { Open3.capture2("cat", stdin_data: "open3")[0] },
+      "/system" => -> { system("true").to_s },
+      "/fork" => lambda {
+        read, write = IO.pipe
+        Process.wait(fork { write.write("fork") })
+        write.close
+        read.read
+      }
+    }
+    serve { |env| [200, {}, [commands.fetch(env["PATH_INFO"]).call.chomp]] }
+    assert_equal(%w[backticks open3 true fork], commands.keys.map { |path| get(path).body })
+    assert_empty log
+  end
+
+  # A child that runs on in the middle of the request: it may neither answer nor serve, and ends with its own status.
+  def test_a_child_that_comes_back_has_no_part_in_the_ring
+    ends = { "/exit" => -> { exit 7 }, "/raise" => -> { raise "in the child" }, "/kill" => -> { Thread.current.kill },
+             "/answer" => -> { [200, {}, ["from the child"]] } }
+    serve do |env|
+      pid = fork or next ends.fetch(env["PATH_INFO"]).call
+      _, status = Timeout.timeout(20) { Process.wait2(pid) }
+      [200, {}, ["#{status.exitstatus.inspect} #{status.termsig.inspect}"]]
+    end
+    statuses = ends.keys.to_h { |path| [path, get(path).body] }
+    assert_equal "7 nil", statuses["/exit"], log
+    statuses.each_value { |status| refute_match(/ \d/, status) }
+    assert_equal 1, threads.length
+  end
+
+  def test_the_rings_descriptors_are_not_inherited
+    serve { [200, {}, [`ls -l /proc/self/fd`]] }
+    refute_match(/highball-ring|eventfd|socket/, ask.body.lines.drop(4).join)
+  end
+
+  # --- the garbage collector
+
+  def test_serving_while_garbage_is_collected_all_the_time
+    body = Random.new(3).bytes(30_000)
+    serve(threads: 2) do |env|
+      [200, { "x-own" => env["HTTP_X_OWN"], "x-list" => [env["REMOTE_ADDR"], "b"] }, [env["rack.input"].read, body]]
+    end
+    GC.stress = true
+    answers = Array.new(10) do |n|
+      ask({ "HTTP_X_OWN" => "own #{n}", "REMOTE_ADDR" => "10.0.0.#{n}" }, body: "input #{n}")
+    end
+  ensure
+    GC.stress = false
+    answers&.each_with_index do |answer, n|
+      assert_equal ["own #{n}", "10.0.0.#{n}", "input #{n}#{body}"],
+                   [answer.head["x-own"], answer.head["x-list"], answer.body]
+    end
+  end
+
+  def test_serving_while_objects_are_moved_about
+    skip "this Ruby cannot compact" unless GC.respond_to?(:verify_compaction_references)
+    serve do |env|
+      [200, {}, [env.values_at("REMOTE_ADDR", "SERVER_NAME", "REQUEST_METHOD", "PATH_INFO", "HTTP_X_A").join(" ")]]
+    end
+    20.times do |n|
+      GC.compact
+      answer = ask({ "REMOTE_ADDR" => "10.0.0.#{n / 3}", "HTTP_X_A" => "a#{n}" })
+      assert_equal "10.0.0.#{n / 3} test GET / a#{n}", answer.body
+    end
+  end
+end
