@@ -33,8 +33,10 @@ fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
         let mut client = front.get("/stuck");
         let mut job = worker.claim();
         let mut behind: Vec<Client> = (0..4).map(|_| front.connect()).collect();
-        behind.iter_mut().for_each(|client| client.post("/behind", b""));
-        front.until("all have arrived", |report| report.workers[0].placed + report.queue == 4);
+        for (number, client) in behind.iter_mut().enumerate() {
+            client.post("/behind", b"");
+            front.until("it has arrived", |report| report.workers[0].placed + report.queue == number + 1);
+        }
         let placed = worker.ring.announce_sleep().inspect(|_| worker.ring.awake()).is_none();
         if placed {
             return Stuck { job, client, behind };
