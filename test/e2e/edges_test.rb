@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+
+# What applications do at the edges of what they may, against the whole server: none of it is taken for a worker gone
+# mad, none costs more than its own request.
+class EdgesTest < E2ETest
+  # Serves a config.ru that maps paths to what is done with the env.
+  def serve_paths(paths, *options, **settings)
+    cases = paths.map { |path, ruby| "when #{path.dump} then #{ruby}" }.join("\n")
+    folder = folder_with("config.ru" => <<~RUBY)
+      TEXT = { "content-type" => "text/plain" }.freeze
+      run(lambda do |env|
+        case env["PATH_INFO"]
+        #{cases}
+        else [200, TEXT, [Process.pid.to_s]]
+        end
+      end)
+    RUBY
+    @server = serve(folder, *options, **settings)
+  end
+
+  # The worker lives, and is the same.
+  def assert_unharmed
+    pid = @server.worker_pids
+    yield
+    assert_equal pid.first.to_s, @server.get("/").body
+    assert_equal pid, @server.worker_pids
+    refute_match(/broke|breach|protocol/i, @server.log)
+  end
+
+  def test_answers_that_are_none_cost_a_500_each
+    serve_paths({ "/100" => "[100, {}, []]", "/103" => "[103, {}, []]", "/0" => "[0, {}, []]",
+                  "/huge" => "[2**80, {}, []]", "/chunk" => "[200, TEXT, [1]]",
+                  "/head" => '[200, { "x-large" => "x" * 300_000 }, ["text"]]' })
+    assert_unharmed do
+      %w[/100 /103 /0 /huge /head /chunk].each { |path| assert_equal 500, @server.get(path).status, path }
+    end
+  end
+
+  def test_large_heads_and_bodies_in_every_proportion
+    answer = '[200, { "x-large" => "x" * env["QUERY_STRING"].to_i }, ["a" * 50_000]%s]'
+    serve_paths({ "/each" => format(answer, ".each"), "/array" => format(answer, "") })
+    assert_unharmed do
+      [1, 16_000, 60_000, 65_000].product(%w[/each /array]).each do |bytes, path|
+        answer = @server.get("#{path}?#{bytes}")
+        assert_equal [bytes, 50_000], [answer["x-large"].bytesize, answer.body.bytesize]
+      end
+    end
+  end
+
+  def test_threads_that_write_to_one_stream_at_a_time
+    serve_paths({ "/many" => <<~RUBY })
+      [200, TEXT, lambda { |stream|
+        Array.new(4) { |n| Thread.new { 200.times { stream.write(n.to_s * 10_000) } } }.each(&:join)
+      }]
+    RUBY
+    body = @server.get("/many", within: 60).body
+    assert_equal 8_000_000, body.bytesize
+    assert_equal 800, body.scan(/0{10000}|1{10000}|2{10000}|3{10000}/).length
+  end
+
+  def test_threads_that_are_killed_all_the_time_while_others_ask
+    kill = 'Thread.list.select { |thread| thread.name&.include?(" thread ") }.sample&.kill; [200, TEXT, []]'
+    slow = '[200, TEXT, Enumerator.new { |body| 50.times { body << ("x" * 5000) } }]'
+    serve_paths({ "/slow" => slow, "/kill" => kill }, threads: 4)
+    assert_unharmed do
+      results = concurrently(6) do |client|
+        Array.new(60) { |n| ask(client.zero? ? "/kill" : %w[/ /slow][n % 2]) }
+      end.flatten
+      assert_empty results.uniq - [200, 502, :cut_off]
+      assert_includes results, 200
+    end
+  end
+
+  def test_a_process_that_the_app_forks_and_that_runs_on
+    serve_paths({ "/fork" => <<~RUBY })
+      if (pid = fork)
+        [200, TEXT, [Process.wait2(pid).last.exitstatus.inspect]]
+      else
+        exit(7) if env["QUERY_STRING"] == "exit"
+        [200, TEXT, ["from the child"]]
+      end
+    RUBY
+    assert_unharmed do
+      assert_equal "7", @server.get("/fork?exit").body
+      assert_match(/\A\d\z/, @server.get("/fork").body)
+    end
+    assert_equal 1, @server.worker_pids.length
+  end
+
+  def test_an_upgrade_by_protocol
+    serve_paths({ "/echo" => <<~RUBY })
+      shout = lambda { |stream|
+        stream.write(stream.readpartial(100).upcase)
+        stream.close
+      }
+      [200, { "rack.protocol" => env["rack.protocol"].first }, shout]
+    RUBY
+    @server.connect do |connection|
+      connection.write("GET /echo HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\n")
+      answer = connection.read_response
+      assert_equal [101, "shout"], [answer.status, answer["upgrade"]]
+      connection.write("hello")
+      assert_equal "HELLO", connection.read_to_end
+    end
+  end
+
+  def test_a_client_that_takes_nothing_does_not_hold_up_the_end
+    serve_paths({ "/endless" => '[200, TEXT, ->(stream) { loop { stream.write("x" * 100_000) } }]' },
+                "--response-spool", "1MiB", "--send-timeout", "1s", "--drain-timeout", "20s")
+    @server.connect do |connection|
+      connection.send_request("GET", "/endless")
+      wait_for("the beginning") { connection.socket.wait_readable(0) }
+      began = Deadline.now
+      assert_predicate @server.stop, :success?
+      assert_operator Deadline.now - began, :<, 10
+    end
+    refute_match(/ClientGone|EPIPE/, @server.log)
+  end
+
+  def test_developers_see_the_exception_and_others_do_not
+    serve_paths({ "/raise" => 'raise "look here"' }, environment: "development")
+    assert_match(/RuntimeError: look here.*config\.ru:\d+/m, @server.get("/raise").body)
+    serve_paths({ "/raise" => 'raise "look here"' })
+    refute_includes @server.get("/raise").body, "look"
+  end
+
+  def test_exceptions_are_json_where_the_log_is
+    serve_paths({ "/raise" => 'raise ArgumentError, "caf\xE9".b' }, "--log-format", "json")
+    @server.get("/raise")
+    wait_for("the log") { @server.log.include?("ArgumentError") }
+    entry = JSON.parse(@server.log.lines.grep(/ArgumentError/).first)
+    assert_equal ["error", 1, "GET /raise", "ArgumentError: caf?"],
+                 entry.values_at("level", "worker", "request", "error")
+    assert_match(/config\.ru:\d+/, entry["backtrace"])
+  end
+
+  private
+
+  def ask(path)
+    @server.get(path).status
+  rescue EOFError, Errno::ECONNRESET
+    :cut_off
+  end
+end
