@@ -12,7 +12,8 @@ module Highball
     # Options of `highball serve` by the names that callers give them. `wc` and `tc` are Agoo's names.
     OPTIONS = {
       "--bind" => %i[Host], "--port" => %i[Port], "--environment" => %i[environment], "--pidfile" => %i[pid],
-      "--workers" => %i[workers wc], "--threads" => %i[threads Threads tc]
+      "--workers" => %i[workers wc], "--threads" => %i[threads Threads tc],
+      "--early-hints" => %i[early_hints]
     }.freeze
     # Defaults of `rails server`, which the user's own configuration goes before.
     WEAK = %i[Host Port].freeze
@@ -39,7 +40,8 @@ module Highball
           "Host=HOST" => "Address to listen on, or unix:/path",
           "Port=PORT" => "Port to listen on",
           "workers=N" => "Worker processes, or auto (also wc=N)",
-          "threads=N" => "Threads in each worker (also tc=N)"
+          "threads=N" => "Threads in each worker (also tc=N)",
+          "early_hints=on" => "Whether the application may send early hints"
         }
       end
 
@@ -70,6 +72,7 @@ module Highball
         case key
         when :pid then File.expand_path(value)
         when :Threads then value.to_s[/\d+\z/] # "0:16" for Puma
+        when :early_hints then ["on", true].include?(value) ? "on" : "off"
         when :Host then value.to_s.sub(/\A\*\z/, "0.0.0.0")
         else value.to_s
         end

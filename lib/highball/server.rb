@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "answer"
+require_relative "early_hints"
 require_relative "env_template"
 require_relative "exception_words"
 require_relative "hijack"
@@ -10,8 +11,8 @@ module Highball
   # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
-  # Answer and Stream (how a Rack response goes out), Hijack (how a connection is handed over), ExceptionWords and
-  # Log (what is said of exceptions).
+  # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
+  # handed over), ExceptionWords and Log (what is said of exceptions).
   class Server
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
@@ -19,13 +20,16 @@ module Highball
     # name:: how this worker is called in the names of its threads.
     # log:: Log that exceptions of the app go to.
     # development:: whether the client is told about them too.
-    def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false)
+    # early_hints:: whether the app may send them.
+    def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
+                   early_hints: false)
       @app = app
       @ring = ring
       @size = threads
       @name = name
       @log = log
       @development = development
+      @early_hints = early_hints
       @threads = []
       @mutex = Mutex.new
       @stopping = false
@@ -99,6 +103,7 @@ module Highball
       env = @ring.env(ticket, template.env)
       input = env["rack.input"]
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
+      env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
       Answer.send(@ring, ticket, env, status, headers, body)
       answered = true

@@ -14,7 +14,7 @@ module Highball
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
-      @development = message[:development]
+      @serving = message.slice(:development, :early_hints)
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
@@ -60,7 +60,7 @@ module Highball
       end
       log = Log.new(format: @log_format, worker: @number)
       Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}",
-                                                    log: log, development: @development)
+                                                    log: log, **@serving)
     end
 
     def serve(server)

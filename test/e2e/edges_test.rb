@@ -89,6 +89,20 @@ class EdgesTest < E2ETest
     assert_equal 1, @server.worker_pids.length
   end
 
+  def test_early_hints_where_they_are_wanted
+    hint = 'env["rack.early_hints"]&.call({ "link" => %w[</a.css> </b.js>], "x-number" => 1 }); [200, TEXT, ["late"]]'
+    serve_paths({ "/hint" => hint }, "--early-hints", "on")
+    @server.connect do |connection|
+      2.times do
+        early = connection.get("/hint")
+        assert_equal [103, %w[</a.css> </b.js>], "1"], [early.status, early.values("link"), early["x-number"]]
+        assert_equal "late", connection.read_response.body
+      end
+    end
+    serve_paths({ "/hint" => hint })
+    assert_equal "late", @server.get("/hint").body
+  end
+
   def test_an_upgrade_by_protocol
     serve_paths({ "/echo" => <<~RUBY })
       shout = lambda { |stream|

@@ -10,6 +10,7 @@ class HandlerTest < Minitest::Test
     assert_equal %w[--workers 12 --threads 4], arguments(wc: "12", tc: "4")
     assert_equal %w[--threads 16], arguments(Threads: "0:16")
     assert_equal %w[--bind 0.0.0.0], arguments(Host: "*")
+    assert_equal %w[--early-hints on], arguments(early_hints: true)
   end
 
   def test_the_pidfile_is_absolute

@@ -216,6 +216,16 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Threads in each worker. The database pool of the application has to be at least as large.",
     },
     Opt {
+        name: "early_hints",
+        short: None,
+        env: &[],
+        form: Form::Switch,
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether the application may send early hints (status 103). Rails then sends one for every stylesheet and script that a page names; some old clients and proxies do not understand them.",
+    },
+    Opt {
         name: "config",
         short: Some('c'),
         env: &[],

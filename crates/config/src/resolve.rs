@@ -32,6 +32,7 @@ pub(crate) fn resolve(
         binds: given.binds(given.count("port")?, &folders)?,
         workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
         threads: given.count("threads")?,
+        early_hints: given.switch("early_hints")?,
         ruby: given
             .path("ruby", &folders, |text, path| ruby(text, path, env))?
             .expect("option has a default"),

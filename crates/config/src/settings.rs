@@ -20,6 +20,8 @@ pub struct Settings {
     pub workers: u16,
     /// Serving threads in each worker; at least 1.
     pub threads: u16,
+    /// Whether the application may send early hints (status 103).
+    pub early_hints: bool,
     /// The Ruby interpreter to run the mold with.
     pub ruby: PathBuf,
     /// A file to write the process id to, removed at the end.

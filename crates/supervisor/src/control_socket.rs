@@ -109,7 +109,13 @@ mod tests {
         let (ours, theirs) = ControlSocket::pair().unwrap();
         let theirs = ControlSocket::over(theirs).unwrap();
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        let order = ToMold::Fork { worker: 1, threads: 2, log_format: Form::Human, development: true };
+        let order = ToMold::Fork {
+            worker: 1,
+            threads: 2,
+            log_format: Form::Human,
+            development: true,
+            early_hints: false,
+        };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();
         let packet = theirs.receive::<serde_json::Value>().await.unwrap().unwrap();
         assert_eq!(packet.message["worker"], 1);

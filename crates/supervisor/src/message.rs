@@ -27,6 +27,8 @@ pub(crate) enum ToMold {
         log_format: Form,
         /// Whether clients are told about exceptions.
         development: bool,
+        /// Whether the application may send early hints.
+        early_hints: bool,
     },
 }
 
@@ -172,10 +174,16 @@ mod tests {
 
     #[test]
     fn orders_have_the_form_of_the_protocol() {
-        let fork = ToMold::Fork { worker: 3, threads: 5, log_format: Form::Json, development: false };
+        let fork = ToMold::Fork {
+            worker: 3,
+            threads: 5,
+            log_format: Form::Json,
+            development: false,
+            early_hints: true,
+        };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false}"#
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

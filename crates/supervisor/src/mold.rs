@@ -146,6 +146,7 @@ impl Mold {
             threads: settings.threads,
             log_format: settings.log.format.into(),
             development: settings.is_development(),
+            early_hints: settings.early_hints,
         };
         self.control.send(&order, descriptors)
     }

@@ -236,7 +236,12 @@ impl Ring {
         if self.is_current(ticket) {
             return Ok(ticket);
         }
-        Err(Error::new(ruby.exception_io_error(), "the answer to this request has ended already"))
+        let why = if self.worker.is_here() {
+            "the answer to this request has ended already"
+        } else {
+            "a process that was forked in the middle of a request cannot answer it"
+        };
+        Err(Error::new(ruby.exception_io_error(), why))
     }
 
     /// The answer has ended: the slot is the front's again, and the ticket is good no more.
