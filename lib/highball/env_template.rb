@@ -28,10 +28,11 @@ module Highball
     # Yields each callback and whether it wants env, status, headers and error; the last one first for
     # `rack.response_finished` (Rack 3 SPEC), in order for `rack.after_reply` (Puma's custom).
     def take_callbacks
-      finished = @response_finished.slice!(0..)
-      replied = @after_reply.slice!(0..)
-      finished.reverse_each { |callback| yield callback, true }
-      replied.each { |callback| yield callback, false }
+      @response_finished.reverse_each { |callback| yield callback, true }
+      @after_reply.each { |callback| yield callback, false }
+    ensure
+      @response_finished.clear
+      @after_reply.clear
     end
 
     def self.rack3?
