@@ -5,10 +5,10 @@
 //! server on the way may have read it in the other way.
 
 use highball_config::Limits;
+use highball_ring::frame::is_token_byte;
 
 use crate::refusal::Refusal;
 use crate::request_head::BodyFraming;
-use crate::response_head::is_token_byte;
 
 /// Most hexadecimal digits of a chunk's size.
 const SIZE_DIGITS: u32 = 16;

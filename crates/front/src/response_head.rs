@@ -8,6 +8,8 @@
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
+use highball_ring::frame::is_token_byte;
+
 use crate::request_head::Version;
 
 /// How the body of a response is framed.
@@ -295,23 +297,6 @@ pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&digits[begin..]);
 }
-
-/// Whether a byte may stand in a token (RFC 9110 section 5.6.2).
-pub(crate) fn is_token_byte(byte: u8) -> bool {
-    TOKEN_BYTES[usize::from(byte)]
-}
-
-static TOKEN_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0u8;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(byte, b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-')
-            || matches!(byte, b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
-        byte += 1;
-    }
-    table
-};
 
 /// The reason phrase that belongs to a status code; empty if it has none.
 pub fn reason_phrase(status: u16) -> &'static str {

@@ -23,8 +23,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use highball_ring::frame::is_token_byte;
+
 use crate::request_head::{known_key, BodyFraming, Method, RequestHead};
-use crate::response_head::{is_token_byte, reason_phrase, write_connection, write_number, DateCache};
+use crate::response_head::{reason_phrase, write_connection, write_number, DateCache};
 use conditions::Verdict;
 use folder::Folder;
 use found_file::{Content, FoundFile, Representation};

@@ -78,6 +78,24 @@ impl Header {
     }
 }
 
+/// Whether a byte may stand in a token, such as the name of a field in a `HEAD` payload (RFC 9110 section 5.6.2).
+#[inline]
+pub fn is_token_byte(byte: u8) -> bool {
+    TOKEN_BYTES[usize::from(byte)]
+}
+
+static TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(byte, b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-')
+            || matches!(byte, b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
+        byte += 1;
+    }
+    table
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

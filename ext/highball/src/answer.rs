@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use highball_ring::frame::{Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS};
+use highball_ring::frame::{is_token_byte, Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -205,7 +205,7 @@ impl HeaderFields<'_> {
 /// RFC 9110, 5.1 and 5.5: a name is a token; a value has no CR, LF or NUL. The front checks the same and
 /// takes a violation for a worker gone mad, so it is found here, where it is only an app's mistake.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
-    if name.is_empty() || !name.iter().all(|byte| TOKEN_BYTES[usize::from(*byte)]) {
+    if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte)) {
         let shown = String::from_utf8_lossy(name);
         return Err(Unusual::Illegal(format!("{shown:?} is not the name of a header field")));
     }
@@ -217,19 +217,6 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
     }
     Ok(())
 }
-
-/// The bytes that a token may have (RFC 9110, 5.6.2).
-static TOKEN_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0u8;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(byte, b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-')
-            || matches!(byte, b'.' | b'^' | b'_' | b'`' | b'|' | b'~');
-        byte += 1;
-    }
-    table
-};
 
 fn too_long(name: &[u8]) -> Unusual {
     let shown = String::from_utf8_lossy(&name[..name.len().min(100)]);
