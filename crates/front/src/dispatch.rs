@@ -222,8 +222,8 @@ impl Dispatcher {
 
     // --- Answers -----------------------------------------------------------------------------------
 
-    /// Reads what workers have written. Called once per turn of the event loop. `true`: there was something.
-    pub(crate) fn read_rings(&mut self) -> bool {
+    /// Reads what workers have written. Called once per turn of the event loop.
+    pub(crate) fn read_rings(&mut self) {
         let mut progress = false;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
@@ -240,7 +240,6 @@ impl Dispatcher {
         if progress {
             self.settle();
         }
-        progress
     }
 
     /// Reads the new bytes of these slots of a worker.

@@ -30,8 +30,6 @@ pub struct FrontRing {
     /// The next position.
     tail: u64,
     slots: Vec<Slot>,
-    /// Entries placed since the worker was last rung for.
-    unrung: bool,
     /// Positions of requests taken back whose spool file the worker has not met yet.
     stray_files: Vec<u64>,
     /// Nothing more will be placed.
@@ -99,7 +97,6 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
         free: (0..slots).rev().collect(),
         tail: 1,
         slots: (0..slots).map(|_| Slot::default()).collect(),
-        unrung: false,
         stray_files: Vec::new(),
         retired: false,
     };
@@ -163,7 +160,6 @@ impl FrontRing {
         self.slots[usize::from(slot)] =
             Slot { position: placed.position, spooled: spooled.is_some(), ..Slot::default() };
         self.memory.entries().place(placed.position, slot);
-        self.unrung = true;
         Ok(Some(placed))
     }
 
@@ -204,15 +200,9 @@ impl FrontRing {
         self.memory.bell().sleepers.load(Ordering::Relaxed).min(self.geometry().threads)
     }
 
-    /// Whether something was placed for which the worker has not been rung.
-    pub fn is_unrung(&self) -> bool {
-        self.unrung
-    }
-
     /// Wakes up to `threads` sleeping threads of the worker, for all that was placed since the last
     /// call. Costs a system call only if one sleeps.
     pub fn ring(&mut self, threads: u32) {
-        self.unrung = false;
         let bell = self.memory.bell();
         if bell.should_ring() {
             futex_wake(bell.word, threads);
