@@ -10,6 +10,7 @@ require_relative "deadline"
 # threads that wait in the ring are woken as by an interrupt, and look anew.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
+  VERSION = 2
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024
@@ -138,7 +139,7 @@ class FakeFront
     @memory = Tempfile.create("highball-ring").binmode
     File.unlink(@memory.path)
     @memory.truncate(SLOTS_AT + (@slots * (REQUEST_BYTES + @response_bytes)))
-    poke(0, MAGIC + [1, @slots, REQUEST_BYTES, @response_bytes, threads].pack("L<5"))
+    poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, threads].pack("L<5"))
     poke(CURSOR, [1].pack("Q<"))
   end
 

@@ -348,6 +348,12 @@ impl Dispatcher {
 
     // --- Sleeping and waking -----------------------------------------------------------------------
 
+    /// Whether several requests wait for a worker that is asleep: then more may have come in the meantime, and one
+    /// wake-up does for all.
+    pub(crate) fn is_gathering(&mut self) -> bool {
+        self.workers.iter_mut().any(|worker| worker.unclaimed.len() > 1 && worker.ring.has_sleepers())
+    }
+
     /// Wakes the workers for what was placed. `true`: something is not begun yet.
     pub(crate) fn ring_workers(&mut self) -> bool {
         let mut left = false;
@@ -377,9 +383,10 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that the front is about to sleep. `false`: there is news after all.
+    /// Announces to the workers that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
+    /// has said. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
-        self.workers.iter().for_each(|worker| worker.ring.announce_sleep());
+        self.workers.iter().for_each(Worker::announce_sleep);
         let news = |worker: &Worker| {
             worker.state != State::Broken && worker.in_flight > 0 && worker.ring.any_ready()
         };

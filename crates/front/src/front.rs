@@ -60,6 +60,7 @@ pub fn run(
         }
         spawn(tick(Rc::clone(&shared)));
         spawn(wake_for_overdue(Rc::clone(&shared)));
+        spawn(look_once_more(Rc::clone(&shared)));
         obey(commands, &shared).await;
         Ok(())
     });
@@ -127,6 +128,13 @@ async fn wake_for_overdue(shared: Rc<Shared>) {
         if shared.dispatcher.borrow_mut().ring_for_overdue() {
             shared.overdue.notify_one();
         }
+    }
+}
+
+/// Does nothing: that it is woken is enough for the event loop not to sleep, but to look at the sockets and come back.
+async fn look_once_more(shared: Rc<Shared>) {
+    loop {
+        shared.look.notified().await;
     }
 }
 

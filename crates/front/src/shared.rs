@@ -41,10 +41,14 @@ pub(crate) struct Shared {
     pub(crate) freed: Notify,
     /// Requests rely on threads that are busy: look again soon.
     pub(crate) overdue: Notify,
+    /// Keeps the event loop from its sleep once: it only looks what has come.
+    pub(crate) look: Notify,
     connections: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
     steps_in_turn: Cell<u32>,
+    /// Whether the workers' wake-up was put off for one more look.
+    looked: Cell<bool>,
     events: UnboundedSender<Event>,
 }
 
@@ -62,10 +66,12 @@ impl Shared {
             draining: watch::channel(false).0,
             freed: Notify::new(),
             overdue: Notify::new(),
+            look: Notify::new(),
             connections: Cell::new(0),
             hijacked: Cell::new(0),
             acceptors: Cell::new(acceptors),
             steps_in_turn: Cell::new(0),
+            looked: Cell::new(false),
             events,
             settings,
         }
@@ -108,11 +114,17 @@ impl Shared {
         }
     }
 
-    /// Before the event loop sleeps: the workers are woken for all that was placed in this turn, once. If there
-    /// is news from them, tasks have been woken and the loop does not sleep.
+    /// Before the event loop sleeps: the workers are woken for all that was placed in this turn, once, and for what
+    /// one more look at the sockets brings. If there is news from them, tasks have been woken and the loop does not
+    /// sleep.
     pub(crate) fn before_sleep(&self) {
         self.steps_in_turn.set(0);
         let mut dispatcher = self.dispatcher.borrow_mut();
+        if !self.looked.get() && dispatcher.is_gathering() {
+            self.looked.set(true);
+            return self.look.notify_one();
+        }
+        self.looked.set(false);
         for _ in 0..LOOKS {
             dispatcher.read_rings();
             if dispatcher.ring_workers() {

@@ -237,9 +237,16 @@ impl FrontRing {
         self.memory.ready().any()
     }
 
-    /// Announces that the front is about to sleep. Call [`FrontRing::any_ready`] after it.
-    pub fn announce_sleep(&self) {
-        self.memory.front_sleep().announce();
+    /// Announces that the front is about to sleep, until so many answers have ended (at least 1), or there is nothing
+    /// left to claim, or there is other news. Whoever asks for more than one must wake up by itself in time: the
+    /// worker may be long at the next request. Call [`FrontRing::any_ready`] after it.
+    pub fn announce_sleep(&self, answers: u32) {
+        self.memory.front_sleep().announce(answers);
+    }
+
+    /// Whether a thread of the worker sleeps, or is about to. It may have changed when this returns.
+    pub fn has_sleepers(&self) -> bool {
+        self.memory.bell().sleepers.load(Ordering::Relaxed) > 0
     }
 
     /// The front is awake.

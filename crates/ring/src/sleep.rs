@@ -49,13 +49,21 @@ impl Bell<'_> {
 }
 
 /// The front, which waits in epoll and is woken by an eventfd.
+///
+/// The word is 0 while it is awake, else the number of answers that it sleeps through but the last, with the bit
+/// [`PATIENT`] if that is more than one.
 #[derive(Debug, Clone, Copy)]
 pub struct FrontSleep<'a>(pub &'a AtomicU32);
 
+/// In the word of a front that is patient: it wants to be woken as well when there is nothing left to claim.
+const PATIENT: u32 = 1 << 31;
+
 impl FrontSleep<'_> {
-    /// Front: announces that it is about to sleep. Look for news once more after this.
-    pub fn announce(self) {
-        self.0.store(1, Ordering::Relaxed);
+    /// Front: announces that it is about to sleep until `answers` have ended (at least 1; of several, it is patient),
+    /// or anything else has come. Look for news once more after this.
+    pub fn announce(self, answers: u32) {
+        let patient = if answers > 1 { PATIENT } else { 0 };
+        self.0.store(answers.clamp(1, PATIENT - 1) | patient, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
@@ -70,8 +78,24 @@ impl FrontSleep<'_> {
     /// gets `true` for each sleep.
     pub fn must_wake(self) -> bool {
         fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) == 1
-            && self.0.compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.0.load(Ordering::Relaxed) != 0 && self.0.swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Worker, after publishing the end of an answer: the same, but a patient front is left asleep for a while.
+    pub fn must_wake_for_end(self) -> bool {
+        fence(Ordering::SeqCst);
+        let word = self.0.load(Ordering::Relaxed);
+        if word & !PATIENT <= 1 {
+            return word != 0 && self.0.swap(0, Ordering::Relaxed) != 0;
+        }
+        // If the front has woken meanwhile it has looked, or is going to.
+        let _ = self.0.compare_exchange(word, word - 1, Ordering::Relaxed, Ordering::Relaxed);
+        false
+    }
+
+    /// Worker, when there is nothing left to claim: whether it must wake a patient front.
+    pub fn must_wake_for_rest(self) -> bool {
+        self.0.load(Ordering::Relaxed) & PATIENT != 0 && self.0.swap(0, Ordering::Relaxed) != 0
     }
 }
 
@@ -96,14 +120,32 @@ mod tests {
         let word = AtomicU32::new(0);
         let front = FrontSleep(&word);
         assert!(!front.must_wake());
-        front.announce();
+        front.announce(1);
         let woke: usize = std::thread::scope(|scope| {
             let wakers = [(); 3].map(|()| scope.spawn(|| usize::from(front.must_wake())));
             wakers.map(|waker| waker.join().unwrap()).iter().sum()
         });
         assert_eq!(woke, 1);
-        front.announce();
+        front.announce(1);
         front.retract();
         assert!(!front.must_wake());
+    }
+
+    #[test]
+    fn a_patient_front_sleeps_through_some_answers() {
+        let word = AtomicU32::new(0);
+        let front = FrontSleep(&word);
+        assert!(!front.must_wake_for_end());
+        front.announce(3);
+        assert_eq!([(); 4].map(|()| front.must_wake_for_end()), [false, false, true, false]);
+        front.announce(3);
+        assert!(front.must_wake(), "other news cannot wait");
+        front.announce(2);
+        assert!(!front.must_wake_for_end());
+        assert!(front.must_wake_for_rest());
+        assert!(!front.must_wake_for_rest());
+        front.announce(1);
+        assert!(!front.must_wake_for_rest(), "there is no answer that it does not know of");
+        assert!(front.must_wake_for_end());
     }
 }

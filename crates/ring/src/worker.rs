@@ -61,7 +61,12 @@ impl WorkerRing {
         }
         match claim {
             Claim::Claimed { slot, position } => Some((slot, position)),
-            Claim::Empty => None,
+            Claim::Empty => {
+                if self.memory.front_sleep().must_wake_for_rest() {
+                    signal(&self.wake_front);
+                }
+                None
+            }
         }
     }
 
@@ -126,6 +131,15 @@ impl WorkerRing {
         self.memory.stream(slot).publish(written);
         self.memory.ready().set(slot);
         if self.memory.front_sleep().must_wake() {
+            signal(&self.wake_front);
+        }
+    }
+
+    /// The same for the last bytes of an answer: a front that is patient is not woken for each.
+    pub fn publish_end(&self, slot: u16, written: u32) {
+        self.memory.stream(slot).publish(written);
+        self.memory.ready().set(slot);
+        if self.memory.front_sleep().must_wake_for_end() {
             signal(&self.wake_front);
         }
     }

@@ -271,7 +271,7 @@ impl Front {
 
     /// As the front goes to sleep and wakes up, but for the sleep.
     fn sleep(&mut self) {
-        self.ring.announce_sleep();
+        self.ring.announce_sleep(1);
         let _ = self.ring.any_ready();
         self.ring.retract_sleep();
         self.ring.clear_wake();
@@ -341,7 +341,7 @@ fn exchange(ring: &mut FrontRing, request: [u8; 8]) {
     ring.ring(1);
     let mut got = Vec::new();
     while got.len() < 8 {
-        ring.announce_sleep();
+        ring.announce_sleep(1);
         if !ring.any_ready() {
             poll(&mut [PollFd::from_borrowed_fd(ring.wake_fd(), PollFlags::IN)], None).unwrap();
         }

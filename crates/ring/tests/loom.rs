@@ -263,7 +263,7 @@ fn the_front_does_not_sleep_through_an_answer() {
         });
         let mut got = Vec::new();
         while got.len() < 2 {
-            front.announce_sleep();
+            front.announce_sleep(1);
             if !front.any_ready() {
                 wake::poll();
             }

@@ -104,7 +104,7 @@ fn an_answer_larger_than_the_area_streams_through_it() {
     });
     let mut got = Vec::new();
     while got.len() < total {
-        front.announce_sleep();
+        front.announce_sleep(1);
         if !front.any_ready() {
             let wake = PollFd::from_borrowed_fd(front.wake_fd(), PollFlags::IN);
             poll(&mut [wake], None).unwrap();

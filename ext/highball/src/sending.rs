@@ -261,7 +261,7 @@ impl Ring {
         if self.slot(ticket).waited.get() {
             self.ring.interrupt_room(ticket.slot); // another thread may write to this answer: it must learn
         }
-        self.publish(ticket);
+        self.ring.publish_end(ticket.slot, self.slot(ticket).written.get());
         self.close(ticket);
         Some(true)
     }

@@ -8,6 +8,9 @@ const FAST: Duration = Duration::from_micros(200);
 /// How much work may be placed ahead, by the average.
 const AHEAD: Duration = Duration::from_millis(1);
 
+/// How long an answer may wait for others, by the average.
+const TOGETHER: Duration = Duration::from_micros(100);
+
 /// The moving average of a worker's service time.
 #[derive(Debug)]
 pub(crate) struct ServiceTime {
@@ -49,7 +52,16 @@ impl ServiceTime {
         if !self.is_fast() {
             return 0;
         }
-        (AHEAD.as_nanos() as u64 / self.average_ns.max(1)).min(1000) as u32
+        self.requests_within(AHEAD)
+    }
+
+    /// For how many answers together the front is woken; at least one.
+    pub(crate) fn answers_at_once(&self) -> u32 {
+        self.requests_within(TOGETHER).max(1)
+    }
+
+    fn requests_within(&self, time: Duration) -> u32 {
+        (time.as_nanos() as u64 / self.average_ns.max(1)).min(1000) as u32
     }
 }
 
@@ -61,13 +73,14 @@ mod tests {
     fn fast_answers_earn_a_look_ahead_and_slow_ones_lose_it() {
         let start = Instant::now();
         let mut time = ServiceTime::new(start);
-        assert_eq!(time.look_ahead(), 0);
+        assert_eq!((time.look_ahead(), time.answers_at_once()), (0, 1));
         for n in 1..=60 {
             time.ended(10, start + Duration::from_micros(100 * n));
         }
         assert!(time.is_fast());
         assert!((80..=110).contains(&time.look_ahead()), "{}", time.look_ahead());
+        assert!((8..=11).contains(&time.answers_at_once()), "{}", time.answers_at_once());
         time.ended(1, start + Duration::from_millis(500));
-        assert_eq!(time.look_ahead(), 0);
+        assert_eq!((time.look_ahead(), time.answers_at_once()), (0, 1));
     }
 }

@@ -170,6 +170,12 @@ impl Worker {
         }
     }
 
+    /// Announces that the front is about to sleep. Where there is more to begin, and answers take no time to speak
+    /// of, it is woken once for several of them.
+    pub(crate) fn announce_sleep(&self) {
+        self.ring.announce_sleep(if self.unclaimed.is_empty() { 1 } else { self.time.answers_at_once() });
+    }
+
     /// Looks, on an overdue tick, whether it still has not begun what it had not begun before. `true`: not for so
     /// long that others should.
     pub(crate) fn is_unresponsive(&mut self) -> bool {
