@@ -19,7 +19,7 @@ use crate::{Event, Report};
 const READ_BYTES: usize = 64 * 1024;
 
 /// Steps in one turn of the event loop before the workers are looked after in the middle of it.
-const TURN_BOUND: u32 = 16;
+const TURN_BOUND: u32 = 32;
 
 /// How often the rings are looked at before the sleep, while there is always something new in them.
 const LOOKS: u32 = 8;
