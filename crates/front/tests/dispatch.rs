@@ -97,6 +97,20 @@ fn every_free_thread_is_woken_for_slow_requests() {
 }
 
 #[test]
+fn an_answer_does_not_wait_for_the_slow_request_after_it() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let Stuck { job, mut client, mut behind } = look_ahead(&front, &worker);
+    job.answer("fast");
+    let slow = worker.claim();
+    assert_eq!(client.answer().text(), "fast");
+    slow.answer("slow");
+    (1..behind.len()).for_each(|_| worker.claim().answer("fast again"));
+    let texts: Vec<String> = behind.iter_mut().map(|client| client.answer().text().to_owned()).collect();
+    assert_eq!(texts, ["slow", "fast again", "fast again", "fast again"]);
+}
+
+#[test]
 fn what_waits_behind_a_slow_request_goes_to_a_worker_that_comes() {
     let front = Front::start();
     let slow = front.worker(1);

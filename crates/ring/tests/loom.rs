@@ -276,6 +276,35 @@ fn the_front_does_not_sleep_through_an_answer() {
     });
 }
 
+/// Two answers end, and the front wants to be woken for the second, or for three, which never come. Caught: the fence of
+/// `FrontSleep::must_wake_for_end` left out; no look at the word where nothing is left to claim.
+#[test]
+fn a_patient_front_sleeps_through_no_last_answer() {
+    for answers in [2, 3] {
+        bounded(3, move || {
+            let (mut front, worker) = both_ends(2, 1);
+            let placed = [b'1', b'2'].map(|request| place(&mut front, request));
+            let thread = thread::spawn(move || {
+                while let Some((slot, _)) = worker.claim() {
+                    assert_eq!(worker.write(slot, 0, b"a"), 1);
+                    worker.publish_end(slot, 1);
+                }
+            });
+            let mut got = Vec::new();
+            while got.len() < placed.len() {
+                front.announce_sleep(answers);
+                if !front.any_ready() {
+                    wake::poll();
+                }
+                front.retract_sleep();
+                front.clear_wake();
+                read_ready(&mut front, &mut got);
+            }
+            thread.join().unwrap();
+        });
+    }
+}
+
 /// The area has one byte here. Caught: the fence of `want_space` or of `consume` weakened or left out;
 /// `consumed` stored or loaded relaxed; no second look in `announce_wait_for_room`; `space_wanted` cleared after
 /// `space_bell` is rung.

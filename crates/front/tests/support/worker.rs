@@ -159,7 +159,7 @@ impl Job {
         let mut bytes = head(200, &[]);
         body.chunks(MAX_PAYLOAD).for_each(|piece| bytes.extend(frame(Kind::Body, piece)));
         bytes.extend(frame(Kind::End, b""));
-        self.raw(&bytes);
+        self.write(&bytes, WorkerRing::publish_end);
     }
 
     pub(crate) fn head(&mut self, status: u16, fields: &[(&str, &str)]) -> &mut Job {
@@ -174,7 +174,7 @@ impl Job {
     }
 
     pub(crate) fn end(&mut self) {
-        self.raw(&frame(Kind::End, b""));
+        self.write(&frame(Kind::End, b""), WorkerRing::publish_end);
     }
 
     pub(crate) fn abort(&mut self) {
@@ -198,16 +198,21 @@ impl Job {
 
     /// Writes these bytes, waiting for room.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Job {
+        self.write(bytes, WorkerRing::publish);
+        self
+    }
+
+    /// Writes these bytes, waiting for room; `publish_last` makes the last ones visible.
+    fn write(&mut self, bytes: &[u8], publish_last: fn(&WorkerRing, u16, u32)) {
         let mut rest = bytes;
         loop {
             let more = self.ring.write(self.slot, self.written, rest);
-            if more > 0 {
-                self.written = self.written.wrapping_add(more as u32);
-                self.ring.publish(self.slot, self.written);
-            }
             rest = &rest[more..];
+            self.written = self.written.wrapping_add(more as u32);
+            let publish = if rest.is_empty() { publish_last } else { WorkerRing::publish };
+            publish(&self.ring, self.slot, self.written);
             if rest.is_empty() {
-                return self;
+                return;
             }
             if let Some(seen) = self.ring.announce_wait_for_room(self.slot, self.written) {
                 self.ring.sleep_for_room(self.slot, seen);
