@@ -1,0 +1,1 @@
+//! A way to deploy an application: a file of `bench/schemes`.
