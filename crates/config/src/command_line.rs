@@ -15,6 +15,7 @@ use crate::Selector;
 pub(crate) enum Command {
     Serve { path: Option<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
+    Restart { selector: Selector },
     Stop { selector: Selector },
     Help(String),
     Version(String),
@@ -30,6 +31,7 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
         Some(("status", matches)) => {
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
         }
+        Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
         Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
         Some((_, matches)) => serve(matches),
         None => serve(&matches),
@@ -43,7 +45,9 @@ pub(crate) fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
-        .override_usage("highball [serve] [OPTIONS] [PATH]\n       highball status|stop [OPTIONS] [PATH]")
+        .override_usage(
+            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|stop [OPTIONS] [PATH]",
+        )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
                 .about("Serve the application at PATH (what happens without a command too)"),
@@ -52,6 +56,9 @@ pub(crate) fn command() -> clap::Command {
             with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")),
         )
+        .subcommand(with_selector_args(clap::Command::new("restart").about(
+            "Put the application's current code in the place of a running server's, unnoticed by its clients",
+        )))
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
         ));
@@ -143,7 +150,7 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    did_you_mean(path.to_str()?, ["serve", "status", "stop", "help"].into_iter())
+    did_you_mean(path.to_str()?, ["serve", "status", "restart", "stop", "help"].into_iter())
 }
 
 /// Help and version are errors to clap, and answers to the user.

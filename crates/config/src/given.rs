@@ -132,6 +132,9 @@ impl Given {
             Form::OneOf(words) if !words.contains(&text) => {
                 Err(format!("`{text}` is none of: {}", words.join(", ")))
             }
+            Form::UrlPath if !is_url_path(text) => {
+                Err(format!("`{text}` is not the path of a URL, such as /up"))
+            }
             _ if text.is_empty() || text.contains(char::is_whitespace) => {
                 Err(format!("`{text}` is not a name"))
             }
@@ -212,6 +215,10 @@ impl Given {
         }
         raw.read(|text| read(text, path)).map(Some)
     }
+}
+
+fn is_url_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
 /// Where relative paths begin: those of the file at the application, all others at the current folder.

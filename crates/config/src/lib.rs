@@ -46,6 +46,11 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Replace the processes of a running instance's application, one after the other.
+    Restart {
+        /// Which instance.
+        selector: Selector,
+    },
     /// Drain and stop a running instance.
     Stop {
         /// Which instance.
@@ -81,6 +86,7 @@ pub fn parse(
     Ok(match command_line::read(args)? {
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
         Command::Status { json, selector } => Invocation::Status { json, selector },
+        Command::Restart { selector } => Invocation::Restart { selector },
         Command::Stop { selector } => Invocation::Stop { selector },
         Command::Help(text) => Invocation::Help(text),
         Command::Version(text) => Invocation::Version(text),

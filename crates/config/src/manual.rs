@@ -76,7 +76,7 @@ fn range(form: &Form) -> Option<String> {
             Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
         }
         Form::OneOf(words) => Some(words.join(", ")),
-        Form::Addresses | Form::Path | Form::Word | Form::Switch => None,
+        Form::Addresses | Form::Path | Form::Word | Form::UrlPath | Form::Switch => None,
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Form {
     Path,
     /// Free text without blanks.
     Word,
+    /// The path of a URL, with or without a query.
+    UrlPath,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// `on` or `off`.
@@ -64,6 +66,7 @@ impl Form {
             Form::DurationOrNone(_) => "TIME|none",
             Form::Path => "PATH",
             Form::Word => "NAME",
+            Form::UrlPath => "PATH",
             Form::OneOf(_) => "FORM",
             Form::Switch => "on|off",
         }
@@ -448,6 +451,27 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Processes,
         example: "10s",
         doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off.",
+    },
+    Opt {
+        name: "probe_path",
+        short: None,
+        env: &[],
+        form: Form::UrlPath,
+        default: Default::Is("/"),
+        section: Section::Processes,
+        example: "/up",
+        doc: "Path that a new version of the application is asked for during a restart, before clients' requests go to it. \
+              If the answer is a status of 500 or more, the old version stays.",
+    },
+    Opt {
+        name: "probe_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR),
+        default: Default::Is("30s"),
+        section: Section::Processes,
+        example: "10s",
+        doc: "Time that a new version of the application has to answer that request. Without an answer, the old version stays.",
     },
     Opt {
         name: "max_boot_failures",

@@ -19,6 +19,7 @@ pub(crate) fn resolve(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
+    let app_link = current.join(path.clone().unwrap_or_default());
     let app = app_folder(path)?;
     let folders = Folders { current, app };
     given.add_environment(env);
@@ -45,6 +46,8 @@ pub(crate) fn resolve(
         process: Process {
             boot_timeout: given.duration("boot_timeout")?,
             drain_timeout: given.duration("drain_timeout")?,
+            probe_path: given.word("probe_path")?,
+            probe_timeout: given.duration("probe_timeout")?,
             max_boot_failures: given.count("max_boot_failures")?,
         },
         log: Log {
@@ -52,6 +55,7 @@ pub(crate) fn resolve(
             access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
         },
         app: folders.app,
+        app_link,
     })
 }
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Settings {
     /// The application folder, absolute, symbolic links resolved.
     pub app: PathBuf,
+    /// The application folder as it was given, absolute, with its symbolic links: where a restart looks anew.
+    pub app_link: PathBuf,
     /// `development`, `production`, `test` or a name of the user's own.
     pub environment: String,
     /// Where to listen, in the order given; never empty.
@@ -103,6 +105,10 @@ pub struct Process {
     pub boot_timeout: Duration,
     /// Time requests in flight have to end after TERM; beyond it the workers are halted.
     pub drain_timeout: Duration,
+    /// What a new version is asked for in a restart, before clients' requests go to it.
+    pub probe_path: String,
+    /// Time it has to answer.
+    pub probe_timeout: Duration,
     /// Workers that may die before they served, one after the other, until Highball gives up.
     pub max_boot_failures: u32,
 }

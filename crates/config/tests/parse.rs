@@ -146,6 +146,17 @@ fn paths_in_the_file_begin_at_the_application() {
 }
 
 #[test]
+fn the_application_folder_keeps_its_links_for_a_restart() {
+    let app = App::new();
+    let current = app.folder.path().join("current");
+    std::os::unix::fs::symlink(app.path(), &current).unwrap();
+    let Invocation::Serve(settings) = app.parse(&[current.to_str().unwrap()]).unwrap() else {
+        panic!("not serve")
+    };
+    assert_eq!((settings.app, settings.app_link), (app.path(), current));
+}
+
+#[test]
 fn a_file_can_be_named() {
     let app = App::new().file("highball.toml", "threads = 1").file("other.toml", "threads = 2");
     let other = app.folder.path().join("other.toml");
@@ -204,6 +215,7 @@ fn wrong_options() {
     assert!(app.error(&["--log-format", "xml"]).contains("human, json"));
     assert!(app.error(&["-b", "example.org"]).contains("is not an address"));
     assert!(app.error(&["--ruby", "no-such-ruby"]).contains("no `no-such-ruby` in PATH"));
+    assert!(app.error(&["--probe-path", "up"]).contains("`up` is not the path of a URL"));
     assert!(app.error(&["--spool-dir", "/nowhere"]).contains("/nowhere is not a folder"));
 }
 
@@ -231,6 +243,10 @@ fn commands() {
     );
     assert_eq!(app.parse(&["status", folder]).unwrap(), Invocation::Status { json: false, selector: here });
     let port = Selector { port: Some(4000), app: None };
+    assert_eq!(
+        app.parse(&["restart", "-p", "4000"]).unwrap(),
+        Invocation::Restart { selector: port.clone() }
+    );
     assert_eq!(app.parse(&["stop", "-p", "4000"]).unwrap(), Invocation::Stop { selector: port });
     assert!(
         matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.threads == 9)

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use highball_config::Limits;
-use highball_ring::{FrontRing, RingError};
+use highball_ring::RingError;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::exchange::{Body, Exchange, Place};
@@ -22,8 +22,9 @@ use crate::refusal::Refusal;
 use crate::request_head::patch_body;
 use crate::response::Progress;
 use crate::response_head::DateCache;
-use crate::{Event, WorkerReport};
-use worker::{State, Worker};
+use crate::{Event, NewWorker, WorkerReport};
+pub(crate) use worker::State;
+use worker::Worker;
 
 /// Response bytes taken from a ring at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -45,10 +46,26 @@ enum Placing {
     Broken,
 }
 
+/// The generations of the workers that clients' requests may go to; 0 where there are none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Generations {
+    oldest: u32,
+    newest: u32,
+}
+
+impl Generations {
+    /// The oldest generation that may answer on a connection where `answered` was the last to do so. Where that is
+    /// not there any more (a restart was taken back), whatever there is has to do.
+    fn oldest_after(self, answered: u32) -> u32 {
+        answered.min(self.newest)
+    }
+}
+
 /// The application's workers and the requests that wait for them.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     workers: Vec<Worker>,
+    generations: Generations,
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
     response_buffer_bytes: usize,
@@ -67,6 +84,7 @@ impl Dispatcher {
     pub(crate) fn new(limits: &Limits, date: Rc<DateCache>, events: UnboundedSender<Event>) -> Self {
         Dispatcher {
             workers: Vec::new(),
+            generations: Generations::default(),
             queue: VecDeque::new(),
             queue_limit: limits.queue,
             response_buffer_bytes: limits.response_buffer_bytes,
@@ -152,30 +170,51 @@ impl Dispatcher {
         }
     }
 
-    /// Places what waits, as far as there are workers for it.
+    /// Places what waits, as far as there are workers for it. During a restart, those that have to wait for the new
+    /// generation do not hold up those behind them.
     fn place_waiting(&mut self) {
-        while let Some(exchange) = self.queue.pop_front() {
-            let spooled = matches!(exchange.borrow().request.body, Body::Spooled(_));
-            let chosen = self.choose_worker(spooled);
+        let mut at = 0;
+        let mut full_from = u32::MAX; // for these generations and later ones there is no room
+        while let Some(exchange) = self.queue.get(at) {
+            let inner = exchange.borrow();
+            let oldest = self.generations.oldest_after(inner.generation);
+            let spooled = matches!(inner.request.body, Body::Spooled(_));
+            drop(inner);
+            if oldest >= full_from {
+                at += 1;
+                continue;
+            }
+            let exchange = Rc::clone(exchange);
+            let chosen = self.choose_worker(oldest, spooled);
             match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
-                Placing::Done => {}
-                Placing::NoRoom => return self.queue.push_front(exchange),
-                Placing::Broken => self.queue.push_front(exchange),
+                Placing::Done => drop(self.queue.remove(at)),
+                Placing::NoRoom if oldest <= self.generations.oldest => return,
+                Placing::NoRoom => full_from = oldest,
+                Placing::Broken => {
+                    // What it had not begun now stands before this one.
+                    at = 0;
+                    full_from = u32::MAX;
+                }
             }
         }
     }
 
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
     /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
-    fn choose_worker(&self, spooled: bool) -> Option<usize> {
+    ///
+    /// Nobody older than generation `oldest`. Of those that may, the older ones come first: every connection that meets
+    /// the new generation depends on it from then on, and in the middle of a restart that is one worker.
+    fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let least_busy = |look_ahead: bool| {
             let can_take = |worker: &Worker| {
                 worker.state == State::Serving
+                    && worker.generation >= oldest
                     && worker.in_flight < worker.capacity(look_ahead)
                     && worker.ring.has_room()
             };
             let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
-            workers.min_by_key(|(_, worker)| (worker.unresponsive, worker.in_flight)).map(|(index, _)| index)
+            let order = |worker: &Worker| (worker.unresponsive, worker.generation, worker.in_flight);
+            workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
         };
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
     }
@@ -278,6 +317,7 @@ impl Dispatcher {
                 break;
             }
             let ring = &mut worker.ring;
+            inner.generation = worker.generation;
             inner.response.feed(bytes, &self.date, &mut || ring.receive_descriptor(slot))?;
             news = true;
             if read == READS {
@@ -318,8 +358,7 @@ impl Dispatcher {
         }
         for index in 0..self.workers.len() {
             while self.workers[index].has_thread_free() {
-                let idle = self.workers[index].is_idle();
-                let Some(exchange) = self.take_from_slowest(idle) else { break };
+                let Some(exchange) = self.take_from_slowest(index) else { break };
                 if self.place(index, &exchange) != Placing::Done {
                     self.requeue(exchange);
                     return self.place_waiting();
@@ -328,15 +367,19 @@ impl Dispatcher {
         }
     }
 
-    /// Takes a request back from the worker that has ended nothing for the longest time, if there is one where
-    /// requests wait for others to end. `for_idle`: also if they only wait for a thread to look.
-    fn take_from_slowest(&mut self, for_idle: bool) -> Option<Rc<Exchange>> {
+    /// Takes a request back for the worker at `index`, from the one that has ended nothing for the longest time, if
+    /// there is one where requests wait for others to end; for an idle one also if they only wait for a thread to
+    /// look. (Not from a newer generation: its connections may know it already.)
+    fn take_from_slowest(&mut self, index: usize) -> Option<Rc<Exchange>> {
+        let (for_idle, generation) = (self.workers[index].is_idle(), self.workers[index].generation);
         let mut asked = None;
         loop {
             let waits = |worker: &&mut Worker| {
                 let enough = if for_idle { 1 } else { worker.threads };
                 let more = worker.in_flight > enough && !worker.unclaimed.is_empty();
-                more && asked.is_none_or(|asked| worker.time.since() > asked)
+                worker.generation <= generation
+                    && more
+                    && asked.is_none_or(|asked| worker.time.since() > asked)
             };
             let slowest = self.workers.iter_mut().filter(waits).min_by_key(|worker| worker.time.since())?;
             asked = Some(slowest.time.since());
@@ -375,7 +418,7 @@ impl Dispatcher {
                 continue;
             }
             worker.ring_for_unclaimed(true);
-            if worker.is_unresponsive() {
+            if worker.is_unresponsive() && worker.state != State::Canary {
                 self.take_back_unbegun(index);
             }
         }
@@ -405,26 +448,58 @@ impl Dispatcher {
 
     // --- Workers -----------------------------------------------------------------------------------
 
-    /// A worker is there.
-    ///
-    /// # Errors
-    /// Its eventfd cannot be watched.
-    pub(crate) fn add_worker(&mut self, number: u32, threads: u16, ring: FrontRing) -> std::io::Result<()> {
-        let wake = wake::watch(&ring)?;
-        self.workers.push(Worker::new(number, u32::from(threads), ring, wake));
+    /// A worker is there. `false`: it is of no use, and that has been said.
+    pub(crate) fn add_worker(&mut self, new: NewWorker, state: State) -> bool {
+        match wake::watch(&new.ring) {
+            Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
+            Err(error) => {
+                let why = format!("its ring cannot be watched: {error}");
+                self.tell(Event::WorkerBroken { worker: new.worker, why });
+                return false;
+            }
+        }
+        self.workers_changed();
+        true
+    }
+
+    /// Gives a canary the one request that it gets before it is admitted. `false`: it is not there any more.
+    pub(crate) fn submit_to_canary(&mut self, number: u32, exchange: &Rc<Exchange>) -> bool {
+        let index = self.position(number).filter(|index| self.workers[*index].state == State::Canary);
+        index.is_some_and(|index| self.place(index, exchange) == Placing::Done)
+    }
+
+    /// A canary may have clients' requests.
+    pub(crate) fn admit_canary(&mut self, number: u32) {
+        let Some(index) = self.position(number) else { return };
+        if self.workers[index].state == State::Canary {
+            self.workers[index].state = State::Serving;
+            self.workers_changed();
+        }
+    }
+
+    /// There are others than before to give requests to.
+    fn workers_changed(&mut self) {
+        self.note_generations();
         self.settle();
-        Ok(())
+    }
+
+    fn note_generations(&mut self) {
+        let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
+        let (oldest, newest) = serving
+            .map(|worker| worker.generation)
+            .fold((u32::MAX, 0), |(oldest, newest), one| (oldest.min(one), newest.max(one)));
+        self.generations = Generations { oldest: oldest.min(newest), newest };
     }
 
     /// Nothing more is placed with a worker; what it has not begun goes to others.
     pub(crate) fn retire_worker(&mut self, number: u32) {
         let Some(index) = self.position(number) else { return };
-        if self.workers[index].state == State::Serving {
-            self.workers[index].state = State::Retiring;
-        }
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
-        self.settle();
+        if matches!(self.workers[index].state, State::Serving | State::Canary) {
+            self.workers[index].state = State::Retiring;
+        }
+        self.workers_changed();
     }
 
     /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had
@@ -442,7 +517,7 @@ impl Dispatcher {
         }
         let worker = self.workers.swap_remove(index);
         self.repeat_or_fail(worker.slots);
-        self.settle();
+        self.workers_changed();
     }
 
     /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
@@ -456,16 +531,21 @@ impl Dispatcher {
         let slots = std::mem::take(&mut worker.slots);
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
+        self.note_generations();
         self.tell(Event::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(slots);
     }
 
-    /// Takes back what a worker has not begun, to the head of the queue, in its order.
+    /// Takes back what a worker has not begun, to the head of the queue, in its order. (What a canary was asked is
+    /// for nobody else to answer.)
     fn take_back_unbegun(&mut self, index: usize) {
+        let is_canary = self.workers[index].state == State::Canary;
         let unbegun = self.workers[index].unclaimed.clone();
         for placed in unbegun.into_iter().rev() {
-            if let Some(exchange) = self.workers[index].take_back(placed) {
-                self.requeue(exchange);
+            match self.workers[index].take_back(placed) {
+                Some(exchange) if is_canary => fail(&exchange),
+                Some(exchange) => self.requeue(exchange),
+                None => {}
             }
         }
     }
@@ -479,10 +559,8 @@ impl Dispatcher {
                 drop(inner);
                 self.requeue(exchange);
             } else {
-                inner.place = Place::Connection;
-                inner.response.fail(Refusal::WorkerDied);
                 drop(inner);
-                exchange.wake();
+                fail(&exchange);
             }
         }
     }
@@ -509,6 +587,15 @@ impl Dispatcher {
         // Nobody listens any more when the program is ending.
         let _ = self.events.send(event);
     }
+}
+
+/// The worker that had this request is gone, and no other gets it.
+fn fail(exchange: &Exchange) {
+    let mut inner = exchange.borrow();
+    inner.place = Place::Connection;
+    inner.response.fail(Refusal::WorkerDied);
+    drop(inner);
+    exchange.wake();
 }
 
 /// The request's spool file cannot be sent to any worker: too many files are open.

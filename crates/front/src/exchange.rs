@@ -57,6 +57,9 @@ pub(crate) struct Inner {
     pub(crate) response: Response,
     /// Where the request is.
     pub(crate) place: Place,
+    /// The generation that answered last on this connection, 0 before the first answer: an older one never does
+    /// again.
+    pub(crate) generation: u32,
     /// The connection's task, to be woken when there is something to do.
     pub(crate) waker: Option<Waker>,
 }
@@ -64,10 +67,16 @@ pub(crate) struct Inner {
 impl Exchange {
     /// An exchange of nothing yet.
     pub(crate) fn new() -> Self {
+        Exchange::after(0)
+    }
+
+    /// An exchange of nothing yet, on a connection where `generation` answered last.
+    pub(crate) fn after(generation: u32) -> Self {
         Exchange(RefCell::new(Inner {
             request: Request::default(),
             response: Response::new(),
             place: Place::Connection,
+            generation,
             waker: None,
         }))
     }

@@ -9,8 +9,10 @@ use std::time::Duration;
 use highball_config::Settings;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 
+use crate::canary;
 use crate::clock::{now_ms, TICK};
 use crate::connection;
+use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
 use crate::shared::{Counted, Shared};
@@ -80,12 +82,16 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
                 *shared.statics.borrow_mut() = statics.map(Rc::new);
             }
-            Command::AddWorker { worker, threads, ring } => {
-                if let Err(error) = dispatcher.add_worker(worker, threads, ring) {
-                    let why = format!("its ring cannot be watched: {error}");
-                    dispatcher.tell(Event::WorkerBroken { worker, why });
+            Command::AddWorker(new) => {
+                dispatcher.add_worker(new, State::Serving);
+            }
+            Command::AddCanary(new, path) => {
+                let worker = new.worker;
+                if dispatcher.add_worker(new, State::Canary) {
+                    spawn(canary::ask(worker, path, Rc::clone(shared)));
                 }
             }
+            Command::AdmitCanary { worker } => dispatcher.admit_canary(worker),
             Command::RetireWorker { worker } => dispatcher.retire_worker(worker),
             Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
             Command::Drain => {

@@ -8,6 +8,7 @@
 //! - [`static_files`], with [`content_type`]: answered here, without Ruby;
 //! - [`spool`]: where large bodies wait;
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
+//! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
@@ -16,6 +17,7 @@
 //! and fro.
 
 mod access_log;
+mod canary;
 mod clock;
 mod connection;
 pub mod content_type;
@@ -61,13 +63,14 @@ pub enum Command {
         headers: Vec<(String, String)>,
     },
     /// A worker waits for requests.
-    AddWorker {
+    AddWorker(NewWorker),
+    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this
+    /// path, and say [`Event::CanaryAnswered`].
+    AddCanary(NewWorker, String),
+    /// A canary may have requests from clients.
+    AdmitCanary {
         /// Its number.
         worker: u32,
-        /// Its serving threads.
-        threads: u16,
-        /// The front's end of its ring.
-        ring: FrontRing,
     },
     /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished.
     RetireWorker {
@@ -85,9 +88,30 @@ pub enum Command {
     Report(oneshot::Sender<Report>),
 }
 
+/// A worker that the front has not heard of before.
+#[derive(Debug)]
+pub struct NewWorker {
+    /// Its number; numbers are never used twice.
+    pub worker: u32,
+    /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
+    /// that was answered by one is not answered by an earlier one again, as long as workers of it serve.
+    pub generation: u32,
+    /// Its serving threads.
+    pub threads: u16,
+    /// The front's end of its ring.
+    pub ring: FrontRing,
+}
+
 /// What the front says.
 #[derive(Debug)]
 pub enum Event {
+    /// A canary has answered its request with this status; or why it has not.
+    CanaryAnswered {
+        /// Its number.
+        worker: u32,
+        /// The status, or what went wrong.
+        answer: Result<u16, String>,
+    },
     /// A worker wrote the impossible into its ring: it must be killed and replaced.
     WorkerBroken {
         /// Its number.

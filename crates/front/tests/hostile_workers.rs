@@ -260,7 +260,8 @@ fn a_worker_without_its_descriptor_socket_is_broken_and_the_body_goes_elsewhere(
     let geometry = highball_front::geometry(&front.settings.limits, 1);
     let (ring, fds) = highball_ring::create(geometry).unwrap();
     drop(fds);
-    front.tell(highball_front::Command::AddWorker { worker: 100, threads: 1, ring });
+    let new = highball_front::NewWorker { worker: 100, generation: 1, threads: 1, ring };
+    front.tell(highball_front::Command::AddWorker(new));
     let mut client = front.connect();
     client.post("/", &[b'x'; 200_000]);
     assert!(matches!(front.event(), Event::WorkerBroken { worker: 100, .. }));

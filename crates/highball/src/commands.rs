@@ -1,12 +1,13 @@
-//! `highball status` and `highball stop`: finding the instance that is meant, and asking it.
+//! `highball status`, `highball restart` and `highball stop`: finding the instance that is meant, and asking it.
 
-use crate::instance::{folder, Answer, Question, Status, WorkerStatus};
+use crate::instance::{folder, Answer, Question, RestartStatus, Status, WorkerStatus};
 use highball_config::Selector;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,8 @@ use thiserror::Error;
 
 /// Time that an instance has to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// How often a restart is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What an instance may take to end, beyond its own time for draining.
 const STOP_SLACK: Duration = Duration::from_secs(10);
 
@@ -28,6 +31,14 @@ pub(crate) enum CommandError {
     Folder(PathBuf, io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
+    #[error("the instance with pid {0} does not restart: {1}")]
+    Refused(i32, String),
+    #[error("the restart to generation {0} failed; the version before serves on.\n{1}")]
+    RestartFailed(u32, String),
+    #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
+    Forgotten(u32),
+    #[error("the instance with pid {0} has ended, and the restart with it")]
+    Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
     StillRuns(i32, u64),
 }
@@ -50,24 +61,97 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_only(&found)?;
     let pid = instance.status.pid;
-    let ended = Pid::from_raw(pid)
-        .ok_or(io::ErrorKind::NotFound.into())
-        .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?))
-        .map_err(|error| CommandError::Silent(pid, error))?;
+    let process = process(pid)?;
     let answer = ask(&instance.socket, Question::Stop);
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds,
-        Answer::Status(_) => 0,
+        Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
+        Answer::Status(_) | Answer::Restarting { .. } => 0,
     };
     let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
-    let limit_spec = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
-    match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&limit_spec)) {
-        Ok(0) => Err(CommandError::StillRuns(pid, limit.as_secs())),
-        Ok(_) => {
-            println!("highball (pid {pid}) has stopped");
-            Ok(())
+    if !ends_within(&process, limit).map_err(|error| CommandError::Silent(pid, error))? {
+        return Err(CommandError::StillRuns(pid, limit.as_secs()));
+    }
+    println!("highball (pid {pid}) has stopped");
+    Ok(())
+}
+
+/// Restarts the selected instance, and waits for what becomes of it.
+pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    let pid = instance.status.pid;
+    let silent = |error| CommandError::Silent(pid, error);
+    let generation = match ask(&instance.socket, Question::Restart).map_err(silent)? {
+        Answer::Restarting { generation, .. } => generation,
+        Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
+        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+    };
+    let process = process(pid)?;
+    let mut before = String::new();
+    loop {
+        let asked = ask(&instance.socket, Question::Status);
+        if ends_within(&process, LOOK_EVERY).map_err(silent)? {
+            return Err(CommandError::Ended(pid));
         }
-        Err(error) => Err(CommandError::Silent(pid, error.into())),
+        let state = match asked {
+            Ok(Answer::Status(status)) => report_on(generation, &status)?,
+            Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
+            // The machine is busy booting: it lives, and will answer when it is asked again.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                continue
+            }
+            Err(error) => return Err(silent(error)),
+        };
+        match state {
+            None => return Ok(()),
+            Some(state) if state != before => {
+                println!("{}", stage_words(&state));
+                before = state;
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Where the restart to this generation is; `None`: it is done, and that has been said.
+fn report_on(generation: u32, status: &Status) -> Result<Option<String>, CommandError> {
+    let is_it = |restart: &&RestartStatus| restart.generation == generation;
+    let Some(restart) = status.restarts.iter().find(is_it) else {
+        return Err(CommandError::Forgotten(generation));
+    };
+    match (restart.state.as_str(), &restart.failure) {
+        ("done", _) => {
+            let RestartStatus { generation, seconds, .. } = restart;
+            println!("generation {generation} serves, after {seconds:.1} s (pid {})", status.pid);
+            Ok(None)
+        }
+        ("failed", why) => Err(CommandError::RestartFailed(generation, why.clone().unwrap_or_default())),
+        (state, _) => Ok(Some(state.into())),
+    }
+}
+
+/// Holds a process, so that its end is noticed.
+fn process(pid: i32) -> Result<OwnedFd, CommandError> {
+    Pid::from_raw(pid)
+        .ok_or(io::ErrorKind::NotFound.into())
+        .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?))
+        .map_err(|error| CommandError::Silent(pid, error))
+}
+
+/// Whether the process ends within this time.
+fn ends_within(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    Ok(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit))? > 0)
+}
+
+fn stage_words(state: &str) -> &str {
+    match state {
+        "queued" => "waiting for the restart before this one",
+        "booting" => "booting the new version",
+        "probing" => "asking it whether it answers",
+        "rolling" => "replacing the workers",
+        other => other,
     }
 }
 
@@ -117,7 +201,7 @@ fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
         let Some(pid) = stem.and_then(|stem| stem.parse().ok()) else { continue };
         match ask(&socket, Question::Status) {
             Ok(Answer::Status(status)) => found.push(Instance { socket, status: *status }),
-            Ok(Answer::Stopping { .. }) => {}
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&socket); // its process was killed; somebody else may be quicker
             }
@@ -135,7 +219,9 @@ fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
     connection.set_write_timeout(Some(ANSWER_TIME))?;
     writeln!(connection, "{}", serde_json::to_string(&question)?)?;
     let mut line = String::new();
-    BufReader::new(connection).read_line(&mut line)?;
+    if BufReader::new(connection).read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into()); // it is ending
+    }
     Ok(serde_json::from_str(&line)?)
 }
 
@@ -166,20 +252,25 @@ fn table(status: &Status) -> String {
         ("app", format!("{} ({})", status.app.display(), status.environment)),
         ("runs on", format!("{framework}{ruby}")),
         ("listens on", status.binds.join(" ")),
-        ("mold", format!("{mold}; restarts {restarts}")),
+        ("version", format!("generation {}; restarts {restarts}", status.generation)),
+        ("mold", mold),
+        ("workers", format!("{} wanted", status.workers_wanted)),
         ("requests", format!("{} in the queue", status.queue)),
         ("connections", format!("{}, {} of them hijacked", status.connections, status.hijacked)),
     ];
     for (name, fact) in facts {
         let _ = writeln!(text, "{name:<12} {fact}");
     }
+    if let Some(restart) = status.restarts.last() {
+        let _ = writeln!(text, "{:<12} {}", "restart", restart_line(restart));
+    }
     if let Some(failure) = &status.last_failure {
         let _ = writeln!(text, "{:<12} {failure}", "last failure");
     }
     let _ = writeln!(
         text,
-        "\n  {:>6}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
-        "worker", "pid", "state", "threads", "in flight", "served", "up"
+        "\n  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
+        "worker", "generation", "pid", "state", "threads", "in flight", "served", "up"
     );
     for worker in &status.workers {
         let _ = writeln!(text, "{}", row(worker));
@@ -187,11 +278,17 @@ fn table(status: &Status) -> String {
     text
 }
 
+fn restart_line(restart: &RestartStatus) -> String {
+    let RestartStatus { generation, asked_by, state, seconds, .. } = restart;
+    format!("to generation {generation} by {asked_by}: {state}, {seconds:.1} s")
+}
+
 fn row(worker: &WorkerStatus) -> String {
     let pid = worker.pid.map_or("-".into(), |pid| pid.to_string());
     format!(
-        "  {:>6}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
+        "  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
         worker.worker,
+        worker.generation,
         pid,
         worker.state,
         worker.threads,
@@ -229,11 +326,13 @@ mod tests {
             ruby: Some("3.1.2".into()),
             binds: vec!["http://127.0.0.1:3000".into()],
             ports: vec![3000],
-            generation: 1,
+            generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into() }),
+            workers_wanted: 1,
             workers: vec![WorkerStatus {
                 worker: 1,
+                generation: 2,
                 pid: Some(44),
                 state: "serving".into(),
                 threads: 3,
@@ -244,6 +343,14 @@ mod tests {
             queue: 5,
             connections: 10,
             hijacked: 1,
+            restarts: vec![RestartStatus {
+                generation: 2,
+                asked_by: "USR1".into(),
+                state: "done".into(),
+                seconds: 3.25,
+                failure: None,
+                mold: None,
+            }],
             last_failure: None,
         }
     }
@@ -258,12 +365,27 @@ mod tests {
             "Rails 6.1.7, Ruby 3.1.2",
             "http://127.0.0.1:3000",
             "given as an object",
+            "to generation 2 by USR1: done, 3.2 s",
             "5 in the queue",
             "1000",
             "59s",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_restart_is_done_or_failed_or_somewhere() {
+        let mut status = a_status();
+        let in_state = |status: &mut Status, state: &str| status.restarts[0].state = state.into();
+        assert!(matches!(report_on(2, &status), Ok(None)));
+        assert!(matches!(report_on(3, &status), Err(CommandError::Forgotten(3))));
+        in_state(&mut status, "probing");
+        assert!(matches!(report_on(2, &status), Ok(Some(state)) if state == "probing"));
+        in_state(&mut status, "failed");
+        status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
+        let error = report_on(2, &status).unwrap_err().to_string();
+        assert!(error.ends_with("serves on.\nno luck\nat: a.rb:1"), "{error}");
     }
 
     #[test]

@@ -24,6 +24,8 @@ const EXCHANGE_TIME: Duration = Duration::from_secs(2);
 pub(crate) enum Question {
     /// How are things?
     Status,
+    /// Put a new version in the place of the one that is served.
+    Restart,
     /// Drain and stop.
     Stop,
 }
@@ -34,6 +36,18 @@ pub(crate) enum Question {
 pub(crate) enum Answer {
     /// How things are.
     Status(Box<Status>),
+    /// It restarts, or will when it is done with the restart before; `Status` tells what becomes of it.
+    Restarting {
+        /// Its process id.
+        pid: i32,
+        /// The generation that the restart brings.
+        generation: u32,
+    },
+    /// It will not do that.
+    Refused {
+        /// Why not, and what to do.
+        why: String,
+    },
     /// It has begun to stop, and takes no longer than this.
     Stopping {
         /// Its process id.
@@ -59,10 +73,13 @@ pub(crate) struct Status {
     /// `http://127.0.0.1:3000` or `unix:/path`.
     pub(crate) binds: Vec<String>,
     pub(crate) ports: Vec<u16>,
+    /// The version of the application that is served: 1 from the start, larger after each restart.
     pub(crate) generation: u32,
     /// False where the application was given as an object; unknown before the first boot.
     pub(crate) restartable: Option<bool>,
     pub(crate) mold: Option<MoldStatus>,
+    /// How many workers there should be.
+    pub(crate) workers_wanted: u16,
     pub(crate) workers: Vec<WorkerStatus>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
@@ -70,6 +87,8 @@ pub(crate) struct Status {
     pub(crate) connections: usize,
     /// Connections that the application has taken over (WebSockets and the like).
     pub(crate) hijacked: usize,
+    /// The last restarts, the one under way, and the one that waits for it, in this order.
+    pub(crate) restarts: Vec<RestartStatus>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
 }
@@ -81,10 +100,29 @@ pub(crate) struct MoldStatus {
     pub(crate) state: String,
 }
 
+/// A restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RestartStatus {
+    /// The version that it brings.
+    pub(crate) generation: u32,
+    /// `highball restart`, `USR1` or `tmp/restart.txt`.
+    pub(crate) asked_by: String,
+    /// `queued`, `booting`, `probing`, `rolling`, `undoing`, `done` or `failed`.
+    pub(crate) state: String,
+    /// How long it has taken.
+    pub(crate) seconds: f64,
+    /// Why it failed, and what to do.
+    pub(crate) failure: Option<String>,
+    /// The new mold, while it is under way.
+    pub(crate) mold: Option<MoldStatus>,
+}
+
 /// One worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkerStatus {
     pub(crate) worker: u32,
+    /// The version of the application that it runs.
+    pub(crate) generation: u32,
     pub(crate) pid: Option<i32>,
     pub(crate) state: String,
     pub(crate) threads: u16,

@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status` and `stop`, which ask).
+//! (`status`, `restart` and `stop`, which ask).
 
 mod commands;
 mod instance;
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let done = match highball_config::parse(std::env::args_os(), &env) {
         Ok(Invocation::Serve(settings)) => serve(*settings),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
+        Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             println!("{}", text.trim_end());
@@ -78,6 +79,7 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     let geometry = front::geometry(&settings.limits, settings.threads);
     let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
     let supervisor = Supervisor::new(blueprint, notify);
+    let probe_path = settings.process.probe_path.clone();
     let spokesman = Spokesman {
         settings,
         started,
@@ -88,7 +90,7 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     };
 
     let outcome = event_loop()?.block_on(async {
-        tokio::spawn(tell_front(notices, to_front, binds));
+        tokio::spawn(tell_front(notices, to_front, binds, probe_path));
         tokio::select! {
             outcome = supervisor.run(orders) => outcome,
             () = tell_supervisor(events, to_supervisor) => {
@@ -137,14 +139,14 @@ fn event_loop() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Answers `highball status` and `highball stop` for ever. A server without them still serves.
+/// Answers `highball status` and the other commands for ever. A server without them still serves.
 async fn speak(spokesman: &Spokesman) {
     let folder = instance::folder();
     match InstanceSocket::open(&folder) {
         Ok(socket) => socket.answer(async |question| spokesman.respond(question).await).await,
         Err(error) => {
             let folder = folder.display();
-            warn!(%folder, %error, "no control socket: `highball status` and `highball stop` cannot find us");
+            warn!(%folder, %error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");
             std::future::pending().await
         }
     }

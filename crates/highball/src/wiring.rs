@@ -1,10 +1,10 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
 //! is told, and puts their two reports together.
 
-use crate::instance::{Answer, MoldStatus, Question, Status, WorkerStatus};
+use crate::instance::{Answer, MoldStatus, Question, RestartStatus, Status, WorkerStatus};
 use highball_config::Settings;
-use highball_front::{Command, Event, Report as FrontReport};
-use highball_supervisor::{Notice, Order, Report, WorkerReport};
+use highball_front::{Command, Event, NewWorker, Report as FrontReport};
+use highball_supervisor::{MoldReport, Notice, Order, ReadyWorker, Report, RestartReport, WorkerReport};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -15,29 +15,37 @@ pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
     binds: Vec<String>,
+    probe_path: String,
 ) {
     let mut serving = false;
     while let Some(notice) = notices.recv().await {
-        if !serving && matches!(notice, Notice::WorkerReady { .. }) {
+        if !serving && matches!(notice, Notice::WorkerReady(_)) {
             serving = true;
             info!(pid = std::process::id(), "serving on {}", binds.join(" "));
         }
-        if front.send(command(notice)).await.is_err() {
+        if front.send(command(notice, &probe_path)).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice) -> Command {
+fn command(notice: Notice, probe_path: &str) -> Command {
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
-        Notice::WorkerReady { worker, threads, ring } => Command::AddWorker { worker, threads, ring },
+        Notice::WorkerReady(ready) => Command::AddWorker(new_worker(ready)),
+        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
+        Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
         Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
         Notice::Drain => Command::Drain,
     }
+}
+
+fn new_worker(ready: ReadyWorker) -> NewWorker {
+    let ReadyWorker { worker, generation, threads, ring } = ready;
+    NewWorker { worker, generation, threads, ring }
 }
 
 /// Tells the supervisor what the front says, until the front is gone.
@@ -49,6 +57,7 @@ pub(crate) async fn tell_supervisor(
         let order = match event {
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
+            Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
             Event::Drained => Order::FrontDrained,
         };
         if supervisor.send(order).await.is_err() {
@@ -57,7 +66,7 @@ pub(crate) async fn tell_supervisor(
     }
 }
 
-/// Answers `highball status` and `highball stop`.
+/// Answers `highball status`, `highball restart` and `highball stop`.
 #[derive(Debug)]
 pub(crate) struct Spokesman {
     pub(crate) settings: Arc<Settings>,
@@ -76,6 +85,14 @@ impl Spokesman {
                 self.supervisor.send(Order::Stop).await.ok()?;
                 let drain_seconds = self.settings.process.drain_timeout.as_secs();
                 Some(Answer::Stopping { pid: pid(), drain_seconds })
+            }
+            Question::Restart => {
+                let (to, answer) = oneshot::channel();
+                self.supervisor.send(Order::Restart(to)).await.ok()?;
+                Some(match answer.await.ok()? {
+                    Ok(generation) => Answer::Restarting { pid: pid(), generation },
+                    Err(why) => Answer::Refused { why },
+                })
             }
             Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
         }
@@ -97,16 +114,18 @@ impl Spokesman {
             version: env!("CARGO_PKG_VERSION").into(),
             phase: processes.phase.into(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            app: self.settings.app.clone(),
+            app: processes.folder,
             environment: self.settings.environment.clone(),
             framework: processes.app.as_ref().map(|app| app.framework.clone()),
             ruby: processes.app.map(|app| app.ruby),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
-            generation: 1,
+            generation: processes.generation,
             restartable: processes.restartable,
-            mold: processes.mold.map(|mold| MoldStatus { pid: mold.pid, state: mold.state.into() }),
+            mold: processes.mold.map(mold_status),
+            workers_wanted: processes.wanted,
             workers,
+            restarts: processes.restarts.into_iter().map(restart_status).collect(),
             queue: requests.queue,
             connections: requests.connections,
             hijacked: requests.hijacked,
@@ -120,12 +139,28 @@ fn worker_status(worker: &WorkerReport, requests: &FrontReport) -> WorkerStatus 
     let load = requests.workers.iter().find(|load| load.worker == worker.worker);
     WorkerStatus {
         worker: worker.worker,
+        generation: worker.generation,
         pid: worker.pid,
         state: worker.state.into(),
         threads: worker.threads,
         uptime_seconds: worker.uptime.as_secs(),
         in_flight: load.map_or(0, |load| load.in_flight),
         served: load.map_or(0, |load| load.served),
+    }
+}
+
+fn mold_status(mold: MoldReport) -> MoldStatus {
+    MoldStatus { pid: mold.pid, state: mold.state.into() }
+}
+
+fn restart_status(restart: RestartReport) -> RestartStatus {
+    RestartStatus {
+        generation: restart.generation,
+        asked_by: restart.asked_by,
+        state: restart.state.into(),
+        seconds: restart.took.as_secs_f64(),
+        failure: restart.failure,
+        mold: restart.mold.map(mold_status),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
+//! - [`rolling`], [`restart`], [`restart_file`]: how one version of the application takes the place of another;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
@@ -23,7 +24,10 @@ mod mold;
 mod process_table;
 mod reaper;
 mod report;
+mod restart;
+mod restart_file;
 mod restart_policy;
+mod rolling;
 mod signals;
 mod spawn_journey;
 mod supervisor;
@@ -32,7 +36,7 @@ mod worker_handle;
 
 pub use message::{BootFailure, Booted, RubyError};
 pub use mold::MoldSource;
-pub use report::{MoldReport, Report, WorkerReport};
+pub use report::{MoldReport, Report, RestartReport, WorkerReport};
 pub use spawn_journey::Step;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
@@ -42,16 +46,16 @@ use tokio::sync::oneshot;
 /// What the supervisor wants the front to know, in the order in which it happens.
 #[derive(Debug)]
 pub enum Notice {
-    /// The application is booted; what it said about itself.
+    /// From now on this is the application; what it said about itself.
     AppBooted(Booted),
-    /// A worker waits for requests on this ring.
-    WorkerReady {
-        /// Its number; numbers are never used twice.
+    /// A worker waits for requests on its ring.
+    WorkerReady(ReadyWorker),
+    /// A worker of a new version waits for requests: send it one of our own, and say [`Order::CanaryAnswered`].
+    CanaryReady(ReadyWorker),
+    /// A canary may have clients' requests.
+    CanaryAdmitted {
+        /// Its number.
         worker: u32,
-        /// Its serving threads.
-        threads: u16,
-        /// The front's end of its ring.
-        ring: FrontRing,
     },
     /// Place nothing more with this worker, and say [`Order::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
@@ -65,6 +69,19 @@ pub enum Notice {
     },
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
+}
+
+/// A worker that can be given requests.
+#[derive(Debug)]
+pub struct ReadyWorker {
+    /// Its number; numbers are never used twice.
+    pub worker: u32,
+    /// The version of the application that it runs; a later one has a larger number.
+    pub generation: u32,
+    /// Its serving threads.
+    pub threads: u16,
+    /// The front's end of its ring.
+    pub ring: FrontRing,
 }
 
 /// What the supervisor is told.
@@ -84,6 +101,15 @@ pub enum Order {
     },
     /// The front has nothing in flight any more and accepts nothing.
     FrontDrained,
+    /// A canary has answered its request.
+    CanaryAnswered {
+        /// Its number.
+        worker: u32,
+        /// The status, or why there is none.
+        answer: Result<u16, String>,
+    },
+    /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
+    Restart(oneshot::Sender<Result<u32, String>>),
     /// Drain, as after TERM. Repeats change nothing.
     Stop,
     /// Say how things are.

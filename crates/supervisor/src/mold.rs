@@ -80,6 +80,7 @@ impl Mold {
     /// Starts Ruby. From here on the mold reports by messages.
     pub(crate) fn spawn(
         settings: &Settings,
+        folder: &Path,
         gem_lib: &Path,
         boot: u32,
         events: &mpsc::Sender<Event>,
@@ -89,7 +90,7 @@ impl Mold {
         fcntl_setfd(&theirs, FdFlags::empty())?;
         let child = Command::new(&settings.ruby)
             .arg(gem_lib.join("highball/boot.rb"))
-            .current_dir(&settings.app)
+            .current_dir(folder)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
             .env("RAILS_ENV", &settings.environment)
             .env("RACK_ENV", &settings.environment)
@@ -132,6 +133,20 @@ impl Mold {
             _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
             control,
         }
+    }
+
+    /// It has loaded the application. How long it took.
+    pub(crate) fn booted(&mut self, pid: i32, now: Instant) -> Option<Duration> {
+        let MoldState::Booting(journey) = &self.state else { return None };
+        let took = journey.elapsed(now);
+        self.state = MoldState::Booted;
+        self.deadline = None;
+        self.pid = Pid::from_raw(pid);
+        Some(took)
+    }
+
+    pub(crate) fn is_booted(&self) -> bool {
+        matches!(self.state, MoldState::Booted)
     }
 
     /// Asks for a worker.

@@ -1,5 +1,6 @@
 //! The workers that exist, by number.
 
+use crate::rolling::Tally;
 use crate::worker_handle::{WorkerHandle, WorkerState};
 use rustix::process::Pid;
 use std::collections::BTreeMap;
@@ -35,6 +36,51 @@ impl ProcessTable {
     /// closed and ends.
     pub(crate) fn forget_unborn(&mut self) {
         self.workers.retain(|_, handle| handle.state != WorkerState::Forking);
+    }
+
+    /// Ends what a generation has begun and not finished: its workers that do not serve yet.
+    pub(crate) fn halt_coming(&mut self, generation: u32, now: Instant) {
+        self.workers.retain(|_, handle| {
+            handle.generation != generation || handle.state != WorkerState::Forking
+            // as above
+        });
+        for handle in self.workers.values_mut() {
+            if handle.generation == generation
+                && matches!(handle.state, WorkerState::Starting | WorkerState::Probing)
+            {
+                handle.halt(now);
+            }
+        }
+    }
+
+    /// How many there are, seen from the generation that is to stay.
+    pub(crate) fn tally(&self, staying: u32, wanted: usize, surge: usize) -> Tally {
+        let mut tally = Tally { wanted, surge, ..Tally::default() };
+        for handle in self.workers.values() {
+            match (handle.generation == staying, handle.state) {
+                (true, WorkerState::Serving) => tally.serving += 1,
+                (true, _) if handle.counts() => tally.coming += 1,
+                (true, _) => {}
+                (false, WorkerState::Serving) => tally.others_serving += 1,
+                (false, _) => tally.others_leaving += 1,
+            }
+        }
+        tally
+    }
+
+    /// The worker to retire so that there is one fewer: of another generation the one that serves longest, of the
+    /// one that stays the youngest.
+    pub(crate) fn to_retire(&self, staying: u32, of_staying: bool) -> Option<u32> {
+        let mut serving = self.workers.iter().filter(|(_, handle)| {
+            handle.state == WorkerState::Serving && (handle.generation == staying) == of_staying
+        });
+        let chosen = if of_staying { serving.next_back() } else { serving.next() };
+        chosen.map(|(number, _)| *number)
+    }
+
+    /// Whether there is a process of this generation.
+    pub(crate) fn has_any_of(&self, generation: u32) -> bool {
+        self.workers.values().any(|handle| handle.generation == generation)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,7 +1,10 @@
 //! What the supervisor tells `highball status`.
 
 use crate::message::Booted;
+use crate::mold::Mold;
+use rustix::process::Pid;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How things are right now.
@@ -12,12 +15,20 @@ pub struct Report {
     /// The framework and versions, once the application was booted.
     #[serde(skip)]
     pub app: Option<Booted>,
+    /// The folder of the version that is served.
+    pub folder: PathBuf,
+    /// The number of that version: 1 from the start, larger after each restart.
+    pub generation: u32,
     /// The mold, if there is one right now.
     pub mold: Option<MoldReport>,
+    /// How many workers there should be.
+    pub wanted: u16,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
     /// Whether the application can be booted again; unknown until it was booted once.
     pub restartable: Option<bool>,
+    /// The last restarts, the one under way, and the one that waits for it, in this order.
+    pub restarts: Vec<RestartReport>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
 }
@@ -31,20 +42,46 @@ pub struct MoldReport {
     pub state: &'static str,
 }
 
+impl MoldReport {
+    pub(crate) fn of(mold: &Mold) -> MoldReport {
+        MoldReport { pid: mold.pid.map(Pid::as_raw_pid), state: mold.state.name() }
+    }
+}
+
 /// One worker.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerReport {
     /// Its number.
     pub worker: u32,
+    /// The version of the application that it runs.
+    pub generation: u32,
     /// Process id, once it has said hello.
     pub pid: Option<i32>,
-    /// `forking`, `starting`, `serving`, `retiring`, `draining` or `halted`.
+    /// `forking`, `starting`, `probing`, `serving`, `retiring`, `draining` or `halted`.
     pub state: &'static str,
     /// Serving threads.
     pub threads: u16,
     /// Time since it was forked.
     #[serde(rename = "uptime_seconds", serialize_with = "seconds")]
     pub uptime: Duration,
+}
+
+/// A restart.
+#[derive(Debug, Clone, Serialize)]
+pub struct RestartReport {
+    /// The number of the version that it brings.
+    pub generation: u32,
+    /// `highball restart`, `USR1` or `tmp/restart.txt`.
+    pub asked_by: String,
+    /// `queued`, `booting`, `probing`, `rolling`, `undoing`, `done` or `failed`.
+    pub state: &'static str,
+    /// How long it has taken.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Duration,
+    /// Why it failed, and what to do: several lines.
+    pub failure: Option<String>,
+    /// The new mold, while it is under way.
+    pub mold: Option<MoldReport>,
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {

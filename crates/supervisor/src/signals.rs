@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | TERM, QUIT | drain: finish what is in flight, then exit; a second one halts |
 //! | INT | the same; in development it ends without waiting for requests |
+//! | USR1 | rolling restart |
+//! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: ignored, and said so |
 
@@ -19,6 +21,12 @@ pub(crate) enum Received {
     Interrupt,
     /// HUP, without a terminal that could have closed.
     Hangup,
+    /// USR1.
+    Restart,
+    /// TTIN.
+    MoreWorkers,
+    /// TTOU.
+    FewerWorkers,
     /// CHLD.
     ChildEnded,
 }
@@ -30,6 +38,9 @@ pub(crate) struct Signals {
     quit: Signal,
     int: Signal,
     hup: Signal,
+    usr1: Signal,
+    ttin: Signal,
+    ttou: Signal,
     child: Signal,
     /// Looked at once: a terminal that has closed is none any more.
     has_terminal: bool,
@@ -42,6 +53,9 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
+            usr1: signal(SignalKind::user_defined1())?,
+            ttin: signal(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
+            ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             child: signal(SignalKind::child())?,
             has_terminal: io::stdin().is_terminal(),
         })
@@ -53,6 +67,9 @@ impl Signals {
             _ = self.quit.recv() => Received::Terminate,
             _ = self.int.recv() => Received::Interrupt,
             _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
+            _ = self.usr1.recv() => Received::Restart,
+            _ = self.ttin.recv() => Received::MoreWorkers,
+            _ = self.ttou.recv() => Received::FewerWorkers,
             _ = self.child.recv() => Received::ChildEnded,
         }
     }

@@ -1,17 +1,21 @@
 //! The supervisor's loop: one event at a time, then whatever the new state asks for.
 //!
-//! What it does about molds stands in [`booting`], about workers in [`staffing`], about stopping in [`ending`].
+//! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
+//! about stopping in [`ending`].
 
 mod booting;
 mod ending;
+mod restarting;
 mod staffing;
 
 use crate::event::{Event, Said, Who};
-use crate::message::{BootFailure, Booted};
+use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
 use crate::report::{MoldReport, Report, WorkerReport};
+use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish};
+use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
 use crate::signals::{Received, Signals};
 use crate::worker_handle::WorkerState;
@@ -86,16 +90,26 @@ pub struct Supervisor {
     phase: Phase,
     /// When the first signal to end came.
     signalled_at: Option<Instant>,
-    mold: Option<Mold>,
+    /// The version that is served; after a restart was begun, and before it has succeeded, still the one before.
+    current: Generation,
     boots: u32,
-    /// When the next mold is started, if there is none.
+    /// When the current version's mold is started, if there is none.
     mold_due: Instant,
     mold_policy: RestartPolicy,
-    app: Option<Booted>,
+    /// Molds that nothing is forked from any more, until they are gone.
+    leaving_molds: Vec<Mold>,
     workers: ProcessTable,
+    /// How many workers there should be.
+    wanted: u16,
     /// No worker is forked before this.
     fork_due: Instant,
     worker_policy: RestartPolicy,
+    restart: Option<Restart>,
+    /// The restart that is begun next.
+    wish: Option<Wish>,
+    past_restarts: PastRestarts,
+    last_generation: u32,
+    restart_file: RestartFile,
     last_failure: Option<String>,
 
     events: mpsc::Receiver<Event>,
@@ -109,19 +123,26 @@ impl Supervisor {
         let Blueprint { settings, source, geometry } = blueprint;
         let (events_in, events) = mpsc::channel(EVENTS);
         let policy = || RestartPolicy::new(settings.process.max_boot_failures);
+        let now = Instant::now();
         Supervisor {
+            current: Generation { number: 1, folder: settings.app.clone(), app: None, mold: None },
+            leaving_molds: Vec::new(),
+            wanted: settings.workers,
+            restart: None,
+            wish: None,
+            past_restarts: PastRestarts::default(),
+            last_generation: 1,
+            restart_file: RestartFile::of(&settings.app_link, now),
             mold_policy: policy(),
             worker_policy: policy(),
             source,
             geometry,
             phase: Phase::Running,
             signalled_at: None,
-            mold: None,
             boots: 0,
-            mold_due: Instant::now(),
-            app: None,
+            mold_due: now,
             workers: ProcessTable::default(),
-            fork_due: Instant::now(),
+            fork_due: now,
             last_failure: None,
             events,
             events_in,
@@ -140,7 +161,7 @@ impl Supervisor {
         loop {
             self.advance(Instant::now()).await;
             if let Phase::Ending(until, _) = self.phase {
-                if (self.workers.is_empty() && self.mold.is_none()) || Instant::now() >= until {
+                if (self.workers.is_empty() && self.molds().next().is_none()) || Instant::now() >= until {
                     break;
                 }
             }
@@ -164,13 +185,12 @@ impl Supervisor {
         match event {
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
             Event::Signal(Received::Hangup) => warn!("HUP means nothing to this version, and is ignored"),
+            Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
+            Event::Signal(Received::MoreWorkers) => self.want_workers(1),
+            Event::Signal(Received::FewerWorkers) => self.want_workers(-1),
             Event::Signal(signal) => self.signalled(signal, now).await,
             Event::Order(order) => self.ordered(order, now).await,
-            Event::Said(Said::Mold { boot, message }) => {
-                if self.mold.as_ref().is_some_and(|mold| mold.boot == boot) {
-                    self.mold_said(message, now).await;
-                }
-            }
+            Event::Said(Said::Mold { boot, message }) => self.mold_said(boot, message, now).await,
             Event::Said(Said::Worker { worker, message, descriptors }) => {
                 self.worker_said(worker, message, descriptors, now).await;
             }
@@ -189,8 +209,9 @@ impl Supervisor {
         self.enforce_deadlines(now).await;
         match self.phase {
             Phase::Running => {
-                if self.mold.is_none() && now >= self.mold_due {
-                    self.boot(now).await;
+                self.advance_restart(now).await;
+                if self.needs_mold() && now >= self.mold_due {
+                    self.boot(now);
                 }
                 self.retire_leaving(now).await;
                 self.staff(now).await;
@@ -199,7 +220,7 @@ impl Supervisor {
                 warn!("requests were still in flight when the time for draining was over");
                 self.end(Outcome::Halted, now);
             }
-            Phase::Draining(_) => self.staff(now).await,
+            Phase::Draining(_) => self.staff_for_drain(now).await,
             Phase::Finishing { curt, .. } if self.workers.is_empty() => {
                 self.end(if curt { Outcome::Stopped } else { Outcome::Drained }, now);
             }
@@ -212,29 +233,40 @@ impl Supervisor {
 
     async fn enforce_deadlines(&mut self, now: Instant) {
         for worker in self.workers.overdue(now) {
-            let Some(handle) = self.workers.get_mut(worker) else { continue };
-            match (handle.state, handle.ending()) {
-                (_, Some(ending)) => self.worker_gone(worker, ending, now).await,
-                (WorkerState::Forking, None) => {
-                    self.worker_gone(worker, Ending::Unknown, now).await;
-                    self.mold_is_stuck(now);
-                }
-                (WorkerState::Halted, None) => {
-                    error!(worker, "the worker cannot be killed; it is left to itself");
-                    self.worker_gone(worker, Ending::Unknown, now).await;
-                }
-                (state, None) => {
-                    warn!(worker, state = state.name(), "the worker took too long and is killed");
-                    handle.halt(now);
-                }
+            self.worker_overdue(worker, now).await;
+        }
+        let overdue = self.molds().filter(|mold| mold.deadline.is_some_and(|at| now >= at));
+        for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
+            self.mold_overdue(boot, now).await;
+        }
+    }
+
+    async fn worker_overdue(&mut self, worker: u32, now: Instant) {
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        let generation = handle.generation;
+        match (handle.state, handle.ending()) {
+            (_, Some(ending)) => self.worker_gone(worker, ending, now).await,
+            (WorkerState::Forking, None) => {
+                self.worker_gone(worker, Ending::Unknown, now).await;
+                self.mold_is_stuck(generation, now);
+            }
+            (WorkerState::Probing, None) => self.canary_is_silent(worker, now).await,
+            (WorkerState::Halted, None) => {
+                error!(worker, "the worker cannot be killed; it is left to itself");
+                self.worker_gone(worker, Ending::Unknown, now).await;
+            }
+            (state, None) => {
+                warn!(worker, state = state.name(), "the worker took too long and is killed");
+                handle.halt(now);
             }
         }
-        let Some(mold) = &mut self.mold else { return };
-        if mold.deadline.is_none_or(|at| now < at) {
-            return;
-        }
+    }
+
+    async fn mold_overdue(&mut self, boot: u32, now: Instant) {
+        let limit = self.settings.process.boot_timeout;
+        let Some(mold) = self.mold_mut(boot) else { return };
         if let Some(ending) = mold.ending() {
-            return self.mold_gone(ending, now);
+            return self.mold_gone(boot, ending, now).await;
         }
         match &mold.state {
             MoldState::Booting(journey) => {
@@ -243,14 +275,14 @@ impl Supervisor {
                 mold.dump(now);
             }
             MoldState::Dumping(journey) => {
-                let failure = booting::too_slow(journey.step(), self.settings.process.boot_timeout);
+                let failure = booting::too_slow(journey.step(), limit);
                 mold.halt(now);
-                self.boot_failed(failure, now);
+                self.boot_of_mold_failed(boot, failure, now).await;
             }
             MoldState::Booted => mold.deadline = None,
             MoldState::Halted => {
                 error!("the mold cannot be killed; it is left to itself");
-                self.mold = None;
+                self.mold_gone(boot, Ending::Unknown, now).await;
             }
         }
     }
@@ -261,21 +293,36 @@ impl Supervisor {
             Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
         };
         let running = matches!(self.phase, Phase::Running);
-        let boot = (running && self.mold.is_none()).then_some(self.mold_due);
-        let fork = (self.is_short_of_workers() && self.fork_due > Instant::now()).then_some(self.fork_due);
+        let boot = (running && self.needs_mold()).then_some(self.mold_due);
+        let fork = (self.waits_to_fork() && self.fork_due > Instant::now()).then_some(self.fork_due);
         let leaving = running.then(|| self.workers.next_leaving()).flatten();
-        let mold = self.mold.as_ref().and_then(|mold| mold.deadline);
-        [phase, boot, fork, leaving, mold, self.workers.next_deadline()].into_iter().flatten().min()
+        let file = running.then_some(self.restart_file.due);
+        let mold = self.molds().filter_map(|mold| mold.deadline).min();
+        [phase, boot, fork, leaving, file, mold, self.workers.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Every mold that there is.
+    fn molds(&self) -> impl Iterator<Item = &Mold> {
+        let next = self.restart.as_ref().and_then(|restart| restart.next.mold.as_ref());
+        self.current.mold.iter().chain(next).chain(&self.leaving_molds)
+    }
+
+    fn mold_mut(&mut self, boot: u32) -> Option<&mut Mold> {
+        let next = self.restart.as_mut().and_then(|restart| restart.next.mold.as_mut());
+        let mut molds = self.current.mold.iter_mut().chain(next).chain(&mut self.leaving_molds);
+        molds.find(|mold| mold.boot == boot)
     }
 
     async fn reap(&mut self, now: Instant) {
         for (pid, ending) in reap(REAP_AT_A_TIME) {
             if let Some(worker) = self.workers.with_pid(pid) {
                 self.ended(Who::Worker(worker), ending, now).await;
-            } else if let Some(mold) = self.mold.as_ref().filter(|mold| mold.pid == Some(pid)) {
-                self.ended(Who::Mold(mold.boot), ending, now).await;
-            } else {
-                debug!(pid = pid.as_raw_pid(), %ending, "an orphan was reaped");
+                continue;
+            }
+            let mold = self.molds().find(|mold| mold.pid == Some(pid)).map(|mold| mold.boot);
+            match mold {
+                Some(boot) => self.ended(Who::Mold(boot), ending, now).await,
+                None => debug!(pid = pid.as_raw_pid(), %ending, "an orphan was reaped"),
             }
         }
     }
@@ -289,15 +336,14 @@ impl Supervisor {
                 }
             }
             Who::Mold(boot) => {
-                let mold = self.mold.as_mut().filter(|mold| mold.boot == boot);
+                let mold = self.mold_mut(boot);
                 if let Some(ending) = mold.and_then(|mold| mold.ended(ending, now)) {
-                    self.mold_gone(ending, now);
+                    self.mold_gone(boot, ending, now).await;
                 }
             }
         }
     }
 
-    /// A control socket was closed from the other side.
     /// Kills a process that says what cannot be understood; its end is noticed like any other.
     fn halt_mad(&mut self, who: Who, error: &io::Error, now: Instant) {
         error!(?who, %error, "a process said what cannot be understood, and is killed");
@@ -308,13 +354,14 @@ impl Supervisor {
                 }
             }
             Who::Mold(boot) => {
-                if let Some(mold) = self.mold.as_mut().filter(|mold| mold.boot == boot) {
+                if let Some(mold) = self.mold_mut(boot) {
                     mold.halt(now);
                 }
             }
         }
     }
 
+    /// A control socket was closed from the other side.
     async fn closed(&mut self, who: Who, now: Instant) {
         match who {
             Who::Worker(worker) => {
@@ -324,9 +371,8 @@ impl Supervisor {
                 }
             }
             Who::Mold(boot) => {
-                let mold = self.mold.as_mut().filter(|mold| mold.boot == boot);
-                if let Some(ending) = mold.and_then(Mold::heard_out) {
-                    self.mold_gone(ending, now);
+                if let Some(ending) = self.mold_mut(boot).and_then(Mold::heard_out) {
+                    self.mold_gone(boot, ending, now).await;
                 }
             }
         }
@@ -354,6 +400,10 @@ impl Supervisor {
                     self.finish(until, false);
                 }
             }
+            Order::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
+            Order::Restart(to) => {
+                let _ = to.send(self.ask_restart(Asked::Command)); // the one who asked may have left
+            }
             Order::Stop => self.drain(false, now).await,
             Order::Report(to) => {
                 let _ = to.send(self.report(now)); // the one who asked may have left
@@ -377,6 +427,7 @@ impl Supervisor {
         };
         let workers = self.workers.iter().map(|(worker, handle)| WorkerReport {
             worker,
+            generation: handle.generation,
             pid: handle.pid.map(Pid::as_raw_pid),
             state: handle.state.name(),
             threads: self.settings.threads,
@@ -384,13 +435,14 @@ impl Supervisor {
         });
         Report {
             phase,
-            app: self.app.clone(),
-            mold: self
-                .mold
-                .as_ref()
-                .map(|mold| MoldReport { pid: mold.pid.map(Pid::as_raw_pid), state: mold.state.name() }),
+            app: self.current.app.clone(),
+            folder: self.current.folder.clone(),
+            generation: self.current.number,
+            mold: self.current.mold.as_ref().map(MoldReport::of),
+            wanted: self.wanted,
             workers: workers.collect(),
-            restartable: self.app.as_ref().map(|app| app.restartable),
+            restartable: self.current.app.as_ref().map(|app| app.restartable),
+            restarts: self.restart_reports(now),
             last_failure: self.last_failure.clone(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{HeldProcess, Watch};
-use crate::message::ToWorker;
+use crate::message::{RubyError, ToWorker};
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
 use highball_ring::FrontRing;
@@ -21,6 +21,8 @@ pub(crate) enum WorkerState {
     Forking,
     /// It exists, and runs its hooks and starts its threads.
     Starting,
+    /// It is the first of a new version, and has one request to answer before clients' requests go to it.
+    Probing,
     /// The front gives it requests.
     Serving,
     /// The front gives it nothing more; it finishes what it has.
@@ -37,6 +39,7 @@ impl WorkerState {
         match self {
             WorkerState::Forking => "forking",
             WorkerState::Starting => "starting",
+            WorkerState::Probing => "probing",
             WorkerState::Serving => "serving",
             WorkerState::Retiring => "retiring",
             WorkerState::Draining => "draining",
@@ -48,6 +51,8 @@ impl WorkerState {
 /// The supervisor's view of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerHandle {
+    /// The version of the application that it runs.
+    pub(crate) generation: u32,
     pub(crate) state: WorkerState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
@@ -57,6 +62,8 @@ pub(crate) struct WorkerHandle {
     ready_at: Option<Instant>,
     /// Known once it has said hello.
     pub(crate) pid: Option<Pid>,
+    /// Why it could not start, if it has said so.
+    pub(crate) failure: Option<RubyError>,
     process: Option<HeldProcess>,
     departure: Departure,
     control: Arc<ControlSocket>,
@@ -67,6 +74,7 @@ pub(crate) struct WorkerHandle {
 
 impl WorkerHandle {
     pub(crate) fn forking(
+        generation: u32,
         control: Arc<ControlSocket>,
         watch: Watch,
         ring: FrontRing,
@@ -74,12 +82,14 @@ impl WorkerHandle {
         start_limit: Duration,
     ) -> WorkerHandle {
         WorkerHandle {
+            generation,
             state: WorkerState::Forking,
             deadline: Some(now + start_limit),
             leaves_at: None,
             forked_at: now,
             ready_at: None,
             pid: None,
+            failure: None,
             process: None,
             departure: Departure::default(),
             control,
@@ -109,13 +119,30 @@ impl WorkerHandle {
 
     /// It said that it is ready: hands out the ring, once.
     pub(crate) fn serve(&mut self, now: Instant) -> Option<FrontRing> {
+        self.becomes(WorkerState::Serving, None, now)
+    }
+
+    /// It said that it is ready, and has to answer a request by `deadline`: hands out the ring, once.
+    pub(crate) fn probe(&mut self, now: Instant, deadline: Instant) -> Option<FrontRing> {
+        self.becomes(WorkerState::Probing, Some(deadline), now)
+    }
+
+    fn becomes(&mut self, state: WorkerState, deadline: Option<Instant>, now: Instant) -> Option<FrontRing> {
         if self.state != WorkerState::Starting {
             return None;
         }
-        self.state = WorkerState::Serving;
-        self.deadline = None;
+        self.state = state;
+        self.deadline = deadline;
         self.ready_at = Some(now);
         self.ring.take()
+    }
+
+    /// It has answered its request well.
+    pub(crate) fn admit(&mut self) {
+        if self.state == WorkerState::Probing {
+            self.state = WorkerState::Serving;
+            self.deadline = None;
+        }
     }
 
     /// The front gives it nothing more from now on; true if it was serving.
@@ -189,7 +216,8 @@ impl WorkerHandle {
 
     /// Whether it counts towards the number of workers that there should be.
     pub(crate) fn counts(&self) -> bool {
-        matches!(self.state, WorkerState::Forking | WorkerState::Starting | WorkerState::Serving)
+        use WorkerState::{Forking, Probing, Serving, Starting};
+        matches!(self.state, Forking | Starting | Probing | Serving)
     }
 }
 
@@ -210,7 +238,7 @@ mod tests {
         let control = Arc::new(control);
         let (ring, _fds) = highball_ring::create(Geometry::new(1, 1, 4096)).unwrap();
         let watch = watch_worker(Arc::clone(&control), 1, events.clone());
-        (WorkerHandle::forking(control, watch, ring, now, LIMIT), theirs)
+        (WorkerHandle::forking(1, control, watch, ring, now, LIMIT), theirs)
     }
 
     /// This process stands in for the worker; it is never killed here.

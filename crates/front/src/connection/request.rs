@@ -169,7 +169,8 @@ impl Connection {
     fn prepare_exchange(&mut self, bytes: &[u8], keep_alive: bool) {
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has the one before.
-            self.exchange = Rc::new(Exchange::new());
+            let generation = self.exchange.borrow().generation;
+            self.exchange = Rc::new(Exchange::after(generation));
         }
         let mut inner = self.exchange.borrow();
         let context = RingContext {

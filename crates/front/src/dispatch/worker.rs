@@ -10,6 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::service_time::ServiceTime;
 use crate::exchange::Exchange;
+use crate::NewWorker;
 
 /// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
 /// or swapped out.
@@ -18,6 +19,8 @@ const UNRESPONSIVE_TICKS: u32 = 10;
 /// Whether a worker gets requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
+    /// Not from clients: it has to show first that it answers.
+    Canary,
     /// It does.
     Serving,
     /// It does not any more, and finishes what it has.
@@ -32,6 +35,8 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) number: u32,
+    /// Which release of the application it runs; a later one has a larger number.
+    pub(crate) generation: u32,
     pub(crate) threads: u32,
     pub(crate) ring: FrontRing,
     pub(crate) state: State,
@@ -54,13 +59,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(number: u32, threads: u32, ring: FrontRing, wake: AsyncFd<OwnedFd>) -> Self {
+    pub(crate) fn new(new: NewWorker, state: State, wake: AsyncFd<OwnedFd>) -> Self {
+        let NewWorker { worker: number, generation, threads, ring } = new;
         let slots = ring.geometry().slots as usize;
         Worker {
             number,
-            threads,
+            generation,
+            threads: u32::from(threads),
             ring,
-            state: State::Serving,
+            state,
             slots: (0..slots).map(|_| None).collect(),
             in_flight: 0,
             unclaimed: VecDeque::new(),

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use highball_config::{Bind, Invocation, Settings};
-use highball_front::{Command, Event, Report};
+use highball_front::{Command, Event, NewWorker, Report};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
@@ -93,12 +93,28 @@ impl Front {
 
     /// Adds a worker with so many threads.
     pub(crate) fn worker(&self, threads: u16) -> FakeWorker {
-        let number = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.worker_of(1, threads)
+    }
+
+    /// Adds a worker of this generation.
+    pub(crate) fn worker_of(&self, generation: u32, threads: u16) -> FakeWorker {
+        let (worker, new) = self.new_worker(generation, threads);
+        self.tell(Command::AddWorker(new));
+        worker
+    }
+
+    /// Adds a canary of this generation, and has it asked for `/canary`.
+    pub(crate) fn canary_of(&self, generation: u32) -> FakeWorker {
+        let (worker, new) = self.new_worker(generation, 1);
+        self.tell(Command::AddCanary(new, "/canary".into()));
+        worker
+    }
+
+    fn new_worker(&self, generation: u32, threads: u16) -> (FakeWorker, NewWorker) {
+        let worker = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
         let geometry = highball_front::geometry(&self.settings.limits, threads);
         let (ring, fds) = highball_ring::create(geometry).unwrap();
-        let worker = FakeWorker::new(number, fds);
-        self.tell(Command::AddWorker { worker: number, threads, ring });
-        worker
+        (FakeWorker::new(worker, fds), NewWorker { worker, generation, threads, ring })
     }
 
     pub(crate) fn retire(&self, worker: &FakeWorker) {

@@ -1,62 +1,94 @@
 //! Booting the mold, and booting it again.
 
 use super::{Outcome, Phase, Supervisor, BACKTRACE_LINES};
-use crate::message::{BootFailure, FromMold, RubyError};
+use crate::message::{BootFailure, Booted, FromMold, RubyError};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
+use crate::restart::Failure;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::WorkerState;
 use crate::Notice;
 use highball_config::Settings;
-use rustix::process::Pid;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
 
+/// Whose mold it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Of the version that is served.
+    Current,
+    /// Of the version that a restart brings.
+    Next,
+    /// Of none any more.
+    Leaving,
+}
+
 impl Supervisor {
-    pub(super) async fn boot(&mut self, now: Instant) {
+    /// Whether the version that is served needs a mold. (Not while it is being replaced: what would boot in its folder
+    /// by now may be the new version.)
+    pub(super) fn needs_mold(&self) -> bool {
+        self.current.mold.is_none() && self.staying() == self.current.number
+    }
+
+    /// Boots the mold of the version that is served.
+    pub(super) fn boot(&mut self, now: Instant) {
+        let folder = self.current.folder.clone();
+        match self.spawn_mold(&folder) {
+            Ok(mold) => self.current.mold = Some(mold),
+            Err(error) => self.boot_failed(no_ruby(&self.settings, &folder, &error), now),
+        }
+    }
+
+    pub(super) fn spawn_mold(&mut self, folder: &Path) -> io::Result<Mold> {
         self.boots += 1;
-        let spawned = match &self.source {
+        match &self.source {
             MoldSource::Folder { gem_lib } => {
-                info!(app = %self.settings.app.display(), environment = self.settings.environment, "booting");
-                Mold::spawn(&self.settings, gem_lib, self.boots, &self.events_in)
+                info!(app = %folder.display(), environment = self.settings.environment, "booting");
+                Mold::spawn(&self.settings, folder, gem_lib, self.boots, &self.events_in)
             }
             MoldSource::Caller(socket) => {
                 socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.settings, &self.events_in))
             }
-        };
-        match spawned {
-            Ok(mold) => self.mold = Some(mold),
-            Err(error) => self.boot_failed(no_ruby(&self.settings, &error), now),
         }
     }
 
-    pub(super) async fn mold_said(&mut self, message: FromMold, now: Instant) {
-        let Some(mold) = &mut self.mold else { return };
+    fn role_of(&self, boot: u32) -> Role {
+        let is_it = |mold: &Mold| mold.boot == boot;
+        let next = self.restart.as_ref().and_then(|restart| restart.next.mold.as_ref());
+        match (self.current.mold.as_ref().is_some_and(is_it), next.is_some_and(is_it)) {
+            (true, _) => Role::Current,
+            (false, true) => Role::Next,
+            (false, false) => Role::Leaving,
+        }
+    }
+
+    pub(super) async fn mold_said(&mut self, boot: u32, message: FromMold, now: Instant) {
+        let role = self.role_of(boot);
+        let Some(mold) = self.mold_mut(boot) else { return };
         match (message, &mut mold.state) {
             (FromMold::Step { step }, MoldState::Booting(journey)) => {
                 let before = journey.step();
                 let took = journey.enter(step, now);
                 debug!(step = %before, took_ms = took.as_millis() as u64, "boot step done");
             }
-            (FromMold::Booted(app), MoldState::Booting(journey)) => {
-                let took_ms = journey.elapsed(now).as_millis() as u64;
+            (FromMold::Booted(app), MoldState::Booting(_)) => {
+                let took_ms = mold.booted(app.pid, now).map(|took| took.as_millis() as u64);
                 info!(framework = app.framework, ruby = app.ruby, pid = app.pid, took_ms, "booted");
-                mold.state = MoldState::Booted;
-                mold.deadline = None;
-                mold.pid = Pid::from_raw(app.pid);
-                self.mold_policy.ready();
-                self.app = Some(app.clone());
-                self.notify(Notice::AppBooted(app)).await;
+                self.booted(role, app).await;
             }
             (FromMold::Failed(failure), MoldState::Booting(_) | MoldState::Dumping(_)) => {
                 mold.ends(now);
-                self.boot_failed(failure, now);
+                self.boot_of_mold_failed(boot, failure, now).await;
             }
             (FromMold::ForkFailed { worker, message }, _) => {
                 error!(worker, error = message, "the worker could not be forked");
                 self.last_failure = Some(format!("a worker could not be forked: {message}"));
+                if let Some(handle) = self.workers.get_mut(worker) {
+                    handle.failure = Some(RubyError::of_ours(message));
+                }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
             (FromMold::Stop, _) => self.drain(false, now).await,
@@ -66,11 +98,37 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn mold_gone(&mut self, ending: Ending, now: Instant) {
-        let Some(mold) = self.mold.take() else { return };
-        for (_, handle) in self.workers.iter_mut() {
-            handle.mold_gone(now);
+    async fn booted(&mut self, role: Role, app: Booted) {
+        match role {
+            Role::Current => {
+                self.mold_policy.ready();
+                self.current.app = Some(app.clone());
+                self.notify(Notice::AppBooted(app)).await;
+            }
+            Role::Next => self.next_booted(app),
+            Role::Leaving => {}
         }
+    }
+
+    pub(super) async fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure, now: Instant) {
+        match self.role_of(boot) {
+            Role::Current => self.boot_failed(failure, now),
+            Role::Next => self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await,
+            Role::Leaving => {}
+        }
+    }
+
+    pub(super) async fn mold_gone(&mut self, boot: u32, ending: Ending, now: Instant) {
+        match self.role_of(boot) {
+            Role::Current => self.current_mold_gone(ending, now),
+            Role::Next => self.next_mold_gone(ending, now).await,
+            Role::Leaving => self.leaving_molds.retain(|mold| mold.boot != boot),
+        }
+    }
+
+    fn current_mold_gone(&mut self, ending: Ending, now: Instant) {
+        let Some(mold) = self.current.mold.take() else { return };
+        self.forks_are_lost(self.current.number, now);
         if !matches!(self.phase, Phase::Running) {
             return;
         }
@@ -87,10 +145,21 @@ impl Supervisor {
         }
     }
 
-    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may yet come round.)
-    pub(super) fn mold_is_stuck(&mut self, now: Instant) {
-        let stuck = |mold: &&mut Mold| matches!(mold.state, MoldState::Booted) && !mold.is_caller();
-        if let Some(mold) = self.mold.as_mut().filter(stuck) {
+    /// What a generation's mold was asked for and has not forked will not come.
+    pub(super) fn forks_are_lost(&mut self, generation: u32, now: Instant) {
+        for (_, handle) in self.workers.iter_mut().filter(|(_, handle)| handle.generation == generation) {
+            handle.mold_gone(now);
+        }
+    }
+
+    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may yet come round.) That of a
+    /// restart has been ended with it.
+    pub(super) fn mold_is_stuck(&mut self, generation: u32, now: Instant) {
+        let stuck = |mold: &&mut Mold| mold.is_booted() && !mold.is_caller();
+        if generation != self.current.number {
+            return;
+        }
+        if let Some(mold) = self.current.mold.as_mut().filter(stuck) {
             error!("the mold does not fork any more, and is replaced");
             mold.halt(now);
             self.postpone_boot(Life::NeverReady, now);
@@ -111,7 +180,7 @@ impl Supervisor {
             remedy = failure.remedy,
             "the application did not boot"
         );
-        if self.app.is_none() {
+        if self.current.app.is_none() {
             return self.end(Outcome::BootFailed(failure), now);
         }
         self.postpone_boot(Life::NeverReady, now);
@@ -133,16 +202,16 @@ pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
     BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
 }
 
-fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
+pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     let message = format!("Ruby ended without saying why: {ending}");
     let remedy = "Look at what was printed above; the application may have ended the process itself.";
     BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
 }
 
-fn no_ruby(settings: &Settings, error: &io::Error) -> BootFailure {
-    let (ruby, app) = (settings.ruby.display(), settings.app.display());
+pub(super) fn no_ruby(settings: &Settings, folder: &Path, error: &io::Error) -> BootFailure {
+    let (ruby, app) = (settings.ruby.display(), folder.display());
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound if !settings.app.is_dir() => format!("{app} is not a folder any more."),
+        io::ErrorKind::NotFound if !folder.is_dir() => format!("{app} is not a folder any more."),
         io::ErrorKind::NotFound => {
             "Install Ruby (Debian: apt-get install ruby), or name one with --ruby.".to_string()
         }

@@ -35,7 +35,8 @@ impl Supervisor {
             return;
         }
         info!("stopping");
-        if self.app.is_none() {
+        self.abandon_restarts(now);
+        if self.current.app.is_none() {
             return self.end(Outcome::Stopped, now); // there is nothing yet to answer requests with
         }
         self.notify(Notice::Drain).await;
@@ -67,8 +68,9 @@ impl Supervisor {
         for (_, handle) in self.workers.iter_mut() {
             handle.halt(now);
         }
-        match &mut self.mold {
-            Some(mold) if mold.is_caller() => self.mold = None,
+        self.abandon_restarts(now);
+        match &mut self.current.mold {
+            Some(mold) if mold.is_caller() => self.current.mold = None,
             Some(mold) => mold.halt(now),
             None => {}
         }

@@ -4,11 +4,13 @@ use super::{Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_worker, HeldProcess, Who};
 use crate::message::FromWorker;
-use crate::mold::MoldState;
+use crate::mold::Mold;
 use crate::reaper::Ending;
+use crate::restart::{Failure, Restart, Stage};
 use crate::restart_policy::{Life, Verdict};
+use crate::rolling::{Move, Tally};
 use crate::worker_handle::{WorkerHandle, WorkerState};
-use crate::Notice;
+use crate::{Notice, ReadyWorker};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,42 +20,113 @@ use tracing::{debug, error, info, warn};
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
 const FORKS_AT_A_TIME: usize = 8;
+/// Processes beyond the usual number while one version takes the place of another.
+const SURGE: usize = 1;
+/// As many as can be asked for at the start.
+const MOST_WORKERS: i32 = 512;
 
 impl Supervisor {
-    /// Forks the workers that are missing.
-    pub(super) async fn staff(&mut self, now: Instant) {
-        while self.is_short_of_workers()
-            && now >= self.fork_due
-            && self.mold.as_ref().is_some_and(|mold| matches!(mold.state, MoldState::Booted))
-            && self.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
-        {
-            self.fork(now).await;
+    /// The generation that workers are to be of.
+    pub(super) fn staying(&self) -> u32 {
+        match &self.restart {
+            Some(Restart { stage: Stage::Rolling, next, .. }) => next.number,
+            _ => self.current.number,
         }
     }
 
-    pub(super) fn is_short_of_workers(&self) -> bool {
-        let wanted = match self.phase {
-            Phase::Running => self.settings.workers.into(),
-            Phase::Draining(_) => 1, // enough to answer what is in flight, should all have died
-            Phase::Finishing { .. } | Phase::Ending(..) => 0,
-        };
-        self.workers.counting() < wanted
+    fn tally(&self) -> Tally {
+        self.workers.tally(self.staying(), self.wanted.into(), SURGE)
     }
 
-    pub(super) async fn fork(&mut self, now: Instant) {
-        let worker = self.workers.next_number();
-        match self.try_fork(worker, now) {
-            Ok(handle) => self.workers.insert(worker, handle),
-            Err(error) => {
-                error!(worker, %error, "the worker could not be forked");
-                self.last_failure = Some(format!("a worker could not be forked: {error}"));
-                self.postpone_fork(Life::NeverReady, now);
+    /// Forks the workers that are missing, and retires those that are too many.
+    pub(super) async fn staff(&mut self, now: Instant) {
+        loop {
+            match self.tally().next_move() {
+                Move::Fork if self.may_fork(now) => self.fork(self.staying(), now).await,
+                Move::RetireOther => self.retire_one(false, now).await,
+                Move::RetireSurplus => self.retire_one(true, now).await,
+                Move::Fork | Move::Wait => return,
             }
         }
     }
 
-    pub(super) fn try_fork(&self, worker: u32, now: Instant) -> io::Result<WorkerHandle> {
-        let mold = self.mold.as_ref().ok_or_else(|| io::Error::other("there is no mold"))?;
+    /// Whether all that a fork takes is there.
+    fn may_fork(&self, now: Instant) -> bool {
+        now >= self.fork_due
+            && self.mold_of(self.staying()).is_some_and(Mold::is_booted)
+            && self.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
+    }
+
+    /// While the front finishes what is in flight one worker is enough, should all have died.
+    pub(super) async fn staff_for_drain(&mut self, now: Instant) {
+        if self.workers.counting() == 0 && self.may_fork(now) {
+            self.fork(self.current.number, now).await;
+        }
+    }
+
+    /// Whether a worker is missing.
+    pub(super) fn waits_to_fork(&self) -> bool {
+        match self.phase {
+            Phase::Running => self.tally().next_move() == Move::Fork,
+            Phase::Draining(_) => self.workers.counting() == 0,
+            Phase::Finishing { .. } | Phase::Ending(..) => false,
+        }
+    }
+
+    /// One worker more or fewer than before, and never none.
+    pub(super) fn want_workers(&mut self, more: i32) {
+        if !matches!(self.phase, Phase::Running) {
+            return;
+        }
+        let wanted = i32::from(self.wanted).saturating_add(more).clamp(1, MOST_WORKERS);
+        self.wanted = wanted as u16;
+        info!(workers = wanted, "there are to be so many workers from now on");
+    }
+
+    async fn retire_one(&mut self, of_staying: bool, now: Instant) {
+        let limit = self.settings.process.drain_timeout;
+        let Some(worker) = self.workers.to_retire(self.staying(), of_staying) else { return };
+        if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
+            debug!(worker, "worker retires");
+            self.notify(Notice::WorkerRetiring { worker }).await;
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Finishing { .. } | Phase::Ending(..))
+    }
+
+    fn mold_of(&self, generation: u32) -> Option<&Mold> {
+        if generation == self.current.number {
+            return self.current.mold.as_ref();
+        }
+        let restart = self.restart.as_ref().filter(|restart| restart.next.number == generation)?;
+        restart.next.mold.as_ref()
+    }
+
+    pub(super) async fn fork(&mut self, generation: u32, now: Instant) {
+        let worker = self.workers.next_number();
+        match self.try_fork(worker, generation, now) {
+            Ok(handle) => self.workers.insert(worker, handle),
+            Err(error) => {
+                error!(worker, %error, "the worker could not be forked");
+                self.last_failure = Some(format!("a worker could not be forked: {error}"));
+                if self.is_next(generation) {
+                    let remedy = "The system refused it; see the message. Make room, and restart again.";
+                    self.restart_failed(
+                        Failure::new(format!("forking a worker failed: {error}"), remedy),
+                        now,
+                    )
+                    .await;
+                } else {
+                    self.postpone_fork(Life::NeverReady, now);
+                }
+            }
+        }
+    }
+
+    fn try_fork(&self, worker: u32, generation: u32, now: Instant) -> io::Result<WorkerHandle> {
+        let mold = self.mold_of(generation).ok_or_else(|| io::Error::other("there is no mold"))?;
         let (ring, fds) = highball_ring::create(self.geometry).map_err(io::Error::other)?;
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
@@ -62,7 +135,7 @@ impl Supervisor {
         let control = Arc::new(control);
         let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
         let limit = self.settings.process.boot_timeout;
-        Ok(WorkerHandle::forking(control, watch, ring, now, limit))
+        Ok(WorkerHandle::forking(generation, control, watch, ring, now, limit))
     }
 
     pub(super) async fn worker_said(
@@ -85,14 +158,7 @@ impl Supervisor {
                     Err(error) => error!(worker, %error, "the worker's hello is not usable"),
                 }
             }
-            FromWorker::Ready => {
-                let (pid, took) = (handle.pid.map(Pid::as_raw_pid), now - handle.forked_at);
-                let Some(ring) = handle.serve(now) else { return };
-                info!(worker, pid, took_ms = took.as_millis() as u64, "worker ready");
-                self.worker_policy.ready();
-                let threads = self.settings.threads;
-                self.notify(Notice::WorkerReady { worker, threads, ring }).await;
-            }
+            FromWorker::Ready => self.worker_ready(worker, now).await,
             FromWorker::Failed { error } => {
                 error!(
                     worker,
@@ -102,12 +168,32 @@ impl Supervisor {
                     "the worker could not start"
                 );
                 self.last_failure = Some(format!("a worker could not start: {error}"));
+                handle.failure = Some(error);
             }
             FromWorker::Leaving => {
                 // Not at once: a TERM to the whole group reaches the workers before it has reached us, and then
                 // they are needed to answer what is in flight.
                 handle.leaves_at = Some(now + SAME_SIGNAL);
             }
+        }
+    }
+
+    async fn worker_ready(&mut self, worker: u32, now: Instant) {
+        let probe_until = now + self.settings.process.probe_timeout;
+        let threads = self.settings.threads;
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        let generation = handle.generation;
+        let is_canary = matches!(&self.restart, Some(Restart { stage: Stage::Probing, next, .. }) if next.number == generation);
+        let (pid, took) = (handle.pid.map(Pid::as_raw_pid), now - handle.forked_at);
+        let ring = if is_canary { handle.probe(now, probe_until) } else { handle.serve(now) };
+        let Some(ring) = ring else { return };
+        let ready = ReadyWorker { worker, generation, threads, ring };
+        info!(worker, pid, took_ms = took.as_millis() as u64, "worker ready");
+        if is_canary {
+            self.notify(Notice::CanaryReady(ready)).await;
+        } else {
+            self.worker_policy.ready();
+            self.notify(Notice::WorkerReady(ready)).await;
         }
     }
 
@@ -135,7 +221,10 @@ impl Supervisor {
             _ => warn!(worker, pid, %ending, state = handle.state.name(), "the worker died"),
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
-        if matches!(self.phase, Phase::Running | Phase::Draining(_)) && !expected {
+        let running = matches!(self.phase, Phase::Running);
+        if running && self.is_next(handle.generation) {
+            self.next_worker_gone(worker, &handle, ending, now).await;
+        } else if handle.generation == self.current.number && !self.is_ending() && !expected {
             self.postpone_fork(handle.life(now), now);
         }
     }

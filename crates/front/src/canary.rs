@@ -1,0 +1,76 @@
+//! The request by which the first worker of a new release has to show that it answers, before clients' requests go
+//! to it. It comes from here and not from a client, and takes the way of every other request: through the ring.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::clock::now_us;
+use crate::exchange::Exchange;
+use crate::request_head::{Parsed, RequestHead, RingContext};
+use crate::response::Progress;
+use crate::response_head::HeadContext;
+use crate::shared::Shared;
+use crate::Event;
+
+/// Sends a canary its request, waits for the head of its answer, and says what it was. How long that may take is for
+/// others to say: when the canary is retired or gone, the request fails.
+pub(crate) async fn ask(worker: u32, path: String, shared: Rc<Shared>) {
+    let answer = answer_of(worker, &path, &shared).await;
+    shared.dispatcher.borrow().tell(Event::CanaryAnswered { worker, answer });
+}
+
+async fn answer_of(worker: u32, path: &str, shared: &Rc<Shared>) -> Result<u16, String> {
+    let exchange = request(path, shared)?;
+    if !shared.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
+        return Err("it was gone before it could be asked".into());
+    }
+    let answer = poll_fn(|context| poll_status(&exchange, context)).await;
+    // What follows the head is not looked at: some answers never end.
+    shared.dispatcher.borrow_mut().cancel(&exchange);
+    answer
+}
+
+/// A GET as a client on this machine would send it.
+fn request(path: &str, shared: &Shared) -> Result<Rc<Exchange>, String> {
+    let text =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n");
+    let mut head = RequestHead::new();
+    match head.parse(text.as_bytes(), &shared.settings.limits) {
+        Ok(Parsed::Complete { .. }) => {}
+        Ok(Parsed::Partial) => return Err(format!("{path:?} is not a path that can be asked for")),
+        Err(refusal) => return Err(format!("{path:?} cannot be asked for: {}", refusal.why())),
+    }
+    let exchange = Rc::new(Exchange::new());
+    let mut inner = exchange.borrow();
+    let context = RingContext {
+        remote_addr: "127.0.0.1",
+        server_name: "localhost",
+        server_port: 80,
+        https: false,
+        received_us: now_us(),
+        content_length: None,
+    };
+    head.encode_for_ring(text.as_bytes(), &context, &mut inner.request.head);
+    inner.response.reset(HeadContext {
+        request_version: head.version,
+        head_method: false,
+        keep_alive: false,
+        complete_body_length: None,
+        hijack: false,
+    });
+    drop(inner);
+    Ok(exchange)
+}
+
+fn poll_status(exchange: &Exchange, context: &Context<'_>) -> Poll<Result<u16, String>> {
+    let mut inner = exchange.borrow();
+    match inner.response.progress() {
+        Progress::Waiting => {
+            inner.waker = Some(context.waker().clone());
+            Poll::Pending
+        }
+        Progress::Refused(refusal) => Poll::Ready(Err(refusal.why().into())),
+        Progress::Streaming | Progress::Ended | Progress::Aborted => Poll::Ready(Ok(inner.response.status)),
+    }
+}

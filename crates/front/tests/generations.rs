@@ -1,0 +1,130 @@
+//! Which workers a connection's requests may go to while two releases of the application serve side by side.
+
+mod support;
+
+use highball_front::{Command, Event};
+use support::{Client, FakeWorker, Front, Job};
+
+/// Both generations have one worker with one thread, and this client has met the new one.
+fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {
+    let old = front.worker_of(1, 1);
+    let mut client = front.get("/");
+    old.claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+    let new = front.worker_of(2, 1);
+    // The old one is busy, so the next request goes to the new one.
+    let mut other = front.get("/busy");
+    let busy = old.claim();
+    client.get("/");
+    new.claim().answer("new");
+    assert_eq!(client.answer().text(), "new");
+    busy.answer("old");
+    other.answer();
+    (old, new, client)
+}
+
+fn admit(front: &Front, canary: &FakeWorker) {
+    front.tell(Command::AdmitCanary { worker: canary.number });
+}
+
+fn canary_answered(front: &Front) -> Result<u16, String> {
+    loop {
+        if let Event::CanaryAnswered { answer, .. } = front.event() {
+            return answer;
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_has_met_the_new_generation_never_gets_the_old_one_again() {
+    let front = Front::start();
+    let (old, new, mut client) = two_generations(&front);
+    for _ in 0..3 {
+        client.get("/");
+        new.claim().answer("new");
+        assert_eq!(client.answer().text(), "new");
+    }
+    assert!(old.try_claim().is_none());
+}
+
+#[test]
+fn one_that_has_not_stays_with_the_old_one_while_that_is_free() {
+    let front = Front::start();
+    let (old, new, _client) = two_generations(&front);
+    let mut other = front.get("/");
+    old.claim().answer("old");
+    assert_eq!(other.answer().text(), "old");
+    assert!(new.try_claim().is_none());
+}
+
+#[test]
+fn one_that_waits_for_the_new_one_does_not_hold_up_those_behind_it() {
+    let front = Front::start();
+    let (old, new, mut client) = two_generations(&front);
+    let mut others: Vec<Client> = (0..2).map(|_| front.get("/long")).collect();
+    let jobs: Vec<Job> = vec![old.claim(), new.claim()];
+    client.get("/");
+    front.until("it waits", |report| report.queue == 1);
+    let mut behind = front.get("/behind");
+    front.until("both wait", |report| report.queue == 2);
+    let mut jobs = jobs.into_iter();
+    jobs.next().unwrap().answer("");
+    old.claim().answer("behind");
+    assert_eq!(behind.answer().text(), "behind");
+    jobs.next().unwrap().answer("");
+    new.claim().answer("new");
+    assert_eq!(client.answer().text(), "new");
+    others.iter_mut().for_each(|other| drop(other.answer()));
+}
+
+#[test]
+fn when_the_new_generation_is_withdrawn_the_old_one_answers_everybody() {
+    let front = Front::start();
+    let (old, new, mut client) = two_generations(&front);
+    front.retire(&new);
+    assert!(matches!(front.event(), Event::WorkerIdle { .. }));
+    client.get("/");
+    old.claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+}
+
+#[test]
+fn a_canary_gets_one_request_of_the_fronts_own_and_no_clients_before_it_is_admitted() {
+    let front = Front::start();
+    let canary = front.canary_of(2);
+    let mut client = front.get("/client");
+    front.until("the client waits", |report| report.queue == 1);
+    let mut job = canary.claim();
+    assert_eq!(job.path(), "/canary");
+    job.head(503, &[]).end();
+    assert_eq!(canary_answered(&front), Ok(503));
+    assert!(canary.try_claim().is_none());
+    admit(&front, &canary);
+    canary.claim().answer("admitted");
+    assert_eq!(client.answer().text(), "admitted");
+}
+
+#[test]
+fn what_a_canary_is_asked_is_answered_by_nobody_else() {
+    let front = Front::start();
+    let old = front.worker_of(1, 1);
+    let canary = front.canary_of(2);
+    front.until("it was asked", |report| report.workers.iter().any(|worker| worker.placed == 1));
+    front.retire(&canary);
+    assert!(canary_answered(&front).is_err());
+    let canary = front.canary_of(2);
+    let begun = canary.claim();
+    front.remove(&canary);
+    assert!(canary_answered(&front).is_err());
+    drop(begun);
+    assert!(old.try_claim().is_none());
+}
+
+#[test]
+fn of_a_canarys_answer_the_head_is_enough() {
+    let front = Front::start();
+    let canary = front.canary_of(2);
+    let mut job = canary.claim();
+    job.head(200, &[]);
+    assert_eq!(canary_answered(&front), Ok(200));
+}

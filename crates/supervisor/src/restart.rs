@@ -1,0 +1,179 @@
+//! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
+
+use crate::message::{BootFailure, Booted};
+use crate::mold::Mold;
+use crate::report::RestartReport;
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Restarts that have ended and are still told of.
+const REMEMBERED: usize = 8;
+
+/// One version of the application: what was in its folder when its mold booted. A mold that has to be booted again
+/// boots from the same folder, and is the same generation.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    /// From 1; later ones have larger numbers.
+    pub(crate) number: u32,
+    /// Symbolic links resolved, so that a release stays what it is.
+    pub(crate) folder: PathBuf,
+    /// What it said of itself, once it was booted.
+    pub(crate) app: Option<Booted>,
+    pub(crate) mold: Option<Mold>,
+}
+
+/// How far a restart has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The new mold loads the application.
+    Booting,
+    /// The canary, its first worker, starts and is asked for the probe path. Clients know nothing of it.
+    Probing,
+    /// New workers take the places of old ones.
+    Rolling,
+    /// It has failed: old workers take their places again.
+    Undoing,
+}
+
+impl Stage {
+    /// The word for it in `highball status`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Stage::Booting => "booting",
+            Stage::Probing => "probing",
+            Stage::Rolling => "rolling",
+            Stage::Undoing => "undoing",
+        }
+    }
+}
+
+/// Who wanted a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// `highball restart`.
+    Command,
+    /// USR1.
+    Signal,
+    /// tmp/restart.txt, as `rails restart` touches it.
+    File,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Asked::Command => "highball restart",
+            Asked::Signal => "USR1",
+            Asked::File => "tmp/restart.txt",
+        })
+    }
+}
+
+/// A restart that was asked for, and the number that its generation has or will have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) generation: u32,
+    pub(crate) asked: Asked,
+}
+
+/// The restart that is under way.
+#[derive(Debug)]
+pub(crate) struct Restart {
+    pub(crate) stage: Stage,
+    pub(crate) next: Generation,
+    pub(crate) asked: Asked,
+    pub(crate) began: Instant,
+}
+
+/// Why a restart came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What failed, and at which step.
+    pub(crate) what: String,
+    /// The place in the application that it points to.
+    pub(crate) at: Option<String>,
+    /// The calls that led there, one a line.
+    pub(crate) backtrace: Option<String>,
+    /// What to do.
+    pub(crate) remedy: String,
+}
+
+impl Failure {
+    pub(crate) fn new(what: String, remedy: &str) -> Failure {
+        Failure { what, at: None, backtrace: None, remedy: remedy.into() }
+    }
+
+    /// The new mold did not come up.
+    pub(crate) fn of_boot(failure: BootFailure, backtrace_lines: usize) -> Failure {
+        Failure {
+            what: format!("{} failed: {}", failure.step, failure.error),
+            at: failure.error.place(),
+            backtrace: failure.error.calls(backtrace_lines),
+            remedy: failure.remedy.unwrap_or_else(|| "Mend it, and restart again.".into()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        for (name, text) in [("at", &self.at), ("backtrace", &self.backtrace)] {
+            if let Some(text) = text {
+                write!(f, "\n{name}: {}", text.replace('\n', "\n    "))?;
+            }
+        }
+        write!(f, "\n{}", self.remedy)
+    }
+}
+
+/// The restarts that have ended, as many as are remembered.
+#[derive(Debug, Default)]
+pub(crate) struct PastRestarts(VecDeque<RestartReport>);
+
+impl PastRestarts {
+    pub(crate) fn add(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(RestartReport {
+            generation: wish.generation,
+            asked_by: wish.asked.to_string(),
+            state: if failure.is_some() { "failed" } else { "done" },
+            took,
+            failure: failure.map(Failure::to_string),
+            mold: None,
+        });
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RestartReport> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_and_where_and_what_to_do() {
+        let failure = Failure {
+            what: "loading the app failed: NameError: no".into(),
+            at: Some("app.rb:3".into()),
+            backtrace: Some("app.rb:3\nconfig.ru:1".into()),
+            remedy: "Mend it.".into(),
+        };
+        let text = "loading the app failed: NameError: no\nat: app.rb:3\nbacktrace: app.rb:3\n    config.ru:1\nMend it.";
+        assert_eq!(failure.to_string(), text);
+    }
+
+    #[test]
+    fn only_the_last_restarts_are_remembered() {
+        let mut past = PastRestarts::default();
+        for generation in 2..20 {
+            past.add(Wish { generation, asked: Asked::Signal }, Duration::ZERO, None);
+        }
+        let numbers: Vec<u32> = past.iter().map(|restart| restart.generation).collect();
+        assert_eq!(numbers, (12..20).collect::<Vec<u32>>());
+    }
+}

@@ -1,0 +1,280 @@
+//! Rolling restarts: a new version boots beside the one that is served, its first worker has to show that it answers,
+//! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
+//! serves on: the transaction is taken back.
+
+use super::booting::{died_while_booting, no_ruby};
+use super::{Phase, Supervisor, BACKTRACE_LINES};
+use crate::message::Booted;
+use crate::mold::{Mold, MoldState};
+use crate::reaper::Ending;
+use crate::report::{MoldReport, RestartReport};
+use crate::restart::{Asked, Failure, Generation, Restart, Stage, Wish};
+use crate::rolling::passes;
+use crate::worker_handle::{WorkerHandle, WorkerState};
+use crate::Notice;
+use std::time::{Duration, Instant};
+use tracing::{error, info, warn};
+
+const TRY_AGAIN: &str = "Look at what its processes logged above; mend it, and restart again.";
+
+impl Supervisor {
+    /// Notes that a restart is wanted, and says the number of the generation that it will bring. Whoever asks while
+    /// one waits already shares it: it will see everything that is there by now.
+    pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
+        if let Err(why) = self.may_restart() {
+            warn!(%asked, why, "no restart");
+            return Err(why.into());
+        }
+        if self.wish.is_none() {
+            self.last_generation += 1;
+            if self.restart.is_some() || self.current.app.is_none() {
+                info!(%asked, generation = self.last_generation, "a restart waits for the one before it");
+            }
+        }
+        let wish = self.wish.get_or_insert(Wish { generation: self.last_generation, asked });
+        Ok(wish.generation)
+    }
+
+    fn may_restart(&self) -> Result<(), &'static str> {
+        if !matches!(self.phase, Phase::Running) {
+            return Err("the server is stopping");
+        }
+        match &self.current.app {
+            Some(app) if !app.restartable => {
+                Err("the application was given as an object, and cannot be loaded anew: stop its process, and start it")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins what was asked for, and ends what is done.
+    pub(super) async fn advance_restart(&mut self, now: Instant) {
+        if self.restart_file.is_touched(now) {
+            let _ = self.ask_restart(Asked::File); // what speaks against it is in the log
+        }
+        if let Some(restart) = &self.restart {
+            let (stage, next) = (restart.stage, restart.next.number);
+            match stage {
+                Stage::Booting => {}
+                Stage::Probing if self.workers.has_any_of(next) => {}
+                Stage::Probing => self.fork(next, now).await,
+                Stage::Rolling if self.workers.tally(next, self.wanted.into(), 0).is_settled() => {
+                    self.restart_succeeded(now);
+                }
+                Stage::Rolling => {}
+                Stage::Undoing if self.workers.has_any_of(next) => {}
+                Stage::Undoing => self.restart = None,
+            }
+        }
+        if self.restart.is_none() && self.current.app.is_some() {
+            if let Some(wish) = self.wish.take() {
+                self.begin_restart(wish, now).await;
+            }
+        }
+    }
+
+    /// Boots the new version: from what the given path leads to now.
+    async fn begin_restart(&mut self, wish: Wish, now: Instant) {
+        let Wish { generation: number, asked } = wish;
+        info!(%asked, generation = number, "restarting");
+        let link = self.settings.app_link.clone();
+        let folder = link.canonicalize().unwrap_or(link);
+        let spawned = self.spawn_mold(&folder);
+        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.settings, &folder, error));
+        let next = Generation { number, folder, app: None, mold: spawned.ok() };
+        self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
+        if let Some(failure) = failed {
+            self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await;
+        }
+    }
+
+    /// Whether this is the generation that a restart brings, and nothing has failed so far.
+    pub(super) fn is_next(&self, generation: u32) -> bool {
+        let going = |restart: &&Restart| restart.stage != Stage::Undoing;
+        self.restart.as_ref().filter(going).is_some_and(|restart| restart.next.number == generation)
+    }
+
+    pub(super) fn next_booted(&mut self, app: Booted) {
+        if let Some(restart) = &mut self.restart {
+            restart.next.app = Some(app);
+            restart.stage = Stage::Probing;
+        }
+    }
+
+    pub(super) async fn next_mold_gone(&mut self, ending: Ending, now: Instant) {
+        let Some(restart) = &mut self.restart else { return };
+        let Some(mold) = restart.next.mold.take() else { return };
+        let number = restart.next.number;
+        self.forks_are_lost(number, now);
+        let failure = match mold.state {
+            MoldState::Booting(journey) | MoldState::Dumping(journey) => {
+                Failure::of_boot(died_while_booting(journey.step(), ending), BACKTRACE_LINES)
+            }
+            MoldState::Booted | MoldState::Halted => {
+                Failure::new(format!("the new mold died after it had booted: {ending}"), TRY_AGAIN)
+            }
+        };
+        self.restart_failed(failure, now).await;
+    }
+
+    /// The canary has answered its request, or cannot.
+    pub(super) async fn canary_answered(&mut self, worker: u32, answer: Result<u16, String>, now: Instant) {
+        let path = &self.settings.process.probe_path;
+        if self.workers.get_mut(worker).is_none_or(|handle| handle.state != WorkerState::Probing) {
+            return; // it was halted meanwhile
+        }
+        match answer {
+            Ok(status) if passes(status) => {
+                info!(worker, status, path, "the new version answers");
+                self.canary_passed(worker).await;
+            }
+            Ok(status) => {
+                let what =
+                    format!("probing the new version failed: GET {path} was answered with status {status}");
+                let remedy =
+                    "Look for the exception in the log above, or name another path with --probe-path.";
+                self.restart_failed(Failure::new(what, remedy), now).await;
+            }
+            Err(why) => {
+                let what = format!("probing the new version failed: GET {path} was not answered: {why}");
+                self.restart_failed(Failure::new(what, TRY_AGAIN), now).await;
+            }
+        }
+    }
+
+    async fn canary_passed(&mut self, worker: u32) {
+        if let Some(handle) = self.workers.get_mut(worker) {
+            handle.admit();
+        }
+        let Some(restart) = &mut self.restart else { return };
+        restart.stage = Stage::Rolling;
+        if let Some(app) = restart.next.app.clone() {
+            self.notify(Notice::AppBooted(app)).await; // its static files come with it
+        }
+        self.notify(Notice::CanaryAdmitted { worker }).await;
+    }
+
+    pub(super) async fn canary_is_silent(&mut self, worker: u32, now: Instant) {
+        let (path, limit) = (&self.settings.process.probe_path, self.settings.process.probe_timeout);
+        let what = format!("probing the new version failed: GET {path} was not answered within {limit:?}");
+        let remedy =
+            "Find out what it waits for. If it really needs longer, raise --probe-timeout, or name another \
+                      path with --probe-path.";
+        warn!(worker, "the canary is killed");
+        self.restart_failed(Failure::new(what, remedy), now).await;
+    }
+
+    /// A worker of the new version has died, which none may before all is done.
+    pub(super) async fn next_worker_gone(
+        &mut self,
+        worker: u32,
+        handle: &WorkerHandle,
+        ending: Ending,
+        now: Instant,
+    ) {
+        let failure = match &handle.failure {
+            Some(error) => Failure {
+                what: format!("starting worker {worker} of the new version failed: {error}"),
+                at: error.place(),
+                backtrace: error.calls(BACKTRACE_LINES),
+                remedy: TRY_AGAIN.into(),
+            },
+            None => {
+                let (state, ending) = (handle.state.name(), ending.to_string());
+                Failure::new(
+                    format!("worker {worker} of the new version died while {state}: {ending}"),
+                    TRY_AGAIN,
+                )
+            }
+        };
+        self.restart_failed(failure, now).await;
+    }
+
+    /// Every place is taken by the new version.
+    fn restart_succeeded(&mut self, now: Instant) {
+        let Some(restart) = self.restart.take() else { return };
+        let took = now - restart.began;
+        let (generation, took_ms) = (restart.next.number, took.as_millis() as u64);
+        info!(generation, workers = self.wanted, took_ms, "restarted: the new version serves");
+        self.past_restarts.add(Wish { generation, asked: restart.asked }, took, None);
+        let old = std::mem::replace(&mut self.current, restart.next);
+        self.mold_policy.ready();
+        self.let_go(old.number, old.mold, now);
+    }
+
+    /// Takes the restart back: ends what it has started, and tells why.
+    pub(super) async fn restart_failed(&mut self, failure: Failure, now: Instant) {
+        let Some(restart) = &mut self.restart else { return };
+        let wish = Wish { generation: restart.next.number, asked: restart.asked };
+        let was = std::mem::replace(&mut restart.stage, Stage::Undoing);
+        let took = now - restart.began;
+        let mold = restart.next.mold.take();
+        error!(
+            generation = wish.generation,
+            stage = was.name(),
+            error = failure.what,
+            at = failure.at,
+            backtrace = failure.backtrace,
+            remedy = failure.remedy,
+            "the restart failed; the version before serves on"
+        );
+        self.last_failure =
+            Some(format!("the restart to generation {} failed: {}", wish.generation, failure.what));
+        self.past_restarts.add(wish, took, Some(&failure));
+        self.let_go(wish.generation, mold, now);
+        if was == Stage::Rolling {
+            if let Some(app) = self.current.app.clone() {
+                self.notify(Notice::AppBooted(app)).await;
+            }
+        }
+    }
+
+    /// The server stops: a restart has no sense any more. What serves already is needed for what is in flight.
+    pub(super) fn abandon_restarts(&mut self, now: Instant) {
+        let failure = Failure::new(
+            "the server was told to stop".into(),
+            "Start it again: it boots what is there then.",
+        );
+        if let Some(wish) = self.wish.take() {
+            self.past_restarts.add(wish, Duration::ZERO, Some(&failure));
+        }
+        let Some(restart) = self.restart.take() else { return };
+        if restart.stage != Stage::Undoing {
+            warn!(generation = restart.next.number, stage = restart.stage.name(), "the restart is given up");
+            let wish = Wish { generation: restart.next.number, asked: restart.asked };
+            self.past_restarts.add(wish, now - restart.began, Some(&failure));
+        }
+        self.let_go(restart.next.number, restart.next.mold, now);
+    }
+
+    /// Nothing new comes of this generation any more.
+    fn let_go(&mut self, generation: u32, mold: Option<Mold>, now: Instant) {
+        self.workers.halt_coming(generation, now);
+        if let Some(mut mold) = mold {
+            if !matches!(mold.state, MoldState::Halted) {
+                mold.halt(now); // else it is ending already, and may still have something to print
+            }
+            self.leaving_molds.push(mold);
+        }
+    }
+
+    pub(super) fn restart_reports(&self, now: Instant) -> Vec<RestartReport> {
+        let report = |wish: Wish, state, took, mold| RestartReport {
+            generation: wish.generation,
+            asked_by: wish.asked.to_string(),
+            state,
+            took,
+            failure: None,
+            mold,
+        };
+        let going = self.restart.as_ref().map(|restart| {
+            let wish = Wish { generation: restart.next.number, asked: restart.asked };
+            let mold = restart.next.mold.as_ref().map(MoldReport::of);
+            report(wish, restart.stage.name(), now - restart.began, mold)
+        });
+        let queued = self.wish.map(|wish| report(wish, "queued", Duration::ZERO, None));
+        // One that is being undone has ended, as far as anybody who waits for it is concerned.
+        let undone = |going: &RestartReport| going.state != Stage::Undoing.name();
+        self.past_restarts.iter().cloned().chain(going.filter(undone)).chain(queued).collect()
+    }
+}
