@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require_relative "e2e_test"
+require_relative "keep_alive_load"
+
+# A test that puts versions of an application in each other's place.
+class RestartTestCase < E2ETest
+  CONFIG = <<~RUBY
+    VERSION = File.read(File.join(__dir__, "version"))
+    run lambda { |env|
+      body = env["rack.input"] ? env["rack.input"].read : ""
+      [200, { "content-type" => "text/plain" }, ["\#{VERSION} \#{body}"]]
+    }
+  RUBY
+
+  private
+
+  # Starts Highball and waits until all of its workers serve.
+  def serve(app, *options, workers: 1, **settings)
+    server = super
+    wait_for("all workers") { workers(server) == Array.new(workers, "serving") }
+    server
+  end
+
+  # A folder with this version of the application; or that version in this folder.
+  def version(number, folder = folder_with, config = CONFIG)
+    File.write(File.join(folder, "version"), number.to_s)
+    File.write(File.join(folder, "config.ru"), config)
+    folder
+  end
+
+  # A version that takes until `let_go` to boot.
+  def slow(app, number)
+    version(number, app, "sleep 0.01 until File.exist?(File.join(__dir__, 'go'))\n#{CONFIG}")
+  end
+
+  def let_go(app) = FileUtils.touch(File.join(app, "go"))
+
+  # Restarts, and returns the generation that serves now.
+  def restart(server)
+    output, ended = HighballServer.run("restart", *server.which, within: 60)
+    assert_predicate ended, :success?, output
+    output[/generation (\d+) serves/, 1].to_i
+  end
+
+  # Restarts in vain, and returns what is said about it.
+  def restart_fails(server)
+    output, ended = HighballServer.run("restart", *server.which, within: 60)
+    refute_predicate ended, :success?, output
+    assert_match(/the version before serves on/, output)
+    output
+  end
+
+  # Starts Highball on an application that answers nothing yet.
+  def serve_silently(app)
+    server = HighballServer.new(app)
+    @servers << server
+    wait_for("begin of serving", within: 60) { server.log.include?("serving on") }
+    server
+  end
+
+  def starting?(server) = workers(server).include?("starting")
+
+  def workers(server) = server.status["workers"].map { |worker| worker["state"] }
+
+  def generations(server)
+    server.status["workers"].select { |worker| worker["state"] == "serving" }.map { |worker| worker["generation"] }
+  end
+
+  def stage(server)
+    server.status["restarts"].last&.fetch("state")
+  end
+
+  def answer(server)
+    server.get("/").body.split.first
+  end
+
+  def free_port
+    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+  end
+end
