@@ -11,6 +11,7 @@ module Highball
   require_relative "highball/version"
   require_relative "highball/hooks"
 
+  # Hooks are set in config/highball.rb, which is loaded before the application, or anywhere in the application.
   @hooks = Hooks.new
 
   class << self
@@ -18,7 +19,7 @@ module Highball
     attr_reader :hooks
 
     # Runs the block once in the mold, when the application is loaded and before the first fork: close here
-    # what must not be shared between processes.
+    # what must not be shared between processes. (Connections of ActiveRecord are closed anyway, before every fork.)
     def before_fork(&block) = hooks.add(:before_fork, block)
 
     # Runs the block in each new worker before it serves: open again here what before_fork closed. The

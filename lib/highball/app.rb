@@ -22,6 +22,9 @@ module Highball
 
     GEMFILES = %w[Gemfile gems.rb].freeze
 
+    # Where an application may set its hooks, if it likes: loaded before the application itself.
+    SETTINGS = "config/highball.rb"
+
     attr_reader :rack_app
 
     # Sets up the gems of a Gemfile, if there is one.
@@ -32,6 +35,8 @@ module Highball
     end
 
     def self.load(folder = Dir.pwd)
+      settings = File.join(folder, SETTINGS)
+      require settings if File.exist?(settings)
       new(load_rack_app(folder), folder)
     end
 
@@ -82,21 +87,16 @@ module Highball
         public: public_folder, public_headers: public_headers }
     end
 
-    # Ends what must not be shared by the processes that are forked from this one, and lays out the heap so
-    # that it stays shared for long.
-    def prepare_fork
-      disconnect_databases
+    # Lays out the heap so that what is forked from this process shares it for long.
+    def warm_up
       return Process.warmup if Process.respond_to?(:warmup)
 
       4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+      Native.trim_memory # pages that would be copied for nothing
     end
 
-    private
-
-    def rails?
-      defined?(::Rails.application) && ::Rails.application
-    end
-
+    # Closes the connections of ActiveRecord, which two processes must not share. Before every fork: the application may
+    # have opened one since the last.
     def disconnect_databases
       return unless defined?(::ActiveRecord::Base)
 
@@ -105,6 +105,12 @@ module Highball
       every_role = (release <=> [7, 1]) >= 0
       pools = every_role ? handler.connection_pool_list(:all) : handler.all_connection_pools
       pools.each(&:disconnect!)
+    end
+
+    private
+
+    def rails?
+      defined?(::Rails.application) && ::Rails.application
     end
   end
 end

@@ -45,13 +45,9 @@ module Highball
       %w[INT TERM].to_h { |signal| [signal, trap(signal) { stop }] }
     end
 
-    def fork_worker(message, descriptors)
+    def fork_process(message, descriptors)
       pid = Process.fork { become_worker(message, descriptors) }
       Process.detach(pid)
-    rescue SystemCallError => e
-      refuse(message, e.message)
-    ensure
-      descriptors.each(&:close)
     end
   end
 end

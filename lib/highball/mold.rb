@@ -71,7 +71,8 @@ module Highball
     def prepare_fork
       require_relative "worker"
       Highball.hooks.run(:before_fork)
-      @app.prepare_fork
+      @app.disconnect_databases
+      @app.warm_up
     end
 
     def serve_orders
@@ -83,17 +84,23 @@ module Highball
       end
     end
 
-    # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it.
     def fork_worker(message, descriptors)
+      @app.disconnect_databases
+      fork_process(message, descriptors)
+    rescue StandardError => e # whatever it is, there is no worker, and the next one may be luckier
+      refuse(message, e.message)
+    ensure
+      descriptors.each(&:close)
+    end
+
+    # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it. By Process.fork, so
+    # that whoever wants to know of forks does (ActiveSupport::ForkTracker).
+    def fork_process(message, descriptors)
       intermediate = Process.fork do
         fork_grandchild(message, descriptors)
       end
       _pid, status = Process.wait2(intermediate)
       refuse(message, "the intermediate process #{status}") unless status.success?
-    rescue SystemCallError => e
-      refuse(message, e.message)
-    ensure
-      descriptors.each(&:close)
     end
 
     # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.

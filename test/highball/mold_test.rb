@@ -68,6 +68,67 @@ class MoldTest < Minitest::Test
     assert_equal @pid.to_s, File.read(File.join(@folder, "before"))
   end
 
+  def test_hooks_may_stand_in_a_file_of_their_own_that_is_loaded_first
+    boot("config/highball.rb" => "Highball.before_fork { File.write('before', LOADED) }\n",
+         "config.ru" => "LOADED = 'the application is there'\n#{HELLO}")
+    until_said("booted")
+    assert_equal "the application is there", File.read(File.join(@folder, "before"))
+  end
+
+  def test_databases_are_disconnected_before_every_fork
+    boot("config.ru" => <<~RUBY)
+      module ActiveRecord
+        module VERSION; MAJOR = 7; MINOR = 1; end
+        module Base
+          def self.connection_handler = self
+          def self.connection_pool_list(_role) = [self]
+          def self.disconnect! = File.write("disconnected", "\#{Process.pid}\n", mode: "a")
+        end
+      end
+      Highball.after_fork { raise "no worker is needed here" }
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    2.times { |number| receive(order_worker(number + 1)) }
+    assert_equal [@pid] * 3, File.readlines(File.join(@folder, "disconnected")).map(&:to_i)
+  end
+
+  # ActiveSupport::ForkTracker does one or the other, by release.
+  def test_forks_can_be_tracked
+    boot("config.ru" => <<~RUBY)
+      Process.singleton_class.prepend(Module.new do
+        def _fork = super.tap { |pid| File.write("forks", "_fork\n", mode: "a") if pid.zero? }
+        def fork(&block) = super { File.write("forks", "fork\n", mode: "a"); block.call }
+      end)
+      Highball.after_fork { raise "no worker is needed here" }
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    worker = order_worker(1)
+    2.times { receive(worker) }
+    # The intermediate process, and the worker.
+    assert_equal %w[_fork fork _fork fork], File.readlines(File.join(@folder, "forks"), chomp: true)
+  end
+
+  def test_databases_that_cannot_be_disconnected_are_no_end_of_the_mold
+    boot("config.ru" => <<~RUBY)
+      module ActiveRecord
+        module VERSION; MAJOR = 7; MINOR = 1; end
+        module Base
+          def self.connection_handler = @asked ? raise("gone") : (@asked = true) && self
+          def self.connection_pool_list(_role) = []
+        end
+      end
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    2.times do |number|
+      order_worker(number)
+      message, = receive(@control)
+      assert_equal %w[fork_failed gone], message.values_at(:type, :message)
+    end
+  end
+
   def test_a_fork_that_fails_is_reported
     boot("config.ru" => <<~RUBY)
       Process.singleton_class.prepend(Module.new { def _fork = raise(Errno::EAGAIN) })
