@@ -30,6 +30,16 @@ class BlogTest < E2ETest
     wait_for("the new controller") { server.get("/", { "Host" => "127.0.0.1" }).status == 418 }
   end
 
+  def test_rails_restart_brings_changes_in_production
+    server = serve(@blog)
+    view = File.join(@blog, "app/views/posts/index.html.erb")
+    File.write(view, File.read(view).sub("Every blog begins with one post.", "Say something."))
+    assert_includes server.get("/").body, "Every blog begins with one post."
+    assert system(HighballServer::ENVIRONMENT, "ruby", "bin/rails", "restart", chdir: @blog, out: File::NULL)
+    wait_for("the new view", within: 30) { server.get("/").body.include?("Say something.") }
+    assert_equal "tmp/restart.txt", server.status["restarts"].last["asked_by"]
+  end
+
   private
 
   def use_the_blog(server)
