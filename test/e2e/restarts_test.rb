@@ -106,7 +106,35 @@ class RestartsTest < RestartTestCase
     end
   end
 
+  def test_a_new_worker_that_is_sent_term_is_replaced_by_another_new_one
+    app = version(1)
+    server = serve(app, workers: 2)
+    version(2, app, <<~RUBY)
+      Highball.after_fork { |number| sleep 0.01 until number == 3 || File.exist?(File.join(__dir__, "go")) }
+      #{CONFIG}
+    RUBY
+    restarting = Thread.new { restart(server) }
+    wait_for("the worker after the canary") { generations(server).include?(2) && starting?(server) }
+    canary = server.status["workers"].find { |worker| worker["generation"] == 2 && worker["state"] == "serving" }
+    Process.kill("TERM", canary["pid"])
+    wait_for("its end") { server.worker_pids.none?(canary["pid"]) }
+    let_go(app)
+    assert_equal 2, restarting.value
+    assert_equal [2, 2], generations(server)
+  end
+
   # --- the end
+
+  def test_a_highball_that_is_killed_during_a_restart_leaves_nothing_behind
+    app = version(1)
+    server = serve(app, workers: 2)
+    slow(app, 2)
+    server.signal("USR1")
+    wait_for("the new mold") { stage(server) == "booting" }
+    HighballServer.kill(server.pid)
+    server.wait
+    assert_empty server.orphans
+  end
 
   def test_stop_during_a_restart
     %w[booting probing].each do |at|

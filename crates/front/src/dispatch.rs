@@ -46,16 +46,20 @@ enum Placing {
     Broken,
 }
 
-/// The generations of the workers that clients' requests may go to; 0 where there are none.
+/// Which generations of workers clients' requests may go to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Generations {
+    /// The oldest that serves.
     oldest: u32,
+    /// The newest that has served, and was not withdrawn. Its workers may all have died; others will come.
     newest: u32,
+    /// The one whose restart was taken back last. What serves of it does so until it is replaced.
+    withdrawn: u32,
 }
 
 impl Generations {
-    /// The oldest generation that may answer on a connection where `answered` was the last to do so. Where that is
-    /// not there any more (a restart was taken back), whatever there is has to do.
+    /// The oldest generation that may answer on a connection where `answered` was the last to do so. Where that was
+    /// withdrawn, whatever there is has to do.
     fn oldest_after(self, answered: u32) -> u32 {
         answered.min(self.newest)
     }
@@ -484,11 +488,17 @@ impl Dispatcher {
     }
 
     fn note_generations(&mut self) {
+        let Generations { newest, withdrawn, .. } = self.generations;
         let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
-        let (oldest, newest) = serving
-            .map(|worker| worker.generation)
-            .fold((u32::MAX, 0), |(oldest, newest), one| (oldest.min(one), newest.max(one)));
-        self.generations = Generations { oldest: oldest.min(newest), newest };
+        let serving = serving.map(|worker| worker.generation);
+        let newest = serving.clone().filter(|one| *one != withdrawn).fold(newest, u32::max);
+        self.generations = Generations { oldest: serving.min().unwrap_or(newest), newest, withdrawn };
+    }
+
+    /// A generation is taken back: connections that it has answered go to the one before it again.
+    pub(crate) fn withdraw(&mut self, generation: u32) {
+        self.generations = Generations { withdrawn: generation, ..Generations::default() };
+        self.workers_changed();
     }
 
     /// Nothing more is placed with a worker; what it has not begun goes to others.

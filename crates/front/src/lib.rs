@@ -72,6 +72,11 @@ pub enum Command {
         /// Its number.
         worker: u32,
     },
+    /// This generation, the newest, is taken back: connections that it has answered may be answered by the one before.
+    WithdrawGeneration {
+        /// Its number.
+        generation: u32,
+    },
     /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished.
     RetireWorker {
         /// Its number.
@@ -94,7 +99,7 @@ pub struct NewWorker {
     /// Its number; numbers are never used twice.
     pub worker: u32,
     /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
-    /// that was answered by one is not answered by an earlier one again, as long as workers of it serve.
+    /// that was answered by one is not answered by an earlier one again, unless that one is withdrawn.
     pub generation: u32,
     /// Its serving threads.
     pub threads: u16,

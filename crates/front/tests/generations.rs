@@ -83,9 +83,19 @@ fn when_the_new_generation_is_withdrawn_the_old_one_answers_everybody() {
     let (old, new, mut client) = two_generations(&front);
     front.retire(&new);
     assert!(matches!(front.event(), Event::WorkerIdle { .. }));
+    // That it has no worker does not mean that none will come.
     client.get("/");
+    front.until("it waits", |report| report.queue == 1);
+    assert!(old.try_claim().is_none());
+    front.tell(Command::WithdrawGeneration { generation: 2 });
     old.claim().answer("old");
     assert_eq!(client.answer().text(), "old");
+    // And from there to the next attempt.
+    let mended = front.worker_of(3, 1);
+    front.retire(&old);
+    client.get("/");
+    mended.claim().answer("mended");
+    assert_eq!(client.answer().text(), "mended");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn ends_within(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
 
 fn stage_words(state: &str) -> &str {
     match state {
-        "queued" => "waiting for the restart before this one",
+        "queued" => "waiting until it can begin",
         "booting" => "booting the new version",
         "probing" => "asking it whether it answers",
         "rolling" => "replacing the workers",

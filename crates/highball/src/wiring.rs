@@ -37,6 +37,7 @@ fn command(notice: Notice, probe_path: &str) -> Command {
         Notice::WorkerReady(ready) => Command::AddWorker(new_worker(ready)),
         Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
+        Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
         Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
         Notice::Drain => Command::Drain,

@@ -57,6 +57,11 @@ pub enum Notice {
         /// Its number.
         worker: u32,
     },
+    /// The newest generation is taken back; connections that it has answered may go to the one before it.
+    GenerationWithdrawn {
+        /// Its number.
+        generation: u32,
+    },
     /// Place nothing more with this worker, and say [`Order::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
         /// Its number.

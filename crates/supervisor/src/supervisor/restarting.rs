@@ -223,6 +223,7 @@ impl Supervisor {
         self.past_restarts.add(wish, took, Some(&failure));
         self.let_go(wish.generation, mold, now);
         if was == Stage::Rolling {
+            self.notify(Notice::GenerationWithdrawn { generation: wish.generation }).await;
             if let Some(app) = self.current.app.clone() {
                 self.notify(Notice::AppBooted(app)).await;
             }

@@ -222,7 +222,7 @@ impl Supervisor {
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = matches!(self.phase, Phase::Running);
-        if running && self.is_next(handle.generation) {
+        if running && self.is_next(handle.generation) && !expected {
             self.next_worker_gone(worker, &handle, ending, now).await;
         } else if handle.generation == self.current.number && !self.is_ending() && !expected {
             self.postpone_fork(handle.life(now), now);
