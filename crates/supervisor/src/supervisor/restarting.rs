@@ -28,7 +28,7 @@ impl Supervisor {
         if self.wish.is_none() {
             self.last_generation += 1;
             if self.restart.is_some() || self.current.app.is_none() {
-                info!(%asked, generation = self.last_generation, "a restart waits for the one before it");
+                info!(%asked, generation = self.last_generation, "a restart waits until it can begin");
             }
         }
         let wish = self.wish.get_or_insert(Wish { generation: self.last_generation, asked });
