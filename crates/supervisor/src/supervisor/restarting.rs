@@ -275,7 +275,7 @@ impl Supervisor {
         });
         let queued = self.wish.map(|wish| report(wish, "queued", Duration::ZERO, None));
         // One that is being undone has ended, as far as anybody who waits for it is concerned.
-        let undone = |going: &RestartReport| going.state != Stage::Undoing.name();
-        self.past_restarts.iter().cloned().chain(going.filter(undone)).chain(queued).collect()
+        let is_open = |going: &RestartReport| going.state != Stage::Undoing.name();
+        self.past_restarts.iter().cloned().chain(going.filter(is_open)).chain(queued).collect()
     }
 }
