@@ -137,10 +137,14 @@ class RestartsTest < RestartTestCase
   end
 
   def test_stop_during_a_restart
-    %w[booting probing].each do |at|
+    {
+      "booting" => "sleep\n",
+      "probing" => "run ->(_env) { sleep }\n",
+      "rolling" => "Highball.after_fork { |number| sleep if number > 3 }\n#{CONFIG}"
+    }.each do |at, config|
       app = version(1)
       server = serve(app, workers: 2)
-      at == "booting" ? slow(app, 2) : version(2, app, "run ->(_env) { sleep }\n")
+      version(2, app, config)
       waiting = Thread.new { HighballServer.run("restart", *server.which) }
       wait_for(at) { stage(server) == at }
       assert_predicate server.stop, :success?, at
