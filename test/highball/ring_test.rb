@@ -43,7 +43,7 @@ class RingTest < ServerTestCase
     there = { "REMOTE_ADDR" => "192.0.2.1" }
     envs = [{}, {}, there, there, { "REMOTE_ADDR" => nil }, {}].map { |fields| env_of(template, fields) }
     addresses = [*%w[127.0.0.1] * 2, *%w[192.0.2.1] * 2, nil, "127.0.0.1"]
-    assert_equal addresses, envs.map { |env| env["REMOTE_ADDR"] }
+    assert_equal(addresses, envs.map { |env| env["REMOTE_ADDR"] })
     refute envs[4].key?("REMOTE_ADDR")
     assert_equal ["GET"], envs.map { |env| env["REQUEST_METHOD"] }.uniq
     @front.ring.leave(0)
