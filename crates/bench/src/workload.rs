@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// A workload.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Its file's name without `.toml`.
@@ -52,7 +52,21 @@ fn ok() -> u16 {
     200
 }
 
+impl Default for Request {
+    fn default() -> Self {
+        Request { method: get(), path: "/".into(), headers: Vec::new(), body_bytes: 0, status: ok() }
+    }
+}
+
 impl Workload {
+    /// Reads every workload of this folder, sorted by file name.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or one of them is not a workload.
+    pub fn read_all(folder: &Path) -> Result<Vec<Workload>, crate::Failure> {
+        crate::data_files(folder)?.iter().map(|file| Workload::read(file)).collect()
+    }
+
     /// Reads the workload in this file.
     ///
     /// # Errors
