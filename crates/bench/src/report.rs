@@ -2,10 +2,11 @@
 //! [`Results`] alone, so that a kept JSON can be shown again in any form.
 //!
 //! In reading order: `figure` (what is shown of a sample), `comparison` (the schemes under one load, best first,
-//! and which of them are in no clear order), `words` (numbers, loads, errors and the method in words), `origins`
+//! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `origins`
 //! (the schemes of 2006), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
 //! `markdown`, `html`.
 
+mod bounds;
 mod comparison;
 mod figure;
 mod html;

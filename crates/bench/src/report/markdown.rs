@@ -6,7 +6,7 @@ use super::figure::{
     REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
 use super::weaknesses::{Beaten, Standing};
-use super::{origins, words};
+use super::{bounds, origins, words};
 use crate::results::Results;
 
 const SPEED: [Figure; 8] = [CPU, USER, SYSTEM, REQUESTS, P50, P90, P99, P999];
@@ -32,7 +32,7 @@ pub(super) fn markdown(results: &Results) -> String {
     text += &weaknesses(&comparisons);
     text += &origins_table(&comparisons);
     text += &comparisons.iter().map(tables).collect::<String>();
-    text += &bounds(results);
+    text += &within_a_latency(results);
     text += &skipped(results);
     text += &machine(results);
     text += &method(results);
@@ -88,12 +88,13 @@ fn weaknesses(comparisons: &[Comparison]) -> String {
     if !standing.with_errors.is_empty() {
         text.push('\n');
     }
-    if !standing.beaten.is_empty() {
-        let heads = ["workload", "load", "figure", "Highball", "clearly better"];
-        let mut table = Table::new(heads.map(String::from));
-        standing.beaten.iter().for_each(|one| table.row(beaten(one)));
-        text += &table.text();
-        text.push('\n');
+    for (title, these) in [("Alone", standing.alone()), ("Behind a front end", standing.behind_a_front())] {
+        if !these.is_empty() {
+            let heads = ["workload", "load", "figure", "Highball", "clearly better"];
+            let mut table = Table::new(heads.map(String::from));
+            these.into_iter().for_each(|one| table.row(beaten(one)));
+            text += &format!("### {title}\n\n{}\n", table.text());
+        }
     }
     text
 }
@@ -167,20 +168,14 @@ fn errors(row: &Row) -> String {
     }
 }
 
-fn bounds(results: &Results) -> String {
+fn within_a_latency(results: &Results) -> String {
     let heads = ["workload", "scheme", "requests/s", "p99 within ms"];
     let mut table = Table::new(heads.map(String::from));
     for workload in &results.workloads {
-        let mut bounds: Vec<_> =
-            results.bounds.iter().filter(|bound| bound.workload == workload.name).collect();
-        let most = |rate: Option<f64>| rate.unwrap_or(0.0);
-        bounds
-            .sort_by(|one, other| most(other.requests_per_second).total_cmp(&most(one.requests_per_second)));
-        for bound in bounds {
-            let info = results.schemes.iter().find(|scheme| scheme.name == bound.scheme);
+        for bound in bounds::best_first(results, &workload.name) {
             table.row([
                 workload.title.clone(),
-                info.map_or(&bound.scheme, |scheme| &scheme.title).clone(),
+                bounds::title(results, bound).to_string(),
                 bound.requests_per_second.map_or("none stayed within".into(), |rate| words::number(rate, 0)),
                 P99.write(bound.p99_ms),
             ]);

@@ -2,7 +2,7 @@
 
 use super::comparison::{Comparison, Row};
 use super::figure::{Figure, CPU, MEMORY, P50, P99, REQUESTS};
-use super::words;
+use super::{bounds, words};
 use crate::results::Results;
 
 /// No line is longer.
@@ -26,7 +26,7 @@ pub(super) fn table(results: &Results) -> String {
         lines.push(String::new());
         lines.extend(block(comparison));
     }
-    lines.extend(bounds(results));
+    lines.extend(within_a_latency(results));
     lines.extend(skipped(results));
     if !comparisons.is_empty() {
         lines.push(String::new());
@@ -96,23 +96,17 @@ fn line(place: &str, scheme: &str, [cpu, requests, p50, p99, memory, errors]: [S
     )
 }
 
-fn bounds(results: &Results) -> Vec<String> {
+fn within_a_latency(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for workload in &results.workloads {
-        let mut bounds: Vec<_> =
-            results.bounds.iter().filter(|bound| bound.workload == workload.name).collect();
+        let bounds = bounds::best_first(results, &workload.name);
         if bounds.is_empty() {
             continue;
         }
         lines.push(String::new());
         lines.extend(wrapped(&format!("{} · the most requests/s within a latency", workload.title), "  "));
-        bounds.sort_by(|one, other| {
-            let most = |rate: Option<f64>| rate.unwrap_or(0.0);
-            most(other.requests_per_second).total_cmp(&most(one.requests_per_second))
-        });
         for bound in bounds {
-            let info = results.schemes.iter().find(|scheme| scheme.name == bound.scheme);
-            let title = shortened(info.map_or(&bound.scheme, |scheme| &scheme.title), TITLE_COLUMNS);
+            let title = shortened(bounds::title(results, bound), TITLE_COLUMNS);
             let most = bound.requests_per_second.map_or("none".into(), |rate| words::number(rate, 0));
             let within = P99.write(bound.p99_ms);
             lines.push(format!("       {title:<TITLE_COLUMNS$} {most:>12}  p99 within {within} ms"));

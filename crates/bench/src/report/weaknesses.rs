@@ -33,14 +33,15 @@ pub(super) struct Beaten<'c, 'a> {
 }
 
 impl Beaten<'_, '_> {
-    /// The three best and their figures: `Iodine 9.1, Puma 10.2, Thin 11.0 and 4 more`.
+    /// The three best and their figures: `Iodine (9.1); Puma (10.2); Thin (11.0); and 4 more`.
     pub(super) fn by_whom(&self) -> String {
         let best = self.by.iter().take(3);
-        let named: Vec<String> =
-            best.map(|(scheme, its)| format!("{} {}", scheme.title, self.figure.write(its.median))).collect();
+        let named: Vec<String> = best
+            .map(|(scheme, its)| format!("{} ({})", scheme.title, self.figure.write(its.median)))
+            .collect();
         match self.by.len() - named.len() {
-            0 => named.join(", "),
-            more => format!("{} and {more} more", named.join(", ")),
+            0 => named.join("; "),
+            more => format!("{}; and {more} more", named.join("; ")),
         }
     }
 }
@@ -65,6 +66,16 @@ impl<'c, 'a> Standing<'c, 'a> {
             }
         }
         rivals_were_there.then_some(standing)
+    }
+
+    /// Where Highball alone is beaten.
+    pub(super) fn alone(&self) -> Vec<&Beaten<'c, 'a>> {
+        self.beaten.iter().filter(|one| one.highball.front.is_none()).collect()
+    }
+
+    /// Where it is beaten behind a front end.
+    pub(super) fn behind_a_front(&self) -> Vec<&Beaten<'c, 'a>> {
+        self.beaten.iter().filter(|one| one.highball.front.is_some()).collect()
     }
 
     fn judge(

@@ -6,9 +6,9 @@ use highball_bench::results::{
 };
 
 /// A title in which every character means something to one of the forms.
-pub const HOSTILE: &str = r#"<b>"Tom" & 'Jerry'</b> | *bold* _x_ [a](http://evil.example) `c`"#;
+pub(crate) const HOSTILE: &str = r#"<b>"Tom" & 'Jerry'</b> | *bold* _x_ [a](http://evil.example) `c`"#;
 
-pub const ROUNDS: u32 = 3;
+pub(crate) const ROUNDS: u32 = 3;
 
 /// Servers and what a request costs each of them with hello world (CPU µs), and its private dirty memory (MiB).
 const SERVERS: [(&str, f64, f64); 8] = [
@@ -33,7 +33,7 @@ struct Cost {
 }
 
 /// Thirty-odd schemes, three workloads, errors, skipped ones and bounds.
-pub fn results() -> Results {
+pub(crate) fn results() -> Results {
     let costs = costs();
     let workloads: Vec<WorkloadInfo> = [
         ("hello", "Hello world (Rack)"),
@@ -69,16 +69,17 @@ pub fn results() -> Results {
         skipped: skipped(),
         samples: Vec::new(),
         bounds: Vec::new(),
-        answer: None,
+        answer: Some("Highball alone needs the least CPU per request; <Iodine> comes second.".into()),
         interrupted: false,
     };
     for round in 1..=ROUNDS {
         for (workload, factor) in [("hello", 1.0), ("rails", 14.0), ("redmine", 160.0)] {
             for load in loads(workload) {
-                results.samples.extend(costs.iter().enumerate().filter_map(|(place, cost)| {
-                    (!cost.info.floor || workload == "hello")
-                        .then(|| sample(cost, place, workload, factor, load, round))
-                }));
+                let measured =
+                    costs.iter().enumerate().filter(|(_, cost)| !cost.info.floor || workload == "hello");
+                results
+                    .samples
+                    .extend(measured.map(|(place, cost)| sample(cost, place, workload, factor, load, round)));
             }
         }
     }
@@ -88,8 +89,9 @@ pub fn results() -> Results {
 
 /// As it came from the command line, with nothing measured.
 #[allow(dead_code)] // the example has no use for it
-pub fn empty() -> Results {
+pub(crate) fn empty() -> Results {
     Results {
+        answer: None,
         schemes: Vec::new(),
         workloads: Vec::new(),
         skipped: Vec::new(),
@@ -231,7 +233,10 @@ fn sample(cost: &Cost, place: usize, workload: &str, factor: f64, load: Load, ro
         },
         context_switches_per_request: 0.8 * wave(seed + 2),
         system_calls_per_request: (cost.info.server != "Itsi").then_some(5.0),
-        cold_start_ms: 300.0 * wave(seed + 3) + factor * 4.0,
+        // The one figure by which Highball is beaten: it starts a front of its own.
+        cold_start_ms: if cost.info.server == "Highball" { 400.0 } else { 300.0 }
+            + f64::from(round)
+            + factor * 4.0,
         stolen: 0.01 * wave(seed),
         others: 0.002,
         ruby: (cost.info.server == "Puma")

@@ -5,6 +5,9 @@ use crate::report::comparison::{best_first, Comparison, Row};
 use crate::report::figure::{Figure, CPU, DIRTY, MEMORY, P50, P90, P99, P999, REQUESTS, RINGS};
 use crate::report::words;
 
+/// As many as have room beside each other on a phone.
+const AXIS_TICKS: usize = 6;
+
 /// A chart with its head. `rows` are made by [`row`].
 fn chart(title: &str, note: &str, rows: &str) -> String {
     format!(
@@ -14,13 +17,14 @@ fn chart(title: &str, note: &str, rows: &str) -> String {
     )
 }
 
-/// One scheme: its place and title, what is drawn, and the figure in words. `drawing` is SVG; its x is in per cent.
+/// One scheme: its place and title (as HTML), what is drawn, and the figure in words. `drawing` is SVG; its x is in
+/// per cent.
 fn row(class: &str, place: &str, title: &str, value: &str, drawing: &str) -> String {
     format!(
         "<li class=\"{class}\"><span class=\"place\">{}</span><span class=\"name\">{}</span>\
          <span class=\"value\">{}</span><svg width=\"100%\" height=\"16\" aria-hidden=\"true\">{drawing}</svg></li>\n",
         escape(place),
-        escape(title),
+        title,
         escape(value)
     )
 }
@@ -39,12 +43,13 @@ fn place(comparison: &Comparison, row: &Row, figure: &Figure) -> String {
     comparison.places(row, figure).map_or(String::new(), |places| words::places(&places))
 }
 
-/// The title, and the errors where there were any.
+/// The title as HTML, and smaller below it the errors where there were any.
 fn title(row: &Row) -> String {
+    let title = escape(&row.scheme.title);
     if row.has_errors() {
-        format!("{} (! {})", row.scheme.title, words::errors(&row.errors))
+        format!("{title}<small>! {}</small>", words::errors(&row.errors))
     } else {
-        row.scheme.title.clone()
+        title
     }
 }
 
@@ -107,7 +112,7 @@ pub(super) fn origins(rows: &[Row], colours: &Colours) -> String {
     let mut drawn = String::new();
     for one in best_first(rows, &REQUESTS) {
         let title = match &one.scheme.stands_for {
-            Some(then) => format!("{} — in 2006: {then}", title(&one)),
+            Some(then) => format!("{}<small>in 2006: {}</small>", title(&one), escape(then)),
             None => title(&one),
         };
         let value = one.spread(&REQUESTS).map_or("–".into(), |spread| REQUESTS.write(spread.median));
@@ -152,7 +157,7 @@ pub(super) fn latency(comparison: &Comparison, colours: &Colours) -> String {
     let all: Vec<f64> = comparison.all_rows().flat_map(&medians).flatten().collect();
     let scale = Logarithmic::of(&all);
     let grid: String = scale
-        .ticks()
+        .ticks(AXIS_TICKS)
         .into_iter()
         .map(|ms| {
             format!(
@@ -185,7 +190,7 @@ pub(super) fn latency(comparison: &Comparison, colours: &Colours) -> String {
 
 fn axis(scale: &Logarithmic) -> String {
     scale
-        .ticks()
+        .ticks(AXIS_TICKS)
         .into_iter()
         .map(|ms| {
             let share = scale.share(ms);
@@ -239,14 +244,21 @@ impl Logarithmic {
         (value / self.first).log10() / (self.last / self.first).log10()
     }
 
-    /// Round values to write at the scale: powers of ten, or more where there would be few, and at most a dozen.
-    pub(super) fn ticks(&self) -> Vec<f64> {
-        let multiples: &[f64] = if self.last / self.first < 150.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    /// Round values to write at the scale: 1, 2 and 5 times powers of ten, or these alone where those are too many.
+    pub(super) fn ticks(&self, at_most: usize) -> Vec<f64> {
         let from = self.first.log10().floor() as i32;
-        let all =
-            (from..from + 24).flat_map(|power| multiples.iter().map(move |one| one * power_of_ten(power)));
-        // A little more than the ends, as 0.1 is no power of ten to a computer.
-        all.filter(|tick| (0.999 * self.first..1.001 * self.last).contains(tick)).take(12).collect()
+        let within = |multiples: &'static [f64]| -> Vec<f64> {
+            let all = (from..from + 24)
+                .flat_map(|power| multiples.iter().map(move |one| one * power_of_ten(power)));
+            // A little more than the ends, as 0.1 is no power of ten to a computer.
+            all.filter(|tick| (0.999 * self.first..1.001 * self.last).contains(tick)).collect()
+        };
+        let fine = within(&[1.0, 2.0, 5.0]);
+        if fine.len() <= at_most {
+            fine
+        } else {
+            within(&[1.0])
+        }
     }
 }
 

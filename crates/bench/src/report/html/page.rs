@@ -138,7 +138,7 @@ fn workload_charts(group: &str, comparisons: &[&Comparison], colours: &Colours) 
 fn weaknesses(comparisons: &[Comparison]) -> String {
     let Some(standing) = Standing::of(comparisons) else { return String::new() };
     let mut text = format!(
-        "<p>Highball alone against every other scheme, and behind a front end against those behind the same, by {}: \
+        "<p>Highball alone against every other scheme, and behind a front end against those behind the same. Of {}: \
          clearly the best in <b>{}</b>, in no clear order with another in <b>{}</b>, clearly beaten in <b>{}</b>.</p>\n",
         words::count((standing.best + standing.unclear + standing.beaten.len()) as u64, "comparison"),
         standing.best,
@@ -154,7 +154,18 @@ fn weaknesses(comparisons: &[Comparison]) -> String {
             words::errors(&row.errors)
         );
     }
-    text + &tables::beaten(&standing)
+    let (alone, behind) = (standing.alone(), standing.behind_a_front());
+    if !alone.is_empty() {
+        text += &tables::beaten(&alone);
+    }
+    if !behind.is_empty() {
+        text += &format!(
+            "<details><summary>Behind a front end: {}</summary>\n{}</details>\n",
+            words::count(behind.len() as u64, "comparison"),
+            tables::beaten(&behind)
+        );
+    }
+    text
 }
 
 fn all_tables(comparisons: &[Comparison], colours: &Colours) -> String {

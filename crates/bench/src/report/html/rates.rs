@@ -3,21 +3,20 @@
 
 use super::charts::{milliseconds, percent, Logarithmic};
 use super::{escape, Colours};
-use crate::report::words;
+use crate::report::{bounds, words};
 use crate::results::{Bound, BoundStep, Results, SchemeInfo, WorkloadInfo};
 
 /// Height of a chart, in pixels.
 const HEIGHT: f64 = 120.0;
+/// As many as have room in a chart that is 150 pixels wide.
+const TICKS: usize = 4;
 
 /// All charts of a workload, best first; empty where nothing was searched.
 pub(super) fn charts(results: &Results, workload: &WorkloadInfo, colours: &Colours) -> String {
-    let mut bounds: Vec<&Bound> =
-        results.bounds.iter().filter(|bound| bound.workload == workload.name).collect();
+    let bounds = bounds::best_first(results, &workload.name);
     if bounds.is_empty() {
         return String::new();
     }
-    let most = |bound: &Bound| bound.requests_per_second.unwrap_or(0.0);
-    bounds.sort_by(|one, other| most(other).total_cmp(&most(one)));
     let steps = || bounds.iter().flat_map(|bound| &bound.steps);
     let mut latencies: Vec<f64> = steps().map(|step| step.p99_ms).collect();
     latencies.extend(bounds.iter().map(|bound| bound.p99_ms));
@@ -118,7 +117,7 @@ impl Scales {
 
     fn grid(&self) -> String {
         let mut text = String::new();
-        for requests in &self.rate.ticks() {
+        for requests in &self.rate.ticks(TICKS) {
             let anchor = match self.rate.share(*requests) {
                 ..0.1 => "start",
                 0.9.. => "end",
@@ -133,7 +132,7 @@ impl Scales {
                 HEIGHT + 14.0
             );
         }
-        for ms in self.latency.ticks() {
+        for ms in self.latency.ticks(TICKS) {
             let y = self.y(ms);
             // Below its line at the top, above it elsewhere.
             let base = if self.latency.share(ms) > 0.95 { 11.0 } else { -3.0 };

@@ -6,7 +6,7 @@ use crate::report::figure::{
     Figure, CALLS, COLD_START, CPU, DEVIATION, DIRTY, GC, MAX, MEAN, MEMORY, OBJECTS, P50, P90, P99, P999,
     PROCESSES, PSS, REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
-use crate::report::weaknesses::Standing;
+use crate::report::weaknesses::Beaten;
 use crate::report::{origins, words};
 use crate::results::Results;
 
@@ -17,6 +17,14 @@ const ALL: [Figure; 20] = [
 
 /// A cell: the class of its text (`number`, or nothing), and its HTML.
 type Cell = (&'static str, String);
+
+fn attribute(class: &str) -> String {
+    if class.is_empty() {
+        String::new()
+    } else {
+        format!(" class=\"{class}\"")
+    }
+}
 
 fn text(words: &str) -> Cell {
     ("", escape(words))
@@ -43,16 +51,19 @@ fn table(narrow: Narrow, heads: &[&str], rows: &[(String, Vec<Cell>)]) -> String
     for (index, head) in heads.iter().enumerate() {
         // A head stands where the cells below it stand.
         let class = rows.first().and_then(|(_, cells)| cells.get(index)).map_or("", |(class, _)| class);
-        html += &format!("<th scope=\"col\" class=\"{class}\">{}</th>", escape(head));
+        html += &format!("<th scope=\"col\"{}>{}</th>", attribute(class), escape(head));
     }
     html += "</tr></thead>\n<tbody>\n";
     for (class, cells) in rows {
-        html += &format!("<tr class=\"{class}\">");
+        html += &format!("<tr{}>", attribute(class));
         for (index, (class, inside)) in cells.iter().enumerate() {
-            let led = if stacks { format!(" data-head=\"{}\"", escape(heads[index])) } else { String::new() };
+            let class = attribute(class);
             html += &match index {
                 0 => format!("<th scope=\"row\">{inside}</th>"),
-                _ => format!("<td class=\"{class}\"{led}><div>{inside}</div></td>"),
+                _ if stacks => {
+                    format!("<td{class} data-head=\"{}\"><div>{inside}</div></td>", escape(heads[index]))
+                }
+                _ => format!("<td{class}>{inside}</td>"),
             };
         }
         html += "</tr>\n";
@@ -150,22 +161,19 @@ fn leaders(comparison: &Comparison, figure: &Figure) -> Cell {
     ("wrap", format!("{} <b>{}</b>{others}", escape(&best.scheme.title), escape(&median)))
 }
 
-/// Where Highball is beaten; empty where it is not.
-pub(super) fn beaten(standing: &Standing) -> String {
-    let row = |one: &crate::report::weaknesses::Beaten| {
+/// Where Highball is beaten, and by whom.
+pub(super) fn beaten(these: &[&Beaten]) -> String {
+    let row = |one: &&Beaten| {
         let cells = vec![
             text(&format!("{}, {}", one.comparison.workload_title, words::load(&one.comparison.load))),
             text(&one.figure.head()),
-            ("wrap", escape(&format!("{} {}", one.highball.title, one.figure.write(one.spread.median)))),
+            ("wrap", escape(&format!("{} ({})", one.highball.title, one.figure.write(one.spread.median)))),
             ("wide", escape(&one.by_whom())),
         ];
         (String::new(), cells)
     };
-    if standing.beaten.is_empty() {
-        return String::new();
-    }
     let heads = ["", "figure", "Highball", "clearly better"];
-    table(Narrow::Stacks, &heads, &standing.beaten.iter().map(row).collect::<Vec<_>>())
+    table(Narrow::Stacks, &heads, &these.iter().map(row).collect::<Vec<_>>())
 }
 
 /// What was not measured; empty where all was.
