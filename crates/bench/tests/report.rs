@@ -234,7 +234,7 @@ fn highballs_own_errors_are_a_weakness() {
     mine.errors.length = 5;
     let text = markdown(&results);
     let weaknesses = section(&text, "Where Highball is not the best");
-    assert!(weaknesses.contains("- **!** Highball had errors"), "{weaknesses}");
+    assert!(weaknesses.contains("> ! Highball had errors"), "{weaknesses}");
     assert!(html(&results).contains("! Highball had errors"));
 }
 

@@ -5,7 +5,7 @@ use super::figure::{
     Figure, CALLS, COLD_START, CPU, DIRTY, GC, MEMORY, OBJECTS, P50, P90, P99, P999, PROCESSES, PSS,
     REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
-use super::weaknesses::{Beaten, Standing};
+use super::weaknesses::{standings, Beaten};
 use super::{bounds, origins, words};
 use crate::results::Results;
 
@@ -64,39 +64,24 @@ fn leaders(comparison: &Comparison, figure: &Figure) -> String {
 }
 
 fn weaknesses(comparisons: &[Comparison]) -> String {
-    let Some(standing) = Standing::of(comparisons) else { return String::new() };
-    let all = standing.best + standing.unclear + standing.beaten.len();
-    let mut text = format!(
-        "## Where Highball is not the best\n\n\
-         Highball alone was compared with every other scheme, and behind a front end with those behind the same. Of \
-         {}, it is clearly the best in {}, in no clear order with another in {}, and clearly beaten, beyond the \
-         spreads, in {}.\n\n",
-        words::count(all as u64, "comparison"),
-        standing.best,
-        standing.unclear,
-        standing.beaten.len()
-    );
-    for (comparison, row) in &standing.with_errors {
-        text += &format!(
-            "- **!** {} had errors with {} at {} and was not compared there: {}.\n",
-            escape(&row.scheme.title),
-            escape(comparison.workload_title),
-            words::load(&comparison.load),
-            words::errors(&row.errors)
-        );
-    }
-    if !standing.with_errors.is_empty() {
-        text.push('\n');
-    }
-    for (title, these) in [("Alone", standing.alone()), ("Behind a front end", standing.behind_a_front())] {
-        if !these.is_empty() {
+    let mut text = String::new();
+    for standing in standings(comparisons) {
+        text += &format!("### {}\n\n{}\n\n", standing.title, standing.summary());
+        for failure in standing.failures() {
+            text += &format!("> {}\n\n", escape(&failure));
+        }
+        if !standing.beaten.is_empty() {
             let heads = ["workload", "load", "figure", "Highball", "clearly better"];
             let mut table = Table::new(heads.map(String::from));
-            these.into_iter().for_each(|one| table.row(beaten(one)));
-            text += &format!("### {title}\n\n{}\n", table.text());
+            standing.beaten.iter().for_each(|one| table.row(beaten(one)));
+            text += &format!("{}\n", table.text());
         }
     }
-    text
+    if text.is_empty() {
+        text
+    } else {
+        format!("## Where Highball is not the best\n\n{text}")
+    }
 }
 
 fn beaten(one: &Beaten) -> [String; 5] {

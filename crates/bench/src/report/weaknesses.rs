@@ -2,23 +2,27 @@
 
 use super::comparison::{Comparison, Row};
 use super::figure::{Figure, COLD_START, CPU, MEMORY, P50, P99, REQUESTS};
+use super::words;
 use crate::results::SchemeInfo;
 use crate::statistics::Spread;
 
 /// By what it is judged.
 const FIGURES: [Figure; 6] = [CPU, REQUESTS, P50, P99, MEMORY, COLD_START];
 
-/// How Highball stands against the others: alone against all of them, behind a front end against those behind
-/// the same.
-#[derive(Debug, Default)]
+/// How Highball stands against others.
+#[derive(Debug)]
 pub(super) struct Standing<'c, 'a> {
+    /// Where it stands: `Alone`.
+    pub(super) title: &'static str,
+    /// Against whom: `every other scheme`.
+    against: &'static str,
     /// Comparisons by one figure in which it is clearly better than all others.
-    pub(super) best: usize,
+    best: usize,
     /// Those in which none is clearly better, and one at least is in no clear order with it.
-    pub(super) unclear: usize,
+    unclear: usize,
     pub(super) beaten: Vec<Beaten<'c, 'a>>,
     /// Measurements of Highball that had errors: they are not compared at all.
-    pub(super) with_errors: Vec<(&'c Comparison<'a>, &'c Row<'a>)>,
+    with_errors: Vec<(&'c Comparison<'a>, &'c Row<'a>)>,
 }
 
 /// Highball is clearly worse than these by this figure.
@@ -46,36 +50,61 @@ impl Beaten<'_, '_> {
     }
 }
 
-impl<'c, 'a> Standing<'c, 'a> {
-    /// `None` where Highball was not measured together with another.
-    pub(super) fn of(comparisons: &'c [Comparison<'a>]) -> Option<Standing<'c, 'a>> {
-        let mut standing = Standing::default();
-        let mut rivals_were_there = false;
-        for (index, comparison) in comparisons.iter().enumerate() {
-            let first = !comparisons[..index].iter().any(|other| other.workload == comparison.workload);
-            let figures: Vec<&Figure> = FIGURES.iter().filter(|one| counts(one, comparison, first)).collect();
-            for row in comparison.rows.iter().filter(|row| is_highball(row)) {
-                let rivals: Vec<&Row> =
-                    comparison.rows.iter().filter(|other| are_rivals(row, other)).collect();
-                rivals_were_there |= !rivals.is_empty();
-                if row.has_errors() {
-                    standing.with_errors.push((comparison, row));
-                } else {
-                    standing.judge(comparison, row, &rivals, &figures);
-                }
+/// Of Highball alone, and of Highball behind front ends; without what was not measured together with others.
+pub(super) fn standings<'c, 'a>(comparisons: &'c [Comparison<'a>]) -> Vec<Standing<'c, 'a>> {
+    let mut alone = Standing::new("Alone", "every other scheme");
+    let mut behind = Standing::new("Behind a front end", "the others behind the same");
+    for (index, comparison) in comparisons.iter().enumerate() {
+        let first = !comparisons[..index].iter().any(|other| other.workload == comparison.workload);
+        let figures: Vec<&Figure> = FIGURES.iter().filter(|one| counts(one, comparison, first)).collect();
+        for row in comparison.rows.iter().filter(|row| is_highball(row)) {
+            let standing = if row.scheme.front.is_none() { &mut alone } else { &mut behind };
+            let rivals: Vec<&Row> = comparison.rows.iter().filter(|other| are_rivals(row, other)).collect();
+            if row.has_errors() && !rivals.is_empty() {
+                standing.with_errors.push((comparison, row));
+            } else {
+                standing.judge(comparison, row, &rivals, &figures);
             }
         }
-        rivals_were_there.then_some(standing)
+    }
+    [alone, behind].into_iter().filter(|one| one.comparisons() + one.with_errors.len() > 0).collect()
+}
+
+impl<'c, 'a> Standing<'c, 'a> {
+    fn new(title: &'static str, against: &'static str) -> Self {
+        Standing { title, against, best: 0, unclear: 0, beaten: Vec::new(), with_errors: Vec::new() }
     }
 
-    /// Where Highball alone is beaten.
-    pub(super) fn alone(&self) -> Vec<&Beaten<'c, 'a>> {
-        self.beaten.iter().filter(|one| one.highball.front.is_none()).collect()
+    fn comparisons(&self) -> usize {
+        self.best + self.unclear + self.beaten.len()
     }
 
-    /// Where it is beaten behind a front end.
-    pub(super) fn behind_a_front(&self) -> Vec<&Beaten<'c, 'a>> {
-        self.beaten.iter().filter(|one| one.highball.front.is_some()).collect()
+    /// In a sentence: in how many comparisons it is the best, and in how many not.
+    pub(super) fn summary(&self) -> String {
+        format!(
+            "Against {}, by {}: of {}, Highball is clearly the best in {}, in no clear order with another in {}, and \
+             clearly beaten in {}.",
+            self.against,
+            FIGURES.map(|figure| figure.title).join(", "),
+            words::count(self.comparisons() as u64, "comparison"),
+            self.best,
+            self.unclear,
+            self.beaten.len()
+        )
+    }
+
+    /// Each measurement that had errors, in a sentence.
+    pub(super) fn failures(&self) -> Vec<String> {
+        let words = |(comparison, row): &(&Comparison, &Row)| {
+            format!(
+                "! {} had errors with {} at {} and is not compared there: {}.",
+                row.scheme.title,
+                comparison.workload_title,
+                words::load(&comparison.load),
+                words::errors(&row.errors)
+            )
+        };
+        self.with_errors.iter().map(words).collect()
     }
 
     fn judge(

@@ -204,14 +204,14 @@ pub(super) struct SkippedWords {
 pub(super) fn method(results: &Results) -> String {
     let method = &results.method;
     format!(
-        "Every scheme was given {} of {}. The schemes are measured in turn (A B C, A B C, …), so that a slow \
+        "Every scheme was given {} (processes) of {} each. The schemes are measured in turn (A B C, A B C, …), so that a slow \
          minute of the machine meets all of them: {}, each of {} s of warm-up, which is discarded, and {} s of \
          load. A figure is the median of the rounds, with the smallest and the largest.",
-        count(method.workers.into(), "worker process").replace("processs", "processes"),
+        count(method.workers.into(), "worker"),
         count(method.threads.into(), "thread"),
         count(method.rounds.into(), "round"),
-        number(method.warm_up_seconds, 0),
-        number(method.seconds, 0),
+        method.warm_up_seconds,
+        method.seconds,
     )
 }
 

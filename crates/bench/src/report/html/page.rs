@@ -2,7 +2,7 @@
 
 use super::{charts, escape, rates, tables, tabs, Colours};
 use crate::report::comparison::Comparison;
-use crate::report::weaknesses::Standing;
+use crate::report::weaknesses::standings;
 use crate::report::{origins, words};
 use crate::results::Results;
 
@@ -136,34 +136,18 @@ fn workload_charts(group: &str, comparisons: &[&Comparison], colours: &Colours) 
 }
 
 fn weaknesses(comparisons: &[Comparison]) -> String {
-    let Some(standing) = Standing::of(comparisons) else { return String::new() };
-    let mut text = format!(
-        "<p>Highball alone against every other scheme, and behind a front end against those behind the same. Of {}: \
-         clearly the best in <b>{}</b>, in no clear order with another in <b>{}</b>, clearly beaten in <b>{}</b>.</p>\n",
-        words::count((standing.best + standing.unclear + standing.beaten.len()) as u64, "comparison"),
-        standing.best,
-        standing.unclear,
-        standing.beaten.len()
-    );
-    for (comparison, row) in &standing.with_errors {
-        text += &format!(
-            "<p class=\"warning\">! {} had errors with {} at {} and is not compared there: {}.</p>\n",
-            escape(&row.scheme.title),
-            escape(comparison.workload_title),
-            words::load(&comparison.load),
-            words::errors(&row.errors)
-        );
-    }
-    let (alone, behind) = (standing.alone(), standing.behind_a_front());
-    if !alone.is_empty() {
-        text += &tables::beaten(&alone);
-    }
-    if !behind.is_empty() {
-        text += &format!(
-            "<details><summary>Behind a front end: {}</summary>\n{}</details>\n",
-            words::count(behind.len() as u64, "comparison"),
-            tables::beaten(&behind)
-        );
+    let mut text = String::new();
+    for standing in standings(comparisons) {
+        text += &format!("<h3>{}</h3>\n<p>{}</p>\n", standing.title, escape(&standing.summary()));
+        for failure in standing.failures() {
+            text += &format!("<p class=\"warning\">{}</p>\n", escape(&failure));
+        }
+        if !standing.beaten.is_empty() {
+            text += &format!(
+                "<details open><summary>Clearly beaten</summary>\n{}</details>\n",
+                tables::beaten(&standing.beaten)
+            );
+        }
     }
     text
 }

@@ -162,8 +162,8 @@ fn leaders(comparison: &Comparison, figure: &Figure) -> Cell {
 }
 
 /// Where Highball is beaten, and by whom.
-pub(super) fn beaten(these: &[&Beaten]) -> String {
-    let row = |one: &&Beaten| {
+pub(super) fn beaten(these: &[Beaten]) -> String {
+    let row = |one: &Beaten| {
         let cells = vec![
             text(&format!("{}, {}", one.comparison.workload_title, words::load(&one.comparison.load))),
             text(&one.figure.head()),
