@@ -11,7 +11,7 @@ require_relative "../test/support/browser"
 class Screenshots
   WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
   SCHEMES = %w[light dark].freeze
-  MOST_HEIGHT = Integer(ENV.fetch("HEIGHT", "2400")) # what lies below is cut off, so that pictures stay small
+  MOST_HEIGHT = 2400 # what lies below is cut off, so that pictures stay small
 
   def initialize(report, folder)
     @report = File.realpath(report)
@@ -23,6 +23,7 @@ class Screenshots
     Browser.open do |browser|
       browser.visit "file://#{@report}"
       browser.find "h1"
+      browser.driver.execute_cdp("Emulation.setScrollbarsHidden", hidden: true)
       WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| puts picture(browser.driver, width, phone, scheme) }
     end
   end
