@@ -7,6 +7,7 @@
 //! a latency), `results` (all that was measured; what every report is made of), `statistics` (medians and spreads),
 //! `report` (table, JSON, HTML, Markdown), `command` (the command line).
 
+pub mod report;
 pub mod results;
 pub mod scheme;
 pub mod statistics;
