@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const ATTEMPTS: u32 = 6;
+const ATTEMPTS: u32 = 10;
 
 /// One test at a time: they would be one another's noise.
 fn alone() -> MutexGuard<'static, ()> {
