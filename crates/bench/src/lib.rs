@@ -2,15 +2,20 @@
 //!
 //! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (what is asked of it, read
 //! from `bench/workloads`), `deployment` (a scheme that runs, and how it leaves nothing behind), `process_tree`
-//! (what its processes use), `machine` (where it runs, and who else uses that), `load` (the generators that send
-//! requests), `check` (whether the answers are right), `method` (the rounds), `bound` (the most throughput within
-//! a latency), `results` (all that was measured; what every report is made of), `statistics` (medians and spreads),
-//! `report` (table, JSON, HTML, Markdown), `command` (the command line).
+//! (what its processes use), `system_calls` (how often they call the kernel), `machine` (where it runs, and who else
+//! uses that), `load` (the generators that send requests), `check` (whether the answers are right), `method` (the
+//! rounds), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
+//! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `command` (the command line).
 
+pub mod check;
+pub mod load;
+pub mod machine;
+pub mod process_tree;
 pub mod report;
 pub mod results;
 pub mod scheme;
 pub mod statistics;
+pub mod system_calls;
 pub mod workload;
 
 use std::path::{Path, PathBuf};
