@@ -7,6 +7,8 @@
 //! a latency), `results` (all that was measured; what every report is made of), `statistics` (medians and spreads),
 //! `report` (table, JSON, HTML, Markdown), `command` (the command line).
 
+pub mod deployment;
+pub mod install;
 pub mod results;
 pub mod scheme;
 pub mod statistics;
