@@ -1,9 +1,9 @@
 //! Whether a server answers yet.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long one attempt may take: an application's first answer can be slow.
@@ -17,13 +17,23 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Whether it takes a connection.
-    pub(super) fn accepts(&self) -> bool {
+    /// Whether connections are taken. A Unix socket is not tried out but looked up: a FastCGI process dies of a
+    /// connection without a request.
+    pub(super) fn is_open(&self) -> bool {
         match self {
             Listener::Tcp(address) => TcpStream::connect_timeout(address, ATTEMPT).is_ok(),
-            Listener::Unix(path) => UnixStream::connect(path).is_ok(),
+            Listener::Unix(path) => is_listened_on(path),
         }
     }
+}
+
+/// Whether /proc/net/unix has a listener of this path.
+fn is_listened_on(path: &Path) -> bool {
+    // A socket that listens has the flag __SO_ACCEPTON; the path is the last field, and may hold spaces.
+    let listens = |line: &str| line.split_whitespace().nth(3) == Some("00010000");
+    let name = format!(" {}", path.display());
+    let table = fs::read("/proc/net/unix").unwrap_or_default();
+    String::from_utf8_lossy(&table).lines().any(|line| line.ends_with(&name) && listens(line))
 }
 
 /// The status of the answer to `GET path`.

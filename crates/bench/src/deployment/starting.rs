@@ -134,7 +134,7 @@ impl Deployment {
         }
         let listeners = self.listeners.clone();
         self.wait_until("its backends did not listen", began, setting, || {
-            let silent = listeners.iter().filter(|listener| !listener.accepts()).count();
+            let silent = listeners.iter().filter(|listener| !listener.is_open()).count();
             if silent == 0 {
                 Ok(())
             } else {

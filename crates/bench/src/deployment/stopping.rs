@@ -24,7 +24,7 @@ impl Deployment {
         let removed = folder.close();
 
         processes.map_err(|Failure(what)| in_words(what))?;
-        if Listener::Tcp(self.address()).accepts() {
+        if Listener::Tcp(self.address()).is_open() {
             return Err(in_words(format!("somebody still listens on {}", self.address())));
         }
         removed.map_err(|error| in_words(format!("its folder {} is left: {error}", path.display())))

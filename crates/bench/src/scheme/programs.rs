@@ -23,9 +23,12 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     search_path().into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
-/// The Highball that is measured: the one that `HIGHBALL_BIN` names, else the program that runs.
+/// The Highball that is measured: the one that `HIGHBALL_BIN` names, else the program that runs; else, when that is a
+/// test, the one in the search path.
 pub(crate) fn highball() -> PathBuf {
-    env::var_os("HIGHBALL_BIN").map(PathBuf::from).or_else(|| env::current_exe().ok()).unwrap_or_default()
+    let named = env::var_os("HIGHBALL_BIN").map(PathBuf::from);
+    let running = || env::current_exe().ok().filter(|program| program.ends_with("highball"));
+    named.or_else(running).unwrap_or_else(|| PathBuf::from("highball"))
 }
 
 /// The floor, which is built beside Highball.
