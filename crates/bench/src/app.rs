@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::command::{data_folder, present, run_plan, Options};
-use crate::deployment::Deployment;
+use crate::deployment::{readiness, Deployment};
 use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
 use crate::results::{Load, Results};
@@ -32,8 +32,10 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
     };
     let (schemes, skipped) = present(all.into_iter().filter(alone).collect());
     let candidates: Vec<Candidate> = schemes.into_iter().flat_map(sizes).collect();
-    let first = candidates.first().ok_or_else(|| Failure::new("no scheme of that name can run here: see `highball bench list`"))?;
-    let workload = workload(&app, "app", &options.paths, first)?;
+    let first = candidates
+        .first()
+        .ok_or_else(|| Failure::new("no scheme of that name can run here: see `highball bench list`"))?;
+    let workload = workload(&app, "app", &options.paths, first, interrupt)?;
     let plan = options.plan(candidates, vec![workload], app.clone());
     let title = format!("Ways to deploy {}", app.display());
     let mut results = run_plan(options, &plan, skipped, &title, interrupt)?;
@@ -43,9 +45,14 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
 
 /// The folder, absolute.
 pub(crate) fn folder(app: &Path) -> Result<PathBuf, Failure> {
-    let folder = app.canonicalize().map_err(|error| Failure(format!("the application folder {}: {error}", app.display())))?;
+    let folder = app
+        .canonicalize()
+        .map_err(|error| Failure(format!("the application folder {}: {error}", app.display())))?;
     if !folder.join("config.ru").is_file() {
-        return Err(Failure(format!("{} has no config.ru: name the folder of a Rack or Rails application", folder.display())));
+        return Err(Failure(format!(
+            "{} has no config.ru: name the folder of a Rack or Rails application",
+            folder.display()
+        )));
     }
     Ok(folder)
 }
@@ -55,22 +62,28 @@ fn sizes(scheme: Scheme) -> Vec<Candidate> {
     let cores = machine::describe().cores.max(1);
     let workers = if scheme.takes_workers() && cores > 1 { vec![1, cores] } else { vec![1] };
     let threads = if scheme.takes_threads() { THREADS.to_vec() } else { vec![1] };
-    let size = |&workers: &u32, &threads: &u32| Candidate {
-        name: format!("{} {workers}×{threads}", scheme.name),
-        scheme: Scheme { title: format!("{}, {}", scheme.title, words(workers, threads)), ..scheme.clone() },
-        workers,
-        threads,
+    let size = |&workers: &u32, &threads: &u32| {
+        let mut scheme = scheme.clone();
+        scheme.title = format!("{}, {}", scheme.title, words(workers, threads));
+        Candidate { name: format!("{} {workers}×{threads}", scheme.name), scheme, workers, threads }
     };
     workers.iter().flat_map(|one| threads.iter().map(move |many| size(one, many))).collect()
 }
 
 fn words(workers: u32, threads: u32) -> String {
-    let several = |number: u32, what: &str| if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") };
+    let several =
+        |number: u32, what: &str| if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") };
     format!("{} × {}", several(workers, "worker"), several(threads, "thread"))
 }
 
 /// What is asked of an application of which nothing is known: what it answers now is what it must answer.
-pub(crate) fn workload(app: &Path, name: &str, paths: &[String], candidate: &Candidate) -> Result<Workload, Failure> {
+pub(crate) fn workload(
+    app: &Path,
+    name: &str,
+    paths: &[String],
+    candidate: &Candidate,
+    interrupt: &Interrupt,
+) -> Result<Workload, Failure> {
     let paths = if paths.is_empty() { vec!["/".to_owned()] } else { paths.to_vec() };
     let request = |path: &String| Request { path: path.clone(), ..Request::default() };
     let mut workload = Workload {
@@ -80,10 +93,10 @@ pub(crate) fn workload(app: &Path, name: &str, paths: &[String], candidate: &Can
         requests: paths.iter().map(request).collect(),
         ..Workload::default()
     };
-    let deployment = Deployment::start(&candidate.scheme, &setting(app, candidate, &workload))?;
-    let address = deployment.address();
+    let deployment = Deployment::start(&candidate.scheme, &setting(app, candidate, &workload, interrupt))?;
     for request in &mut workload.requests {
-        request.status = crate::check::status(address, "127.0.0.1", request)?;
+        request.status = readiness::status(deployment.address(), &request.path)
+            .map_err(|error| Failure(format!("GET {}: {error}", request.path)))?;
         if request.status >= 400 {
             return Err(Failure(format!(
                 "GET {} answers {}: name pages that the application has with --path\n{}",
@@ -111,11 +124,18 @@ struct Way<'a> {
 
 /// The answer in a sentence or two.
 fn verdict(results: &Results) -> Option<String> {
-    let mut ways: Vec<Way<'_>> = Series::all(results).into_iter().filter_map(|series| way(results, series)).collect();
+    let mut ways: Vec<Way<'_>> =
+        Series::all(results).into_iter().filter_map(|series| way(results, series)).collect();
     ways.sort_by(|a, b| b.requests_per_second.total_cmp(&a.requests_per_second));
     let soonest = ways.iter().map(|way| way.p99_ms).fold(f64::INFINITY, f64::min);
-    let most = ways.iter().filter(|way| way.p99_ms <= TOO_LATE * soonest).map(|way| way.requests_per_second).fold(0.0, f64::max);
-    let good = ways.iter().filter(|way| way.p99_ms <= TOO_LATE * soonest && way.requests_per_second >= AS_GOOD * most);
+    let most = ways
+        .iter()
+        .filter(|way| way.p99_ms <= TOO_LATE * soonest)
+        .map(|way| way.requests_per_second)
+        .fold(0.0, f64::max);
+    let good = ways
+        .iter()
+        .filter(|way| way.p99_ms <= TOO_LATE * soonest && way.requests_per_second >= AS_GOOD * most);
     let best = good.min_by(|a, b| a.memory_mib.total_cmp(&b.memory_mib))?;
     let figures = format!(
         "{:.0} requests/s with a 99th percentile of {:.0} ms, in {:.0} MiB of private memory",

@@ -23,7 +23,7 @@ const CONNECTIONS: u32 = 100;
 ///
 /// # Errors
 /// It does not start, or the generator fails.
-pub fn search(
+pub(crate) fn search(
     plan: &Plan,
     candidate: &Candidate,
     workload: &Workload,
@@ -31,7 +31,8 @@ pub fn search(
     p99_ms: Option<f64>,
     interrupt: &Interrupt,
 ) -> Result<Bound, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(&plan.folder, candidate, workload))?;
+    let deployment =
+        Deployment::start(&candidate.scheme, &setting(&plan.folder, candidate, workload, interrupt))?;
     let mut steps = Vec::new();
     let mut offer = |share: f64, time: Duration| -> Result<BoundStep, Failure> {
         let load =

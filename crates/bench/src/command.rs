@@ -82,9 +82,14 @@ fn command() -> clap::Command {
     clap::Command::new("highball bench")
         .about("Measures ways to deploy a Ruby application, side by side")
         .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
-        .subcommand(clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"))
+        .subcommand(
+            clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
+        )
         .subcommand_required(false)
-        .arg(folder("app", "Which way of deploying is best for the application in this folder?").value_name("PATH"))
+        .arg(
+            folder("app", "Which way of deploying is best for the application in this folder?")
+                .value_name("PATH"),
+        )
         .arg(
             folder("compare", "Two versions of an application: which is faster, which is smaller?")
                 .value_names(["A", "B"])
@@ -100,20 +105,32 @@ fn command() -> clap::Command {
                 .value_parser(value_parser!(u32).range(1..10_000))
                 .default_value("25"),
         )
-        .arg(text("no-keep-alive", "", "A new connection for every request").num_args(0).action(ArgAction::SetTrue))
+        .arg(
+            text("no-keep-alive", "", "A new connection for every request")
+                .num_args(0)
+                .action(ArgAction::SetTrue),
+        )
         .arg(size("rounds", "3", "Turns of every scheme"))
         .arg(size("seconds", "2", "Length of a sample"))
         .arg(size("warm-up", "1", "Seconds of load before each sample, not measured"))
         .arg(size("workers", "4", "Worker processes of every scheme"))
         .arg(size("threads", "1", "Threads in each worker"))
         .arg(
-            text("bound", "MS", "Search the most throughput with a 99th percentile within MS [default: 2 × the best]")
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("best"),
+            text(
+                "bound",
+                "MS",
+                "Search the most throughput with a 99th percentile within MS [default: 2 × the best]",
+            )
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("best"),
         )
         .arg(text("no-system-calls", "", "Do not count system calls").num_args(0).action(ArgAction::SetTrue))
-        .arg(text("install", "", "Install the Debian packages that are missing").num_args(0).action(ArgAction::SetTrue))
+        .arg(
+            text("install", "", "Install the Debian packages that are missing")
+                .num_args(0)
+                .action(ArgAction::SetTrue),
+        )
         .arg(
             text("output", "FOLDER", "Where results.json, report.html and RESULTS.md go")
                 .value_parser(value_parser!(PathBuf))
@@ -134,7 +151,11 @@ impl Options {
             Some("best") => Some(None),
             Some(text) => match text.parse::<f64>() {
                 Ok(ms) if ms > 0.0 => Some(Some(ms)),
-                _ => return Err(Failure(format!("--bound={text}: milliseconds are wanted, such as --bound=50"))),
+                _ => {
+                    return Err(Failure(format!(
+                        "--bound={text}: milliseconds are wanted, such as --bound=50"
+                    )))
+                }
             },
         };
         Ok(Options {
@@ -164,6 +185,7 @@ impl Options {
             rounds: self.rounds,
             warm_up: self.warm_up,
             time: self.time,
+            cores: machine::describe().cores,
             system_calls: self.system_calls,
         }
     }
@@ -177,7 +199,8 @@ pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("HIGHBALL_BENCH") {
         return Ok(named.into());
     }
-    let binary = std::env::current_exe().map_err(|error| Failure(format!("find this program's folder: {error}")))?;
+    let binary =
+        std::env::current_exe().map_err(|error| Failure(format!("find this program's folder: {error}")))?;
     let mut folders = binary.ancestors().skip(1).take(4).map(|folder| folder.join("bench"));
     folders.find(|folder| folder.join("schemes").is_dir()).ok_or_else(|| {
         Failure::new("cannot find the benchmark's data (bench/schemes) near this binary: name the folder in HIGHBALL_BENCH")
@@ -206,10 +229,12 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
     let folder = data_folder()?;
     let all = Scheme::read_all(&folder.join("schemes"))?;
     let chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
-    let names =
-        if options.workloads.is_empty() { vec!["hello".into(), "rails-view".into()] } else { options.workloads.clone() };
-    let workloads =
-        chosen_workloads(&folder, &names)?;
+    let names = if options.workloads.is_empty() {
+        vec!["hello".into(), "rails-view".into()]
+    } else {
+        options.workloads.clone()
+    };
+    let workloads = chosen_workloads(&folder, &names)?;
     if options.install {
         let of_schemes = chosen.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
         let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
@@ -232,12 +257,20 @@ fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Fa
 }
 
 /// Those with these names, in the order of `all`; all of them, if there are no names.
-fn chosen<T>(all: Vec<T>, names: &[String], name: impl Fn(&T) -> &str, what: &str) -> Result<Vec<T>, Failure> {
+fn chosen<T>(
+    all: Vec<T>,
+    names: &[String],
+    name: impl Fn(&T) -> &str,
+    what: &str,
+) -> Result<Vec<T>, Failure> {
     if let Some(unknown) = names.iter().find(|wanted| !all.iter().any(|one| name(one) == wanted.as_str())) {
         let known: Vec<&str> = all.iter().map(&name).collect();
         return Err(Failure(format!("there is no {what} {unknown}; there are: {}", known.join(", "))));
     }
-    Ok(all.into_iter().filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one))).collect())
+    Ok(all
+        .into_iter()
+        .filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one)))
+        .collect())
 }
 
 /// Those that can run here, and why the others cannot.
@@ -268,7 +301,10 @@ pub(crate) fn run_plan(
 ) -> Result<Results, Failure> {
     if plan.candidates.is_empty() {
         let why: Vec<String> = skipped.iter().map(|one| format!("  {}: {}", one.scheme, one.why)).collect();
-        return Err(Failure(format!("nothing can be measured here (--install installs what is missing):\n{}", why.join("\n"))));
+        return Err(Failure(format!(
+            "nothing can be measured here (--install installs what is missing):\n{}",
+            why.join("\n")
+        )));
     }
     let generators = load::generators()?;
     let (started, begun) = (SystemTime::now(), Instant::now());
@@ -292,7 +328,11 @@ pub(crate) fn run_plan(
             generators,
         },
         schemes: plan.candidates.iter().map(Candidate::info).collect(),
-        workloads: plan.workloads.iter().map(|one| WorkloadInfo { name: one.name.clone(), title: one.title.clone() }).collect(),
+        workloads: plan
+            .workloads
+            .iter()
+            .map(|one| WorkloadInfo { name: one.name.clone(), title: one.title.clone() })
+            .collect(),
         skipped: measured.skipped,
         samples: measured.samples,
         bounds,
@@ -311,8 +351,15 @@ fn search_bounds(
     let mut bounds = Vec::new();
     for workload in &plan.workloads {
         for candidate in &plan.candidates {
-            let of_this = |sample: &&results::Sample| sample.scheme == candidate.name && sample.workload == workload.name;
-            let saturated = measured.samples.iter().filter(of_this).map(|sample| sample.requests_per_second).fold(0.0, f64::max);
+            let of_this = |sample: &&results::Sample| {
+                sample.scheme == candidate.name && sample.workload == workload.name
+            };
+            let saturated = measured
+                .samples
+                .iter()
+                .filter(of_this)
+                .map(|sample| sample.requests_per_second)
+                .fold(0.0, f64::max);
             if saturated == 0.0 || interrupt.came() {
                 continue;
             }
@@ -346,7 +393,9 @@ struct Progress {
 
 impl Progress {
     fn new(plan: &Plan, begun: Instant) -> Self {
-        let able = |workload: &Workload| plan.candidates.iter().filter(|one| workload.floors || !one.scheme.floor).count();
+        let able = |workload: &Workload| {
+            plan.candidates.iter().filter(|one| workload.floors || !one.scheme.floor).count()
+        };
         let per_round: usize = plan.workloads.iter().map(able).sum();
         Progress { turns: plan.rounds * per_round as u32, done: 0, begun }
     }
@@ -357,7 +406,10 @@ impl Progress {
                 self.done += 1;
                 let minutes = self.begun.elapsed().as_secs_f64() / 60.0;
                 let left = minutes / f64::from(self.done) * f64::from(self.turns.saturating_sub(self.done));
-                eprintln!("{}/{} round {round}, {workload}: {candidate} ({minutes:.0} min, about {left:.0} left)", self.done, self.turns);
+                eprintln!(
+                    "{}/{} round {round}, {workload}: {candidate} ({minutes:.0} min, about {left:.0} left)",
+                    self.done, self.turns
+                );
             }
             Event::Sampled(sample) => {
                 let errors = sample.errors.total();
@@ -378,7 +430,8 @@ impl Progress {
 /// Prints the table and writes the files.
 fn finish(options: &Options, results: Results) -> Result<(), Failure> {
     print!("{}", report::table(&results));
-    let problem = |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
+    let problem =
+        |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
     std::fs::create_dir_all(&options.output).map_err(|error| problem(&options.output, error))?;
     let files = [
         ("results.json", report::json(&results)),

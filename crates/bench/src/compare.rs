@@ -23,15 +23,21 @@ const REQUESTS: u64 = 3000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both under Highball.
-pub(crate) fn answer(options: &Options, a: &Path, b: &Path, interrupt: &Interrupt) -> Result<Results, Failure> {
+pub(crate) fn answer(
+    options: &Options,
+    a: &Path,
+    b: &Path,
+    interrupt: &Interrupt,
+) -> Result<Results, Failure> {
     let (a, b) = (app::folder(a)?, app::folder(b)?);
     let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
     let candidate = Candidate { name: scheme.name.clone(), scheme, workers: 1, threads: options.threads };
     let workloads = vec![
-        app::workload(&a, "A", &options.paths, &candidate)?,
-        app::workload(&b, "B", &options.paths, &candidate)?,
+        app::workload(&a, "A", &options.paths, &candidate, interrupt)?,
+        app::workload(&b, "B", &options.paths, &candidate, interrupt)?,
     ];
-    let sizes = workloads.iter().map(|one| size(&candidate, one)).collect::<Result<Vec<Size>, _>>()?;
+    let sizes =
+        workloads.iter().map(|one| size(&candidate, one, interrupt)).collect::<Result<Vec<Size>, _>>()?;
     let plan = options.plan(vec![candidate], workloads, a.clone());
     let title = format!("{} (A) and {} (B)", a.display(), b.display());
     let mut results = run_plan(options, &plan, Vec::new(), &title, interrupt)?;
@@ -63,8 +69,9 @@ struct Heap {
     free_slots: u64,
 }
 
-fn size(candidate: &Candidate, workload: &Workload) -> Result<Size, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(&workload.app, candidate, workload))?;
+fn size(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Result<Size, Failure> {
+    let deployment =
+        Deployment::start(&candidate.scheme, &setting(&workload.app, candidate, workload, interrupt))?;
     let load = Load { connections: 1, rate: None, keep_alive: true };
     let mut sent = 0;
     let until = std::time::Instant::now() + PATIENCE;
@@ -92,7 +99,8 @@ fn heap(port: u16) -> Result<Heap, Failure> {
     if !output.status.success() {
         return Err(problem(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
-    let report: MemoryReport = serde_json::from_slice(&output.stdout).map_err(|error| problem(error.to_string()))?;
+    let report: MemoryReport =
+        serde_json::from_slice(&output.stdout).map_err(|error| problem(error.to_string()))?;
     let heap = report.workers.into_iter().find_map(|worker| worker.heap);
     heap.ok_or_else(|| problem("no worker answered".into()))
 }

@@ -25,6 +25,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// What a deployment looks at while it waits.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether one came.
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)

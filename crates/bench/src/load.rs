@@ -19,6 +19,9 @@ use std::time::Duration;
 /// A request without an answer for so long has timed out.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
+/// Debian packages of what they need, and of what counts system calls.
+pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
+
 /// Who is asked, and what.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {

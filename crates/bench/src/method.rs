@@ -1,7 +1,7 @@
 //! The rounds: every scheme in turn, A B C A B C, so that what disturbs the machine disturbs all alike.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::deployment::{Deployment, Setting};
 use crate::interrupt::Interrupt;
@@ -36,6 +36,8 @@ pub struct Plan {
     pub warm_up: Duration,
     /// A sample's length.
     pub time: Duration,
+    /// Cores of the machine.
+    pub cores: u32,
     /// Whether system calls are counted, in a run of their own in the first round.
     pub system_calls: bool,
 }
@@ -57,7 +59,14 @@ pub struct Candidate {
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A scheme's turn begins.
-    Turn { round: u32, candidate: &'a str, workload: &'a str },
+    Turn {
+        /// From 1.
+        round: u32,
+        /// Its name.
+        candidate: &'a str,
+        /// Its name.
+        workload: &'a str,
+    },
     /// A sample was taken.
     Sampled(&'a Sample),
     /// A scheme cannot be measured, in this round or at all.
@@ -127,7 +136,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Starts it, measures it under every load, and stops it.
     fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
-        let setting = setting(&self.plan.folder, self.candidate, self.workload);
+        let setting = setting(&self.plan.folder, self.candidate, self.workload, self.interrupt);
         let deployment = Deployment::start(&self.candidate.scheme, &setting)?;
         let mut samples = Vec::new();
         for load in &self.plan.loads {
@@ -148,11 +157,12 @@ impl Turn<'_> {
         let target = target(deployment, self.workload);
         send(&target, load, self.plan.warm_up)?;
         let tree = ProcessTree::new(&deployment.roots());
+        let begun = Instant::now();
         let (shares, cpu, switches) = (CpuShares::now(), tree.cpu(), tree.context_switches());
         let outcome = send(&target, load, self.plan.time)?;
         let (user_us, system_us) = tree.cpu().since(&cpu);
         let switched = tree.context_switches().saturating_sub(switches);
-        let shares = CpuShares::now().since(&shares);
+        let (shares, window) = (CpuShares::now().since(&shares), begun.elapsed());
         let memory = tree.memory();
         let times = CHECKED_REQUESTS / self.workload.requests.len().max(1) as u32;
         let checked = check::check(&target, times.max(1))?;
@@ -173,7 +183,7 @@ impl Turn<'_> {
             system_calls_per_request: self.system_calls(&tree, &target, load)?,
             cold_start_ms: deployment.cold_start().as_secs_f64() * 1e3,
             stolen: shares.stolen,
-            others: shares.others(user_us + system_us + outcome.cpu_us),
+            others: others(shares.busy, window, self.plan.cores, user_us + system_us + outcome.cpu_us),
             ruby: None,
         })
     }
@@ -188,13 +198,7 @@ impl Turn<'_> {
         if !self.plan.system_calls || self.round > 1 {
             return Ok(None);
         }
-        let mut requests = 0;
-        let calls = system_calls::count(&tree.pids(), || {
-            let outcome = send(target, load, COUNTED)?;
-            requests = outcome.requests;
-            Ok(outcome)
-        })?;
-        Ok(calls.filter(|_| requests > 0).map(|calls| calls as f64 / requests as f64))
+        system_calls::per_request(&tree.pids(), || send(target, load, COUNTED))
     }
 
     fn skipped(&self, failure: Failure) -> Skipped {
@@ -207,15 +211,27 @@ impl Turn<'_> {
     }
 }
 
-/// How a candidate serves a workload's application.
-pub(crate) fn setting(folder: &Path, candidate: &Candidate, workload: &Workload) -> Setting {
+/// How a candidate serves a workload's application, which is in `folder` unless its path is absolute.
+pub(crate) fn setting(
+    folder: &Path,
+    candidate: &Candidate,
+    workload: &Workload,
+    interrupt: &Interrupt,
+) -> Setting {
     Setting {
-        app: folder.join(&workload.app),
         workers: candidate.workers,
         threads: candidate.threads,
         env: workload.env.clone(),
         ready_path: workload.requests[0].path.clone(),
+        interrupted: interrupt.flag(),
+        ..Setting::new(folder.join(&workload.app))
     }
+}
+
+/// The share of the machine's CPU time that was neither the scheme's nor the generator's.
+fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
+    let all_us = window.as_secs_f64() * 1e6 * f64::from(cores.max(1));
+    (busy - used_us / all_us.max(1.0)).max(0.0)
 }
 
 /// What the generators ask.

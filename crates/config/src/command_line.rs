@@ -16,6 +16,7 @@ pub(crate) enum Command {
     Serve { path: Option<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
     Stop { selector: Selector },
+    Bench { arguments: Vec<OsString> },
     Help(String),
     Version(String),
 }
@@ -31,6 +32,10 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
         }
         Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
+        Some(("bench", matches)) => {
+            let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
+            Ok(Command::Bench { arguments: rest.collect() })
+        }
         Some((_, matches)) => serve(matches),
         None => serve(&matches),
     }
@@ -43,7 +48,7 @@ pub(crate) fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
-        .override_usage("highball [serve] [OPTIONS] [PATH]\n       highball status|stop [OPTIONS] [PATH]")
+        .override_usage("highball [serve] [OPTIONS] [PATH]\n       highball status|stop [OPTIONS] [PATH]\n       highball bench [OPTIONS]")
         .subcommand(with_serve_args(
             clap::Command::new("serve")
                 .about("Serve the application at PATH (what happens without a command too)"),
@@ -54,7 +59,21 @@ pub(crate) fn command() -> clap::Command {
         )
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
-        ));
+        ))
+        .subcommand(
+            // Its options are the benchmark's own business.
+            clap::Command::new("bench")
+                .about("Measure an application, or compare ways to deploy it")
+                .disable_help_flag(true)
+                .arg(
+                    Arg::new("ARGUMENTS")
+                        .value_parser(value_parser!(OsString))
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .help("See `highball bench --help`"),
+                ),
+        );
     with_serve_args(highball)
 }
 
@@ -143,7 +162,7 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    did_you_mean(path.to_str()?, ["serve", "status", "stop", "help"].into_iter())
+    did_you_mean(path.to_str()?, ["serve", "status", "stop", "bench", "help"].into_iter())
 }
 
 /// Help and version are errors to clap, and answers to the user.

@@ -51,6 +51,11 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Measure ways to deploy an application.
+    Bench {
+        /// What comes after `bench`.
+        arguments: Vec<OsString>,
+    },
     /// Print this help text on standard output.
     Help(String),
     /// Print this version line on standard output.
@@ -82,6 +87,7 @@ pub fn parse(
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Stop { selector } => Invocation::Stop { selector },
+        Command::Bench { arguments } => Invocation::Bench { arguments },
         Command::Help(text) => Invocation::Help(text),
         Command::Version(text) => Invocation::Version(text),
     })

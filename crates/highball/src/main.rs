@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Serve(settings)) => serve(*settings),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
+        Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             println!("{}", text.trim_end());
             Ok(ExitCode::SUCCESS)
