@@ -51,6 +51,15 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Say what memory running instances, and other Ruby servers on this machine, take.
+    Memory {
+        /// As JSON for programs, instead of tables for people.
+        json: bool,
+        /// Whether workers run a full garbage collection first.
+        gc: bool,
+        /// Which instance.
+        selector: Selector,
+    },
     /// Print this help text on standard output.
     Help(String),
     /// Print this version line on standard output.
@@ -82,6 +91,7 @@ pub fn parse(
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Stop { selector } => Invocation::Stop { selector },
+        Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },
         Command::Help(text) => Invocation::Help(text),
         Command::Version(text) => Invocation::Version(text),
     })
