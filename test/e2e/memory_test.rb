@@ -15,6 +15,7 @@ class MemoryTest < MemoryReportTest
     processes = memory(server).fetch("processes")
     assert_equal %w[highball mold worker worker], roles(processes)
     assert_equal [server.pid, server.mold_pid, *server.worker_pids], pids(processes)
+    assert_equal([nil, "booted", "serving", "serving"], processes.map { |process| process["state"] })
     processes.each { |process| assert_agrees_with_rollup(process) }
     largest = processes.map { |process| process.dig("memory", "private_dirty_mib") }.max
     assert_operator largest, :>, 40, "the worker that was filled"

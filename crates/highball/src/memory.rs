@@ -83,10 +83,10 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
     let known: BTreeSet<i32> = pids(&status, &ruby).collect();
     let mut total = MemoryTotal::default();
     let mut reports = vec![process_report("highball", Some(status.pid), processes, &mut total)];
-    for RubyProcess { worker, pid, heap, .. } in ruby {
+    for RubyProcess { worker, pid, state, heap } in ruby {
         let role = if worker.is_some() { "worker" } else { "mold" };
         let mut report = process_report(role, pid, processes, &mut total);
-        report.worker = worker;
+        (report.worker, report.state) = (worker, Some(state));
         match heap {
             Ok(heap) => report.heap = Some(heap.into()),
             Err(why) => report.heap_missing = Some(why),
@@ -140,6 +140,7 @@ fn process_report(
     ProcessReport {
         role: role.into(),
         worker: None,
+        state: None,
         pid,
         command: process.map(|process| process.command()).unwrap_or_default(),
         memory_missing: memory.as_ref().err().map(|error| unreadable(error, &user)),

@@ -53,6 +53,8 @@ pub(crate) struct ProcessReport {
     pub(crate) role: String,
     /// The number of a worker of Highball.
     pub(crate) worker: Option<u32>,
+    /// The state of a mold or worker of Highball, in the words of `highball status`.
+    pub(crate) state: Option<String>,
     pub(crate) pid: Option<i32>,
     pub(crate) user: String,
     pub(crate) command: String,

@@ -41,6 +41,9 @@ const SCRIPTS: &[(&str, &str)] = &[
 
 const PASSENGER: &str = "Passenger";
 
+/// What `highball` can be asked to do besides serving.
+const HIGHBALLS_OTHER_COMMANDS: &[&str] = &["status", "stop", "restart", "memory", "bench", "help"];
+
 /// Options of `ruby` that stand apart from their values.
 const RUBY_OPTIONS_WITH_VALUE: &[&str] = &["-C", "-E", "-I", "-r", "--encoding"];
 
@@ -146,8 +149,8 @@ fn by_title(title: &str) -> Option<&'static str> {
 fn by_command(words: &[&str]) -> Option<&'static str> {
     let (program, rest) = words.split_first()?;
     if file_name(program) == "highball" {
-        let only_asks = ["status", "stop", "memory", "bench", "help"];
-        return (!rest.first().is_some_and(|command| only_asks.contains(command))).then_some("Highball");
+        let serves = !rest.first().is_some_and(|command| HIGHBALLS_OTHER_COMMANDS.contains(command));
+        return serves.then_some("Highball");
     }
     if !is_ruby(program) {
         return None; // there are other programs with the names of these scripts

@@ -196,6 +196,7 @@ mod tests {
         ProcessReport {
             role: role.into(),
             worker,
+            state: None,
             pid: Some(4_194_304),
             user: "www-data".into(),
             command: "highball worker".into(),
