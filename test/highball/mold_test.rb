@@ -79,6 +79,15 @@ class MoldTest < Minitest::Test
     assert_equal ["fork_failed", 3], message.values_at(:type, :worker)
   end
 
+  def test_it_tells_its_heap
+    boot("config.ru" => HELLO)
+    until_said("booted")
+    @control.say(:heap)
+    answer, = receive(@control)
+    assert_equal "heap", answer[:type]
+    assert_operator answer[:heap][:live_slots], :>, 10_000
+  end
+
   def test_it_ends_when_the_supervisor_goes_even_while_the_application_boots
     boot("config.ru" => "loop {}\n")
     until_said("step") { |message| message[:step] == "load_app" }

@@ -17,6 +17,7 @@ pub(crate) enum Command {
     Status { json: bool, selector: Selector },
     Stop { selector: Selector },
     Bench { arguments: Vec<OsString> },
+    Memory { json: bool, gc: bool, selector: Selector },
     Help(String),
     Version(String),
 }
@@ -36,6 +37,11 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
             Ok(Command::Bench { arguments: rest.collect() })
         }
+        Some(("memory", matches)) => Ok(Command::Memory {
+            json: matches.get_flag("json"),
+            gc: matches.get_flag("gc"),
+            selector: selector(matches),
+        }),
         Some((_, matches)) => serve(matches),
         None => serve(&matches),
     }
@@ -48,33 +54,37 @@ pub(crate) fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
-        .override_usage("highball [serve] [OPTIONS] [PATH]\n       highball status|stop [OPTIONS] [PATH]\n       highball bench [OPTIONS]")
+        .override_usage(
+            "highball [serve] [OPTIONS] [PATH]\n       highball status|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+        )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
                 .about("Serve the application at PATH (what happens without a command too)"),
         ))
         .subcommand(
             with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
-                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")),
+                .arg(json()),
         )
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
         ))
-        .subcommand(
-            // Its options are the benchmark's own business.
-            clap::Command::new("bench")
-                .about("Measure an application, or compare ways to deploy it")
-                .disable_help_flag(true)
-                .arg(
-                    Arg::new("ARGUMENTS")
-                        .value_parser(value_parser!(OsString))
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .help("See `highball bench --help`"),
-                ),
-        );
+        .subcommand(memory())
+        .subcommand(bench());
     with_serve_args(highball)
+}
+
+/// Its options are the benchmark's own business.
+fn bench() -> clap::Command {
+    let arguments = Arg::new("ARGUMENTS")
+        .value_parser(value_parser!(OsString))
+        .num_args(0..)
+        .trailing_var_arg(true)
+        .allow_hyphen_values(true)
+        .help("See `highball bench --help`");
+    clap::Command::new("bench")
+        .about("Measure an application, or compare ways to deploy it")
+        .disable_help_flag(true)
+        .arg(arguments)
 }
 
 fn with_serve_args(command: clap::Command) -> clap::Command {
@@ -104,6 +114,23 @@ fn argument(option: &'static Opt) -> Arg {
         Some(short) => arg.short(short),
         None => arg,
     }
+}
+
+fn memory() -> clap::Command {
+    let gc = Arg::new("gc")
+        .long("gc")
+        .action(ArgAction::SetTrue)
+        .help("After a full garbage collection in every worker, for which its requests wait");
+    with_selector_args(clap::Command::new("memory").about(
+        "Say what memory running servers take: Highball's processes and their Ruby heaps, and those of other \
+         Ruby servers on this machine",
+    ))
+    .arg(gc)
+    .arg(json())
+}
+
+fn json() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")
 }
 
 fn with_selector_args(command: clap::Command) -> clap::Command {
@@ -162,7 +189,7 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    did_you_mean(path.to_str()?, ["serve", "status", "stop", "bench", "help"].into_iter())
+    did_you_mean(path.to_str()?, ["serve", "status", "stop", "memory", "bench", "help"].into_iter())
 }
 
 /// Help and version are errors to clap, and answers to the user.

@@ -1,4 +1,5 @@
-//! `highball status` and `highball stop`: finding the instance that is meant, and asking it.
+//! `highball status` and `highball stop`: finding the instance that is meant, and asking it. `highball memory`
+//! finds and asks by the same functions.
 
 use crate::instance::{folder, Answer, Question, Status, WorkerStatus};
 use highball_config::Selector;
@@ -12,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Time that an instance has to answer.
-const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// What an answer may take, beyond the time that an instance has for finding it.
+const ANSWER_SLACK: Duration = Duration::from_secs(1);
 /// What an instance may take to end, beyond its own time for draining.
 const STOP_SLACK: Duration = Duration::from_secs(10);
 
@@ -26,6 +27,8 @@ pub(crate) enum CommandError {
     SeveralRun(String),
     #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
     Folder(PathBuf, io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
     #[error("the instance with pid {0} did not end within {1} s")]
@@ -57,7 +60,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let answer = ask(&instance.socket, Question::Stop);
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds,
-        Answer::Status(_) => 0,
+        Answer::Status(_) | Answer::Memory { .. } => 0,
     };
     let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
     let limit_spec = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: 0 };
@@ -72,12 +75,13 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
 }
 
 /// An instance that has answered.
-struct Instance {
-    socket: PathBuf,
-    status: Status,
+pub(crate) struct Instance {
+    pub(crate) socket: PathBuf,
+    pub(crate) status: Status,
 }
 
-fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
+/// The instances that are meant; at least one.
+pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
     let mut found = running(&folder())?;
     found.retain(|instance| matches(selector, &instance.status));
     if found.is_empty() {
@@ -105,7 +109,7 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
 }
 
 /// Every instance that answers. Sockets of dead ones are removed.
-fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
+pub(crate) fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -117,7 +121,7 @@ fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
         let Some(pid) = stem.and_then(|stem| stem.parse().ok()) else { continue };
         match ask(&socket, Question::Status) {
             Ok(Answer::Status(status)) => found.push(Instance { socket, status: *status }),
-            Ok(Answer::Stopping { .. }) => {}
+            Ok(Answer::Stopping { .. } | Answer::Memory { .. }) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&socket); // its process was killed; somebody else may be quicker
             }
@@ -129,10 +133,12 @@ fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
     Ok(found)
 }
 
-fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
+/// Asks an instance; waits no longer than it may take.
+pub(crate) fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
+    let limit = question.time_limit() + ANSWER_SLACK;
     let mut connection = UnixStream::connect(socket)?;
-    connection.set_read_timeout(Some(ANSWER_TIME))?;
-    connection.set_write_timeout(Some(ANSWER_TIME))?;
+    connection.set_read_timeout(Some(limit))?;
+    connection.set_write_timeout(Some(limit))?;
     writeln!(connection, "{}", serde_json::to_string(&question)?)?;
     let mut line = String::new();
     BufReader::new(connection).read_line(&mut line)?;

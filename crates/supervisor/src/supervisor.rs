@@ -11,7 +11,7 @@ use crate::message::{BootFailure, Booted};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
-use crate::report::{MoldReport, Report, WorkerReport};
+use crate::report::{AskedHeap, MoldReport, Report, WorkerReport};
 use crate::restart_policy::RestartPolicy;
 use crate::signals::{Received, Signals};
 use crate::worker_handle::WorkerState;
@@ -297,7 +297,6 @@ impl Supervisor {
         }
     }
 
-    /// A control socket was closed from the other side.
     /// Kills a process that says what cannot be understood; its end is noticed like any other.
     fn halt_mad(&mut self, who: Who, error: &io::Error, now: Instant) {
         error!(?who, %error, "a process said what cannot be understood, and is killed");
@@ -315,6 +314,7 @@ impl Supervisor {
         }
     }
 
+    /// A control socket was closed from the other side.
     async fn closed(&mut self, who: Who, now: Instant) {
         match who {
             Who::Worker(worker) => {
@@ -358,6 +358,9 @@ impl Supervisor {
             Order::Report(to) => {
                 let _ = to.send(self.report(now)); // the one who asked may have left
             }
+            Order::AskHeaps { gc, to } => {
+                let _ = to.send(self.ask_heaps(gc)); // as above
+            }
         }
     }
 
@@ -366,6 +369,23 @@ impl Supervisor {
         if self.notices.send(notice).await.is_err() {
             debug!("nobody listens to notices any more");
         }
+    }
+
+    /// Asks the mold and the workers for their heaps. Nothing is waited for here.
+    fn ask_heaps(&mut self, gc: bool) -> Vec<AskedHeap> {
+        let mold = self.mold.as_mut().map(|mold| AskedHeap {
+            worker: None,
+            pid: mold.pid.map(Pid::as_raw_pid),
+            state: mold.state.name(),
+            answer: mold.ask_heap(),
+        });
+        let workers = self.workers.iter_mut().map(|(worker, handle)| AskedHeap {
+            worker: Some(worker),
+            pid: handle.pid.map(Pid::as_raw_pid),
+            state: handle.state.name(),
+            answer: handle.ask_heap(gc),
+        });
+        mold.into_iter().chain(workers).collect()
     }
 
     fn report(&self, now: Instant) -> Report {
@@ -394,6 +414,11 @@ impl Supervisor {
             last_failure: self.last_failure.clone(),
         }
     }
+}
+
+/// What is wrong with a process that tells its heap without having been asked.
+fn unasked() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked")
 }
 
 async fn sleep_until(deadline: Option<Instant>) {
