@@ -55,11 +55,17 @@ struct Size {
 /// Of the report of `highball memory --json`, what is compared.
 #[derive(Deserialize)]
 struct MemoryReport {
-    workers: Vec<WorkerMemory>,
+    highball: Vec<Instance>,
 }
 
 #[derive(Deserialize)]
-struct WorkerMemory {
+struct Instance {
+    processes: Vec<Process>,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    role: String,
     heap: Option<Heap>,
 }
 
@@ -101,7 +107,8 @@ fn heap(port: u16) -> Result<Heap, Failure> {
     }
     let report: MemoryReport =
         serde_json::from_slice(&output.stdout).map_err(|error| problem(error.to_string()))?;
-    let heap = report.workers.into_iter().find_map(|worker| worker.heap);
+    let processes = report.highball.into_iter().flat_map(|instance| instance.processes);
+    let heap = processes.filter(|process| process.role == "worker").find_map(|worker| worker.heap);
     heap.ok_or_else(|| problem("no worker answered".into()))
 }
 
