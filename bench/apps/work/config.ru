@@ -13,9 +13,12 @@ def compute(milliseconds)
   sum
 end
 
+type = Rack::CONTENT_TYPE
+length = Rack::CONTENT_LENGTH
+
 run(lambda do |env|
   milliseconds = Integer(env["PATH_INFO"].delete_prefix("/"), 10)
   compute(milliseconds)
   answer = "#{milliseconds} ms\n"
-  [200, { "content-type" => "text/plain", "content-length" => answer.bytesize.to_s }, [answer]]
+  [200, { type => "text/plain", length => answer.bytesize.to_s }, [answer]]
 end)

@@ -69,7 +69,7 @@ pub struct Request {
 #[serde(deny_unknown_fields)]
 pub struct SlowClients {
     pub connections: u32,
-    /// What they ask for. The answer has to be larger than the sockets' buffers.
+    /// What they ask for. The answer has to be larger than a socket's buffer can grow: 4 MiB on Linux.
     pub path: String,
     pub bytes_per_second: u32,
 }

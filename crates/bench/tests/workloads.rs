@@ -79,7 +79,7 @@ fn ask(server: &Server, workload: &Workload) -> Tested {
     }
     if let Some(slow) = &workload.slow_clients {
         let large = server.answer(&Request { path: slow.path.clone(), ..Request::default() }, "")?;
-        assert_eq!((large.status, large.body.len()), (200, 1024 * 1024));
+        assert_eq!((large.status, large.body.len()), (200, 8 * 1024 * 1024));
     }
     Ok(())
 }
