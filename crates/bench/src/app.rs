@@ -36,7 +36,7 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
         .first()
         .ok_or_else(|| Failure::new("no scheme of that name can run here: see `highball bench list`"))?;
     let workload = workload(&app, "app", &options.paths, first, interrupt)?;
-    let plan = options.plan(candidates, vec![workload], app.clone());
+    let plan = options.plan(candidates, vec![workload]);
     let title = format!("Ways to deploy {}", app.display());
     let mut results = run_plan(options, &plan, skipped, &title, interrupt)?;
     results.answer = verdict(&results);
@@ -93,7 +93,7 @@ pub(crate) fn workload(
         requests: paths.iter().map(request).collect(),
         ..Workload::default()
     };
-    let deployment = Deployment::start(&candidate.scheme, &setting(app, candidate, &workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &workload, interrupt))?;
     for request in &mut workload.requests {
         request.status = readiness::status(deployment.address(), &request.path)
             .map_err(|error| Failure(format!("GET {}: {error}", request.path)))?;

@@ -31,8 +31,7 @@ pub(crate) fn search(
     p99_ms: Option<f64>,
     interrupt: &Interrupt,
 ) -> Result<Bound, Failure> {
-    let deployment =
-        Deployment::start(&candidate.scheme, &setting(&plan.folder, candidate, workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
     let mut steps = Vec::new();
     let mut offer = |share: f64, time: Duration| -> Result<BoundStep, Failure> {
         let load =

@@ -176,11 +176,10 @@ impl Options {
         })
     }
 
-    pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>, folder: PathBuf) -> Plan {
+    pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
         Plan {
             candidates,
             workloads,
-            folder,
             loads: self.loads.clone(),
             rounds: self.rounds,
             warm_up: self.warm_up,
@@ -247,7 +246,7 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
         threads: options.threads,
         scheme,
     };
-    let plan = options.plan(present.into_iter().map(candidate).collect(), workloads, folder);
+    let plan = options.plan(present.into_iter().map(candidate).collect(), workloads);
     run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
 }
 

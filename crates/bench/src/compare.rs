@@ -38,7 +38,7 @@ pub(crate) fn answer(
     ];
     let sizes =
         workloads.iter().map(|one| size(&candidate, one, interrupt)).collect::<Result<Vec<Size>, _>>()?;
-    let plan = options.plan(vec![candidate], workloads, a.clone());
+    let plan = options.plan(vec![candidate], workloads);
     let title = format!("{} (A) and {} (B)", a.display(), b.display());
     let mut results = run_plan(options, &plan, Vec::new(), &title, interrupt)?;
     results.answer = verdict(&results, &sizes);
@@ -76,8 +76,7 @@ struct Heap {
 }
 
 fn size(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Result<Size, Failure> {
-    let deployment =
-        Deployment::start(&candidate.scheme, &setting(&workload.app, candidate, workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
     let load = Load { connections: 1, rate: None, keep_alive: true };
     let mut sent = 0;
     let until = std::time::Instant::now() + PATIENCE;

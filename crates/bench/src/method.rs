@@ -1,6 +1,5 @@
 //! The rounds: every scheme in turn, A B C A B C, so that what disturbs the machine disturbs all alike.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::deployment::{Deployment, Setting};
@@ -26,8 +25,6 @@ pub struct Plan {
     pub candidates: Vec<Candidate>,
     /// What is asked.
     pub workloads: Vec<Workload>,
-    /// The folder that the workloads' applications are relative to.
-    pub folder: PathBuf,
     /// Each sample's load.
     pub loads: Vec<Load>,
     /// How often each scheme has its turn.
@@ -136,7 +133,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Starts it, measures it under every load, and stops it.
     fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
-        let setting = setting(&self.plan.folder, self.candidate, self.workload, self.interrupt);
+        let setting = setting(self.candidate, self.workload, self.interrupt);
         let deployment = Deployment::start(&self.candidate.scheme, &setting)?;
         let mut samples = Vec::new();
         for load in &self.plan.loads {
@@ -211,20 +208,15 @@ impl Turn<'_> {
     }
 }
 
-/// How a candidate serves a workload's application, which is in `folder` unless its path is absolute.
-pub(crate) fn setting(
-    folder: &Path,
-    candidate: &Candidate,
-    workload: &Workload,
-    interrupt: &Interrupt,
-) -> Setting {
+/// How a candidate serves a workload's application.
+pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Setting {
     Setting {
         workers: candidate.workers,
         threads: candidate.threads,
         env: workload.env.clone(),
         ready_path: workload.requests[0].path.clone(),
         interrupted: interrupt.flag(),
-        ..Setting::new(folder.join(&workload.app))
+        ..Setting::new(&workload.app)
     }
 }
 
