@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// How much of the log a failure shows.
@@ -77,6 +77,8 @@ pub struct Deployment {
     processes: Vec<Running>,
     family: Family,
     cold_start: Duration,
+    /// By the clock of files.
+    made: SystemTime,
     /// `None`: it was stopped.
     folder: Option<TempDir>,
 }

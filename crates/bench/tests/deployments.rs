@@ -323,6 +323,29 @@ mod processes {
     }
 
     #[test]
+    fn no_shared_memory_is_left_of_one_that_is_killed() {
+        let script = Script::new(
+            r##"
+            require "fiddle"
+            trap("TERM", "IGNORE")
+            file = File.open("/dev/shm/highball-bench-test-#{Process.pid}", "w+")
+            file.truncate(4096)
+            ints = [Fiddle::TYPE_INT] * 3
+            mmap = Fiddle::Function.new(Fiddle.dlopen(nil)["mmap"],
+              [Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T, *ints, Fiddle::TYPE_LONG], Fiddle::TYPE_VOIDP)
+            mmap.call(nil, 4096, 1, 1, file.fileno, 0) # readable, shared
+            note
+            serve
+            "##,
+        );
+        let deployment = script.start().expect("started");
+        let memory = format!("/dev/shm/highball-bench-test-{}", script.noted()[0]);
+        assert!(Path::new(&memory).exists());
+        deployment.stop().expect("stopped");
+        assert!(!Path::new(&memory).exists(), "{memory} is left");
+    }
+
+    #[test]
     fn one_that_dies_at_the_start_gives_the_end_of_its_log() {
         let script = Script::new("note; puts 'first words'; abort 'no database'");
         let words = script.start().expect_err("it does not start");

@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often a server that starts is asked.
 const ASK_EVERY: Duration = Duration::from_millis(5);
@@ -59,6 +59,9 @@ impl Deployment {
             processes: Vec::new(),
             family: Family::new(folder.path().to_string_lossy().into_owned()),
             cold_start: Duration::ZERO,
+            made: fs::metadata(folder.path())
+                .and_then(|made| made.modified())
+                .unwrap_or_else(|_| SystemTime::now()),
             folder: Some(folder),
         };
         let values = deployment.values(scheme, setting);
