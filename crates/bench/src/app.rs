@@ -108,7 +108,7 @@ pub(crate) fn workload(
     }
     // A page that cannot be asked twice would spoil every sample.
     let load = Load { connections: 1, rate: None, keep_alive: true };
-    send(&target(&deployment, &workload), &load, std::time::Duration::from_secs(1))?;
+    send(&target(&deployment, &workload.requests), &load, std::time::Duration::from_secs(1))?;
     deployment.stop()?;
     Ok(workload)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
-use crate::method::{send, setting, target, Candidate, Plan};
+use crate::method::{requests, send, setting, target, Candidate, Plan};
 use crate::results::{Bound, BoundStep, Load};
 use crate::workload::Workload;
 use crate::Failure;
@@ -32,11 +32,12 @@ pub(crate) fn search(
     interrupt: &Interrupt,
 ) -> Result<Bound, Failure> {
     let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+    let requests = requests(&deployment, workload)?;
     let mut steps = Vec::new();
     let mut offer = |share: f64, time: Duration| -> Result<BoundStep, Failure> {
         let load =
             Load { connections: CONNECTIONS, rate: Some((saturated * share).max(1.0)), keep_alive: true };
-        let outcome = send(&target(&deployment, workload), &load, time)?;
+        let outcome = send(&target(&deployment, &requests), &load, time)?;
         let step = BoundStep {
             load,
             requests_per_second: outcome.requests_per_second,

@@ -32,11 +32,12 @@ pub(crate) struct Options {
     pub(crate) paths: Vec<String>,
 }
 
-/// Runs `highball bench` with these arguments, the program's name first.
+/// Runs `highball bench` with these arguments.
 ///
 /// # Errors
 /// What failed, and what to do. Whatever was started has ended by then.
 pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let arguments: Vec<OsString> = std::iter::once("highball bench".into()).chain(arguments).collect();
     let said: Vec<String> = arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -401,6 +402,7 @@ impl Progress {
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
+            Event::Preparing(workload) => eprintln!("preparing {workload}"),
             Event::Turn { round, candidate, workload } => {
                 self.done += 1;
                 let minutes = self.begun.elapsed().as_secs_f64() / 60.0;

@@ -81,7 +81,7 @@ fn size(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Re
     let mut sent = 0;
     let until = std::time::Instant::now() + PATIENCE;
     while sent < REQUESTS && std::time::Instant::now() < until {
-        sent += send(&target(&deployment, workload), &load, Duration::from_secs(1))?.requests;
+        sent += send(&target(&deployment, &workload.requests), &load, Duration::from_secs(1))?.requests;
     }
     let heap = heap(deployment.address().port())?;
     let memory = ProcessTree::new(&deployment.roots()).memory();

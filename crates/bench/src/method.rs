@@ -9,7 +9,8 @@ use crate::machine::CpuShares;
 use crate::process_tree::ProcessTree;
 use crate::results::{Load, Sample, Skipped};
 use crate::scheme::Scheme;
-use crate::workload::Workload;
+use crate::visitors::{self, SlowReaders};
+use crate::workload::{Request, Workload};
 use crate::{check, system_calls, Failure};
 
 /// How often each request of a workload is checked in a sample; a workload of one URL is asked more often.
@@ -55,6 +56,8 @@ pub struct Candidate {
 /// What happens while it is measured.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// A workload's application gets what it needs.
+    Preparing(&'a str),
     /// A scheme's turn begins.
     Turn {
         /// From 1.
@@ -84,8 +87,9 @@ pub struct Measured {
 /// Measures; until the end of the plan or an interrupt.
 pub fn measure(plan: &Plan, interrupt: &Interrupt, mut tell: impl FnMut(Event<'_>)) -> Measured {
     let mut measured = Measured::default();
+    let workloads = prepare(plan, interrupt, &mut measured, &mut tell);
     for round in 1..=plan.rounds {
-        for workload in &plan.workloads {
+        for &workload in &workloads {
             for candidate in &plan.candidates {
                 if interrupt.came() {
                     measured.interrupted = true;
@@ -109,6 +113,34 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt, mut tell: impl FnMut(Event<'_
         }
     }
     measured
+}
+
+/// Makes what the applications need; workloads without it are left out.
+fn prepare<'a>(
+    plan: &'a Plan,
+    interrupt: &Interrupt,
+    measured: &mut Measured,
+    tell: &mut impl FnMut(Event<'_>),
+) -> Vec<&'a Workload> {
+    let mut prepared = Vec::new();
+    for workload in &plan.workloads {
+        tell(Event::Preparing(&workload.name));
+        match workload.prepare(&|| interrupt.came()) {
+            Ok(()) => prepared.push(workload),
+            Err(_) if interrupt.came() => break,
+            Err(failure) => {
+                let skipped = Skipped {
+                    scheme: "all schemes".into(),
+                    workload: Some(workload.name.clone()),
+                    why: failure.to_string(),
+                    packages: workload.packages.clone(),
+                };
+                tell(Event::Failed(&skipped));
+                measured.skipped.push(skipped);
+            }
+        }
+    }
+    prepared
 }
 
 impl Measured {
@@ -135,12 +167,15 @@ impl Turn<'_> {
     fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
         let setting = setting(self.candidate, self.workload, self.interrupt);
         let deployment = Deployment::start(&self.candidate.scheme, &setting)?;
+        let slow = self.workload.slow_clients.as_ref();
+        let _slow_readers = slow.map(|slow| SlowReaders::begin(deployment.address(), slow)).transpose()?;
+        let requests = requests(&deployment, self.workload)?;
         let mut samples = Vec::new();
         for load in &self.plan.loads {
             if self.interrupt.came() {
                 break;
             }
-            let sample = self.sample(&deployment, load).map_err(|failure| {
+            let sample = self.sample(&deployment, &requests, load).map_err(|failure| {
                 Failure(format!("{failure}\nThe end of its log:\n{}", deployment.log_tail()))
             })?;
             tell(&sample);
@@ -150,8 +185,8 @@ impl Turn<'_> {
         Ok(samples)
     }
 
-    fn sample(&self, deployment: &Deployment, load: &Load) -> Result<Sample, Failure> {
-        let target = target(deployment, self.workload);
+    fn sample(&self, deployment: &Deployment, requests: &[Request], load: &Load) -> Result<Sample, Failure> {
+        let target = target(deployment, requests);
         send(&target, load, self.plan.warm_up)?;
         let tree = ProcessTree::new(&deployment.roots());
         let begun = Instant::now();
@@ -161,9 +196,9 @@ impl Turn<'_> {
         let switched = tree.context_switches().saturating_sub(switches);
         let (shares, window) = (CpuShares::now().since(&shares), begun.elapsed());
         let memory = tree.memory();
-        let times = CHECKED_REQUESTS / self.workload.requests.len().max(1) as u32;
+        let times = CHECKED_REQUESTS / requests.len().max(1) as u32;
         let checked = check::check(&target, times.max(1))?;
-        let requests = outcome.requests.max(1) as f64;
+        let answered = outcome.requests.max(1) as f64;
         Ok(Sample {
             scheme: self.candidate.name.clone(),
             workload: self.workload.name.clone(),
@@ -171,12 +206,12 @@ impl Turn<'_> {
             round: self.round,
             requests: outcome.requests,
             requests_per_second: outcome.requests_per_second,
-            cpu_user_us: user_us / requests,
-            cpu_system_us: system_us / requests,
+            cpu_user_us: user_us / answered,
+            cpu_system_us: system_us / answered,
             latency: outcome.latency,
             errors: outcome.errors.plus(&checked),
             memory,
-            context_switches_per_request: switched as f64 / requests,
+            context_switches_per_request: switched as f64 / answered,
             system_calls_per_request: self.system_calls(&tree, &target, load)?,
             cold_start_ms: deployment.cold_start().as_secs_f64() * 1e3,
             stolen: shares.stolen,
@@ -226,9 +261,17 @@ fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
     (busy - used_us / all_us.max(1.0)).max(0.0)
 }
 
+/// What clients send: a workload's requests, with cookies where it wants them.
+pub(crate) fn requests(deployment: &Deployment, workload: &Workload) -> Result<Vec<Request>, Failure> {
+    match workload.cookies {
+        true => visitors::with_cookies(deployment.address(), &workload.requests),
+        false => Ok(workload.requests.clone()),
+    }
+}
+
 /// What the generators ask.
-pub(crate) fn target<'a>(deployment: &Deployment, workload: &'a Workload) -> Target<'a> {
-    Target { address: deployment.address(), host: "127.0.0.1", requests: &workload.requests }
+pub(crate) fn target<'a>(deployment: &Deployment, requests: &'a [Request]) -> Target<'a> {
+    Target { address: deployment.address(), host: "127.0.0.1", requests }
 }
 
 /// Sends this load.
