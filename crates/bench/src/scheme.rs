@@ -296,6 +296,15 @@ impl Scheme {
         }
     }
 
+    /// How many backends it has, with so many workers.
+    pub(crate) fn backends(&self, workers: u32) -> usize {
+        match self.processes.iter().find_map(|process| process.backends) {
+            None => 0,
+            Some(Backends::One) => 1,
+            Some(Backends::Workers) => workers as usize,
+        }
+    }
+
     /// What the placeholders stand for that are the same in every deployment.
     pub(crate) fn values(&self) -> Values {
         let path = |path: PathBuf| path.to_string_lossy().into_owned();

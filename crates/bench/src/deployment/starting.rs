@@ -4,7 +4,7 @@ use super::family::{self, Family};
 use super::readiness::{self, Listener};
 use super::{ports, Deployment, Running, Setting, LOG};
 use crate::scheme::template::{self, Values};
-use crate::scheme::{programs, Backends, Over, Process, Scheme};
+use crate::scheme::{programs, Over, Process, Scheme};
 use crate::Failure;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How often a server that starts is asked.
 const ASK_EVERY: Duration = Duration::from_millis(5);
@@ -36,21 +36,12 @@ const NOT_INHERITED: [&str; 8] = [
 impl Deployment {
     /// All that there is before a process is started.
     pub(super) fn prepare(scheme: &Scheme, setting: &Setting) -> Result<Deployment, Failure> {
-        let folder = tempfile::Builder::new()
-            .prefix("highball-bench-")
-            // Front ends that give up root's rights still have to reach the backends' sockets.
-            .permissions(Permissions::from_mode(0o755))
-            .tempdir()
-            .map_err(|error| Failure(format!("no temporary folder: {error}")))?;
-        let copies =
-            scheme.processes.iter().find_map(|process| process.backends).map_or(
-                0,
-                |backends| match backends {
-                    Backends::One => 1,
-                    Backends::Workers => setting.workers as usize,
-                },
-            );
-        let ports = ports::free(1 + copies)?;
+        let problem = |error| Failure(format!("no temporary folder: {error}"));
+        let folder = tempfile::Builder::new().prefix("highball-bench-").tempdir().map_err(problem)?;
+        // Front ends that give up root's rights still have to reach the backends' sockets.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(problem)?;
+        let made = fs::metadata(folder.path()).and_then(|folder| folder.modified()).map_err(problem)?;
+        let ports = ports::free(1 + scheme.backends(setting.workers))?;
         let mut deployment = Deployment {
             title: scheme.title.clone(),
             port: ports[0],
@@ -59,9 +50,7 @@ impl Deployment {
             processes: Vec::new(),
             family: Family::new(folder.path().to_string_lossy().into_owned()),
             cold_start: Duration::ZERO,
-            made: fs::metadata(folder.path())
-                .and_then(|made| made.modified())
-                .unwrap_or_else(|_| SystemTime::now()),
+            made,
             folder: Some(folder),
         };
         let values = deployment.values(scheme, setting);
