@@ -272,7 +272,7 @@ mod tests {
 
     fn request(method: &str, path: &str) -> Request {
         let (method, path) = (method.into(), path.into());
-        Request { method, path, headers: Vec::new(), body_bytes: 0, status: 200 }
+        Request { method, path, ..Request::default() }
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn near(name: &str, measured: f64, truth: f64, share: f64) -> Result<(), String>
 }
 
 fn request(method: &str) -> Request {
-    Request { method: method.into(), path: "/".into(), headers: Vec::new(), body_bytes: 0, status: 200 }
+    Request { method: method.into(), ..Request::default() }
 }
 
 /// Closed loop.
