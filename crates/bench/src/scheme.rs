@@ -312,7 +312,7 @@ impl Scheme {
     }
 
     fn ask(&self, version: &Version) -> Result<String, String> {
-        self.told.ask(version, &self.values(), &programs::environment())
+        self.told.ask(version, &self.values(), &programs::environment(self.gem.is_some()))
     }
 
     fn missing_program(&self) -> Option<String> {

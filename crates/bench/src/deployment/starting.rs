@@ -117,11 +117,12 @@ impl Deployment {
     /// Backends first: a front end that finds none may not look for them again soon.
     pub(super) fn launch(&mut self, scheme: &Scheme, setting: &Setting) -> Result<(), Failure> {
         let began = Instant::now();
+        let env = self.environment(scheme, setting);
         let (backends, others): (Vec<_>, Vec<_>) =
             scheme.processes.iter().partition(|one| one.backends.is_some());
         for process in backends {
             for backend in self.backends.clone() {
-                self.spawn(process, setting, &backend)?;
+                self.spawn(process, &env, &backend)?;
             }
         }
         let listeners = self.listeners.clone();
@@ -136,7 +137,7 @@ impl Deployment {
 
         let values = self.values(scheme, setting);
         for process in others {
-            self.spawn(process, setting, &values)?;
+            self.spawn(process, &env, &values)?;
         }
         let address = self.address();
         let what = format!("GET {} was not answered below 500", setting.ready_path);
@@ -149,7 +150,12 @@ impl Deployment {
         Ok(())
     }
 
-    fn spawn(&mut self, process: &Process, setting: &Setting, values: &Values) -> Result<(), Failure> {
+    fn spawn(
+        &mut self,
+        process: &Process,
+        env: &BTreeMap<String, String>,
+        values: &Values,
+    ) -> Result<(), Failure> {
         let words = process.command.iter().map(String::as_str);
         // A backend is one of them; a front end names them all.
         let named = if process.backends.is_some() { std::slice::from_ref(values) } else { &self.backends };
@@ -165,7 +171,7 @@ impl Deployment {
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
-        command.envs(self.environment(setting)).envs(&setting.env);
+        command.envs(env);
         command.envs(process.env.iter().map(|(name, value)| (name, template::fill(value, values))));
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(problem)?).stderr(log);
         let child = command.process_group(0).spawn().map_err(problem)?;
@@ -181,8 +187,8 @@ impl Deployment {
     }
 
     /// What every process is given.
-    fn environment(&self, setting: &Setting) -> BTreeMap<String, String> {
-        let mut env = programs::environment();
+    fn environment(&self, scheme: &Scheme, setting: &Setting) -> BTreeMap<String, String> {
+        let mut env = programs::environment(scheme.gem.is_some());
         for name in ["APP_ENV", "RACK_ENV", "RAILS_ENV"] {
             env.insert(name.into(), "production".into());
         }
@@ -190,6 +196,7 @@ impl Deployment {
         env.insert("RAILS_MAX_THREADS".into(), setting.threads.to_string());
         env.insert("TMPDIR".into(), self.path().join(TEMPORARY).to_string_lossy().into_owned());
         env.insert(family::MARK.into(), self.path().to_string_lossy().into_owned());
+        env.extend(setting.env.clone());
         env
     }
 

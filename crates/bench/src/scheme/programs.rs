@@ -20,7 +20,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(runs);
     }
-    search_path().into_iter().map(|folder| folder.join(program)).find(runs)
+    search_path(&[]).into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
 /// The Highball that is measured: the one that `HIGHBALL_BIN` names, else the program that runs; else, when that is a
@@ -36,17 +36,17 @@ pub(crate) fn floor() -> PathBuf {
     highball().with_file_name("highball-floor")
 }
 
-/// By what every process finds programs and gems.
-pub(crate) fn environment() -> BTreeMap<String, String> {
-    let gems = gem_folders();
+/// By what the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet them by chance.
+pub(crate) fn environment(needs_gem: bool) -> BTreeMap<String, String> {
+    let gems = if needs_gem { gem_folders() } else { Vec::new() };
     let of_each =
         |name: &str| gems.iter().map(|gem| gem.join(name)).filter(|folder| folder.is_dir()).collect();
     let libraries: Vec<PathBuf> = of_each("lib");
-    let mut found = BTreeMap::from([("PATH".into(), joined(search_path()))]);
+    let mut found = BTreeMap::from([("PATH".into(), joined(search_path(&gems)))]);
     if !libraries.is_empty() {
         found.insert("RUBYLIB".into(), joined(libraries.into_iter().chain(paths_of("RUBYLIB"))));
     }
-    if let Some(folder) = env::var_os(GEMS) {
+    if let Some(folder) = env::var_os(GEMS).filter(|_| needs_gem) {
         // The empty path at the end stands for the folders that Ruby knows by itself.
         let path = [PathBuf::from(folder)].into_iter().chain(paths_of("GEM_PATH")).chain([PathBuf::new()]);
         found.insert("GEM_PATH".into(), joined(path));
@@ -68,8 +68,8 @@ fn gem_folders() -> Vec<PathBuf> {
     [folder].into_iter().chain(unpacked).collect()
 }
 
-fn search_path() -> Vec<PathBuf> {
-    let of_gems = gem_folders().into_iter().flat_map(|gem| [gem.join("bin"), gem.join("exe")]);
+fn search_path(gems: &[PathBuf]) -> Vec<PathBuf> {
+    let of_gems = gems.iter().flat_map(|gem| [gem.join("bin"), gem.join("exe")]);
     of_gems.chain(paths_of("PATH")).chain(SYSTEM_FOLDERS.map(PathBuf::from)).collect()
 }
 
