@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn open(address: SocketAddr, request: &Request, more: &str) -> std::io::Result<T
 /// Clients that read slowly until this is dropped.
 #[derive(Debug)]
 pub(crate) struct SlowReaders {
-    stop: Option<Sender<()>>,
+    stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -80,7 +80,7 @@ impl SlowReaders {
         let mut streams =
             streams.map_err(|error| Failure(format!("open the slow clients' connections: {error}")))?;
         let mut bytes = vec![0; wanted.bytes_per_second as usize];
-        let (stop, stopped) = mpsc::channel();
+        let (stop, stopped) = mpsc::sync_channel(0);
         let thread = std::thread::spawn(move || {
             while stopped.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
                 streams.retain_mut(|stream| match stream.read(&mut bytes) {
