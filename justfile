@@ -30,11 +30,11 @@ test *OPTIONS:
 e2e:
     bin/test build e2e
 
-# Measure what is built from this tree: `just bench hello`, `just bench hello --rounds 2`
+# Measure what is built from this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
     cargo build --release -p highball-floor
-    ruby bench/{{SCENARIO}}.rb {{OPTIONS}}
+    {{ if SCENARIO == "hello" { "ruby bench/hello.rb" } else { "target/release/highball bench " + SCENARIO } }} {{OPTIONS}}
 
 # Rewrite what is generated from sources
 docs:

@@ -51,7 +51,7 @@ class DocsTest < Minitest::Test
   end
 
   def test_commands_and_options_of_highball_exist
-    long = read("docs/configuration.md").scan(/`(--[\w-]+) /).flatten + %w[--json --help --version]
+    long = read("docs/configuration.md").scan(/`(--[\w-]+) /).flatten + %w[--json --gc --help --version]
     short = read("docs/configuration.md").scan(/`(-\w)`/).flatten
     each_piece_of_code do |document, code|
       next unless code.match?(%r{\A(?:bin/)?highball\b})

@@ -4,6 +4,7 @@ require_relative "../highball"
 require_relative "app"
 require_relative "control_socket"
 require_relative "diagnosis"
+require_relative "heap"
 require_relative "journey"
 require_relative "native"
 
@@ -79,6 +80,7 @@ module Highball
       while (message, descriptors = @control.receive)
         case message[:type]
         when "fork" then fork_worker(message, descriptors)
+        when "heap" then @control.say(:heap, heap: Heap.figures)
         else warn "highball: the mold was sent an unknown message: #{message[:type]}"
         end
       end

@@ -80,7 +80,7 @@ module Highball
       Thread.handle_interrupt(Object => :immediate) do
         template = EnvTemplate.new(threads: @size)
         while (ticket = @ring.claim(number))
-          serve(ticket, template)
+          serve(number, ticket, template)
         end
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
@@ -98,9 +98,9 @@ module Highball
     end
 
     # The life of one request.
-    def serve(ticket, template)
+    def serve(number, ticket, template)
       answered = false
-      env = @ring.env(ticket, template.env)
+      env = @ring.env(number, template.env)
       input = env["rack.input"]
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints

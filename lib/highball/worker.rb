@@ -3,6 +3,7 @@
 require "socket"
 require_relative "control_socket"
 require_relative "diagnosis"
+require_relative "heap"
 require_relative "server"
 
 module Highball
@@ -95,9 +96,17 @@ module Highball
     def told_to_drain?
       message, = @control.receive
       exit!(1) unless message # the supervisor has gone
-      return true if message[:type] == "drain"
+      case message[:type]
+      when "drain" then return true
+      when "heap" then tell_heap(collect: message[:gc])
+      else warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
+      end
+      false
+    end
 
-      warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
+    def tell_heap(collect:)
+      GC.start if collect
+      @control.say(:heap, heap: Heap.figures)
     end
 
     def give_up(exception)

@@ -89,7 +89,10 @@ class MoldTest < Minitest::Test
       #{HELLO}
     RUBY
     until_said("booted")
-    2.times { |number| receive(order_worker(number + 1)) }
+    2.times do |number|
+      worker = order_worker(number + 1)
+      2.times { receive(worker) } # its hello, and why it cannot start
+    end
     assert_equal [@pid] * 3, File.readlines(File.join(@folder, "disconnected")).map(&:to_i)
   end
 
@@ -138,6 +141,15 @@ class MoldTest < Minitest::Test
     order_worker(3)
     message, = receive(@control)
     assert_equal ["fork_failed", 3], message.values_at(:type, :worker)
+  end
+
+  def test_it_tells_its_heap
+    boot("config.ru" => HELLO)
+    until_said("booted")
+    @control.say(:heap)
+    answer, = receive(@control)
+    assert_equal "heap", answer[:type]
+    assert_operator answer[:heap][:live_slots], :>, 10_000
   end
 
   def test_it_ends_when_the_supervisor_goes_even_while_the_application_boots

@@ -11,7 +11,7 @@ class RingTest < ServerTestCase
     old = (1 << 16) | 0
     [-> { ring.write(old, "x") }, -> { ring.head(old, 200, {}, false) }, -> { ring.answer(old, 200, {}, []) },
      -> { ring.begin(old, 200, {}, "x") }, -> { ring.file(old, 0, 0, 1) }, -> { ring.hijack(old, 0) },
-     -> { ring.early_hints(old, {}) }, -> { ring.env(old, {}) }].each { |call| assert_raises(IOError, &call) }
+     -> { ring.early_hints(old, {}) }, -> { ring.env(0, {}) }].each { |call| assert_raises(IOError, &call) }
     assert_equal [nil, nil, false, false, false, true],
                  [ring.finish(old), ring.abort(old), ring.open?(old), ring.begun?(old), ring.hijacked?(old),
                   ring.cancelled?(old)]
@@ -36,6 +36,20 @@ class RingTest < ServerTestCase
     assert ring.finish(ticket)
   end
 
+  # They are kept in the template of the thread.
+  def test_values_that_hardly_change_are_those_of_the_request
+    @front = FakeFront.new
+    template = { "rack.version" => [1, 6] }
+    there = { "REMOTE_ADDR" => "192.0.2.1" }
+    envs = [{}, {}, there, there, { "REMOTE_ADDR" => nil }, {}].map { |fields| env_of(template, fields) }
+    addresses = [*%w[127.0.0.1] * 2, *%w[192.0.2.1] * 2, nil, "127.0.0.1"]
+    assert_equal(addresses, envs.map { |env| env["REMOTE_ADDR"] })
+    refute envs[4].key?("REMOTE_ADDR")
+    assert_equal ["GET"], envs.map { |env| env["REQUEST_METHOD"] }.uniq
+    @front.ring.leave(0)
+    assert_equal envs.first, env_of({ "rack.version" => [1, 6] }, {}), "the next thread, with its own template"
+  end
+
   def test_early_hints_are_interim_answers
     @front = FakeFront.new
     placed = @front.place
@@ -46,5 +60,16 @@ class RingTest < ServerTestCase
     answer = @front.take(placed)
     assert_equal [103, 103, 200], answer.heads.map(&:status)
     assert_equal [%w[link a], %w[link b]], answer.heads.first.fields
+  end
+
+  private
+
+  def env_of(template, fields)
+    placed = @front.place(fields)
+    ticket = @front.ring.claim(0)
+    env = @front.ring.env(0, template)
+    @front.ring.answer(ticket, 200, {}, [])
+    @front.take(placed)
+    env
   end
 end

@@ -71,14 +71,14 @@ class FakeFront
     @ring = Highball::Ring.new(*[@memory.dup, @wake.dup, theirs].map { |io| hand_over(io) })
   end
 
-  # Places a request: `fields` are env names and values beside the usual ones. Returns it.
+  # Places a request: `fields` are env names and values beside the usual ones; nil leaves a usual one out. Returns it.
   def place(fields = {}, body: nil, file: nil, flags: [])
     slot = @free.shift or raise "all slots are in use"
     @position += 1
     send_file(slot, file) if file
     flags |= [:inline] if body
     flags |= [:spooled] if file
-    write_request(slot, USUAL.merge(fields), body || "", flags.sum { |flag| FLAGS.fetch(flag) })
+    write_request(slot, USUAL.merge(fields).compact, body || "", flags.sum { |flag| FLAGS.fetch(flag) })
     poke(control(slot), [0, 0].pack("L<2"))
     poke(control(slot) + 12, [0, 0].pack("L<2"))
     poke(ENTRIES_AT + ((@position % 512) * 8), [(@position << 24) | (slot << 8) | 1].pack("Q<"))

@@ -1,4 +1,8 @@
 # frozen_string_literal: true
 
-# The smallest application there is: what is measured with it is the server.
-run ->(_env) { [200, { "content-type" => "text/plain", "content-length" => "11" }, ["Hello World"]] }
+# The smallest application there is: what is measured with it is the server. Rack names the header fields, as its
+# middleware, which some servers put in front, looks for capital letters in them before Rack 3.
+type = Rack::CONTENT_TYPE
+length = Rack::CONTENT_LENGTH
+
+run ->(_env) { [200, { type => "text/plain", length => "11" }, ["Hello World"]] }

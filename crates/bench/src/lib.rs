@@ -1,16 +1,35 @@
 //! Measures ways to deploy a Ruby application, side by side.
 //!
 //! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (what is asked of it, read
-//! from `bench/workloads`), `deployment` (a scheme that runs, and how it leaves nothing behind), `process_tree`
-//! (what its processes use), `machine` (where it runs, and who else uses that), `load` (the generators that send
-//! requests), `check` (whether the answers are right), `method` (the rounds), `bound` (the most throughput within
-//! a latency), `results` (all that was measured; what every report is made of), `statistics` (medians and spreads),
-//! `report` (table, JSON, HTML, Markdown), `command` (the command line).
+//! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
+//! `process_tree` (what its processes use), `system_calls` (how often they call the kernel), `machine` (where it runs, and who else
+//! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
+//! rounds), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
+//! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
+//! (the two questions with one answer), `interrupt` (INT and TERM), `command` (the command line).
 
+mod app;
+mod bound;
+pub mod check;
+pub mod command;
+mod compare;
+pub mod deployment;
+pub mod install;
+pub mod interrupt;
+pub mod load;
+pub mod machine;
+pub mod method;
+pub mod process_tree;
+pub mod report;
 pub mod results;
 pub mod scheme;
 pub mod statistics;
+pub mod system_calls;
+mod visitors;
 pub mod workload;
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -18,6 +37,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
+
+/// The TOML files of a folder, sorted by their names.
+pub(crate) fn data_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let problem = |error| Failure(format!("the folder {} cannot be read: {error}", folder.display()));
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).map_err(problem)?.collect();
+    let mut files: Vec<PathBuf> = entries.map_err(problem)?.iter().map(fs::DirEntry::path).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort_by(|one, other| one.file_stem().cmp(&other.file_stem()));
+    Ok(files)
+}
 
 impl Failure {
     /// What failed, and why.

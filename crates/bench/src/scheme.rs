@@ -1,1 +1,403 @@
 //! A way to deploy an application: a file of `bench/schemes`.
+//!
+//! Such a file says in a few lines what is joined; the programs themselves are described by parts, in the folder
+//! `parts` beside it, so that a front end is configured alike for whatever stands behind it. A scheme of a single
+//! program needs no parts: it can hold everything itself. `bench/schemes/README.md` explains the form.
+//!
+//! In reading order: this file (the form, and its rules), `template` (placeholders), `programs` (where programs and
+//! gems are found), `version`.
+
+pub(crate) mod programs;
+pub(crate) mod template;
+mod version;
+
+use crate::{results, Failure};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use template::Values;
+use version::{Told, Version};
+
+/// A way to deploy.
+#[derive(Debug, Clone)]
+pub struct Scheme {
+    /// Its file's name without `.toml`.
+    pub name: String,
+    /// What tables call it.
+    pub title: String,
+    /// The server that calls the application, such as "Puma".
+    pub server: String,
+    /// The program in front of it, such as "nginx".
+    pub front: Option<String>,
+    /// The scheme of 2006 that it is today's stand-in for.
+    pub stands_for: Option<String>,
+    /// It runs no Ruby.
+    pub floor: bool,
+    /// The gem it needs, which no Debian package brings.
+    pub gem: Option<String>,
+    /// By what its front end reaches the backends.
+    pub(crate) over: Option<Over>,
+    pub(crate) files: Vec<ConfigFile>,
+    /// In the order in which they are started: backends first.
+    pub(crate) processes: Vec<Process>,
+    packages: Vec<String>,
+    needs: Vec<PathBuf>,
+    versions: Vec<Version>,
+    told: Told,
+}
+
+/// What cannot run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Such as "there is no program thin".
+    pub why: String,
+    /// Debian packages that would bring it; none where no package does.
+    pub packages: Vec<String>,
+}
+
+/// A configuration file. A line that names a backend is repeated for each.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfigFile {
+    /// Below the deployment's folder.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// A program that is started.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Process {
+    /// The program and its arguments. In a front end's command, an argument that names a backend is repeated for each.
+    pub(crate) command: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+    #[serde(default = "app")]
+    pub(crate) folder: String,
+    /// It listens for a front end, not for clients; so many copies of it.
+    pub(crate) backends: Option<Backends>,
+    #[serde(default)]
+    pub(crate) stop_signal: StopSignal,
+    /// How long it may take to end, in seconds; after that it is killed.
+    #[serde(default = "stop_seconds")]
+    pub(crate) stop_seconds: u64,
+}
+
+/// How many backends a process makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Backends {
+    /// One, which has workers of its own.
+    One,
+    /// A copy of the process for every worker of the setting.
+    Workers,
+}
+
+/// What asks a process to end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum StopSignal {
+    #[default]
+    Term,
+    Int,
+    Quit,
+}
+
+impl From<StopSignal> for rustix::process::Signal {
+    fn from(signal: StopSignal) -> Self {
+        match signal {
+            StopSignal::Term => Self::TERM,
+            StopSignal::Int => Self::INT,
+            StopSignal::Quit => Self::QUIT,
+        }
+    }
+}
+
+/// By what a front end reaches its backends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Over {
+    Tcp,
+    Unix,
+}
+
+/// A file of `bench/schemes`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchemeFile {
+    title: String,
+    server: String,
+    front: Option<String>,
+    stands_for: Option<String>,
+    #[serde(default)]
+    floor: bool,
+    gem: Option<String>,
+    over: Option<Over>,
+    /// Names of files in the folder `parts`: backends first.
+    #[serde(default)]
+    parts: Vec<String>,
+    #[serde(default)]
+    packages: Vec<String>,
+    #[serde(default)]
+    needs: Vec<PathBuf>,
+    #[serde(default, rename = "version")]
+    versions: Vec<Version>,
+    #[serde(default, rename = "file")]
+    files: Vec<ConfigFile>,
+    #[serde(default, rename = "process")]
+    processes: Vec<Process>,
+}
+
+/// A file of `bench/schemes/parts`: a program that many schemes use.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    /// What `{address}` stands for: where a backend listens, in its own words or in those of the front end.
+    #[serde(default)]
+    address: BTreeMap<Over, String>,
+    #[serde(default)]
+    packages: Vec<String>,
+    #[serde(default)]
+    needs: Vec<PathBuf>,
+    #[serde(default, rename = "version")]
+    versions: Vec<Version>,
+    #[serde(default, rename = "file")]
+    files: Vec<ConfigFile>,
+    #[serde(default, rename = "process")]
+    processes: Vec<Process>,
+}
+
+fn app() -> String {
+    "{app}".into()
+}
+
+fn stop_seconds() -> u64 {
+    10
+}
+
+impl Process {
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.command.iter().chain(self.env.values()).chain([&self.folder]).map(String::as_str)
+    }
+
+    fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.command.iter_mut().chain(self.env.values_mut()).chain([&mut self.folder])
+    }
+}
+
+impl Part {
+    /// Says by what the backends are reached.
+    fn join(&mut self, over: Over) {
+        let Some(address) = self.address.get(&over) else {
+            return;
+        };
+        let files = self.files.iter_mut().map(|file| &mut file.text);
+        for text in files.chain(self.processes.iter_mut().flat_map(Process::texts_mut)) {
+            *text = text.replace("{address}", address);
+        }
+    }
+}
+
+impl Scheme {
+    /// Reads the scheme in this file.
+    ///
+    /// # Errors
+    /// It or one of its parts cannot be read, or breaks a rule; the words name the file and the rule.
+    pub fn read(file: &Path) -> Result<Scheme, Failure> {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let read: SchemeFile = read_toml(file)?;
+        let mut scheme = Scheme {
+            name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            title: read.title,
+            server: read.server,
+            front: read.front,
+            stands_for: read.stands_for,
+            floor: read.floor,
+            gem: read.gem,
+            over: read.over,
+            files: read.files,
+            processes: read.processes,
+            packages: read.packages,
+            needs: read.needs,
+            versions: read.versions,
+            told: Told::default(),
+        };
+        for name in read.parts {
+            let mut part: Part = read_toml(&folder.join("parts").join(name).with_extension("toml"))?;
+            if let Some(over) = read.over {
+                part.join(over);
+            }
+            scheme.add(part);
+        }
+        scheme.check().map_err(|rule| Failure(format!("scheme {}: {rule}", file.display())))?;
+        Ok(scheme)
+    }
+
+    /// Reads all schemes of a folder, sorted by their names.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or one of its schemes; see [`Scheme::read`].
+    pub fn read_all(folder: &Path) -> Result<Vec<Scheme>, Failure> {
+        let told = Told::default();
+        let read = |file: &PathBuf| Ok(Scheme { told: told.clone(), ..Scheme::read(file)? });
+        crate::data_files(folder)?.iter().map(read).collect()
+    }
+
+    /// What it lacks on this machine; `None`: it can run here.
+    pub fn missing(&self) -> Option<Missing> {
+        let why = self.missing_program().or_else(|| self.missing_file()).or_else(|| {
+            let mut asked = self.versions.iter().map(|version| self.ask(version));
+            asked.find_map(Result::err)
+        })?;
+        let why = match &self.gem {
+            Some(gem) => {
+                format!("{why} (the gem {gem} can be installed, or its folder named by HIGHBALL_BENCH_GEMS)")
+            }
+            None => why,
+        };
+        Some(Missing { why, packages: self.packages.clone() })
+    }
+
+    /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
+    pub fn version(&self) -> String {
+        let told: Vec<String> = self.versions.iter().filter_map(|version| self.ask(version).ok()).collect();
+        told.join(", ")
+    }
+
+    /// Whether it can have several worker processes.
+    pub fn takes_workers(&self) -> bool {
+        let copies = self.processes.iter().any(|process| process.backends == Some(Backends::Workers));
+        copies || self.mentions("{workers}")
+    }
+
+    /// Whether its workers can have several threads.
+    pub fn takes_threads(&self) -> bool {
+        self.mentions("{threads}")
+    }
+
+    fn mentions(&self, placeholder: &str) -> bool {
+        let commands = self.processes.iter().flat_map(|process| &process.command);
+        let envs = self.processes.iter().flat_map(|process| process.env.values());
+        let files = self.files.iter().map(|file| &file.text);
+        commands.chain(envs).chain(files).any(|text| text.contains(placeholder))
+    }
+
+    /// What reports say of it.
+    pub fn info(&self) -> results::SchemeInfo {
+        results::SchemeInfo {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            server: self.server.clone(),
+            front: self.front.clone(),
+            stands_for: self.stands_for.clone(),
+            version: self.version(),
+            floor: self.floor,
+        }
+    }
+
+    /// How many backends it has, with so many workers.
+    pub(crate) fn backends(&self, workers: u32) -> usize {
+        match self.processes.iter().find_map(|process| process.backends) {
+            None => 0,
+            Some(Backends::One) => 1,
+            Some(Backends::Workers) => workers as usize,
+        }
+    }
+
+    /// What the placeholders stand for that are the same in every deployment.
+    pub(crate) fn values(&self) -> Values {
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        Values::from([("highball", path(programs::highball())), ("floor", path(programs::floor()))])
+    }
+
+    fn ask(&self, version: &Version) -> Result<String, String> {
+        self.told.ask(version, &self.values(), &programs::environment(self.gem.is_some()))
+    }
+
+    fn missing_program(&self) -> Option<String> {
+        let values = self.values();
+        let programs = self.processes.iter().map(|process| template::fill(&process.command[0], &values));
+        programs.into_iter().find(|program| programs::find(program).is_none()).map(|program| {
+            let remedy = if program.ends_with("highball-floor") {
+                " (cargo build --release -p highball-floor)"
+            } else {
+                ""
+            };
+            format!("there is no program {program}{remedy}")
+        })
+    }
+
+    fn missing_file(&self) -> Option<String> {
+        let file = self.needs.iter().find(|file| !file.exists())?;
+        Some(format!("there is no file {}", file.display()))
+    }
+
+    fn add(&mut self, part: Part) {
+        self.files.extend(part.files);
+        self.processes.extend(part.processes);
+        self.packages.extend(part.packages);
+        self.needs.extend(part.needs);
+        self.versions.extend(part.versions);
+    }
+
+    /// The rules that the form alone cannot hold.
+    fn check(&self) -> Result<(), String> {
+        if self.processes.iter().all(|process| process.backends.is_some()) {
+            return Err("it has no [[process]] that clients talk to".into());
+        }
+        if self.processes.iter().any(|process| process.command.is_empty()) {
+            return Err("a [[process]] has an empty command".into());
+        }
+        if self.processes.iter().filter(|process| process.backends.is_some()).count() > 1 {
+            return Err("more than one [[process]] makes backends".into());
+        }
+        if self.over.is_none() && self.processes.iter().any(|process| process.backends.is_some()) {
+            return Err("it has backends, and does not say `over` what they are reached".into());
+        }
+        let inside =
+            |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        if let Some(file) = self.files.iter().find(|file| !inside(&file.path)) {
+            return Err(format!("the path of the file {} leads out of the deployment's folder", file.path));
+        }
+        self.check_placeholders()
+    }
+
+    fn check_placeholders(&self) -> Result<(), String> {
+        let mut known: BTreeSet<&str> = template::EVERYWHERE.into();
+        if self.processes.iter().any(|process| process.backends.is_some()) {
+            known.extend(template::PER_BACKEND);
+        }
+        let used: Vec<&str> = self.texts().flat_map(template::placeholders).collect();
+        if let Some(unknown) = used.iter().find(|name| !known.contains(*name)) {
+            let remedy = match *unknown {
+                "address" => {
+                    "; {address} needs `over` in the scheme, and a form for it in the part".to_owned()
+                }
+                name if template::PER_BACKEND.contains(&name) => {
+                    format!("; {{{name}}} needs a process with `backends`")
+                }
+                _ => String::new(),
+            };
+            let known: Vec<&str> = known.into_iter().collect();
+            return Err(format!("unknown placeholder {{{unknown}}}: there are {}{remedy}", known.join(", ")));
+        }
+        match used.contains(&"port") {
+            true => Ok(()),
+            false => Err("nothing in it names {port}, where clients ask".into()),
+        }
+    }
+
+    /// All that may hold placeholders.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter().flat_map(|file| [file.path.as_str(), &file.text]);
+        let versions = self.versions.iter().flat_map(|version| version.command.iter().map(String::as_str));
+        files.chain(versions).chain(self.processes.iter().flat_map(Process::texts))
+    }
+}
+
+fn read_toml<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, Failure> {
+    let problem = |error: &dyn std::fmt::Display| Failure(format!("scheme {}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|e| problem(&e))?;
+    toml::from_str(&text).map_err(|e| problem(&e))
+}

@@ -17,6 +17,8 @@ pub(crate) enum Command {
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Stop { selector: Selector },
+    Bench { arguments: Vec<OsString> },
+    Memory { json: bool, gc: bool, selector: Selector },
     Help(String),
     Version(String),
 }
@@ -33,6 +35,15 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
         }
         Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
         Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
+        Some(("bench", matches)) => {
+            let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
+            Ok(Command::Bench { arguments: rest.collect() })
+        }
+        Some(("memory", matches)) => Ok(Command::Memory {
+            json: matches.get_flag("json"),
+            gc: matches.get_flag("gc"),
+            selector: selector(matches),
+        }),
         Some((_, matches)) => serve(matches),
         None => serve(&matches),
     }
@@ -46,7 +57,7 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|stop [OPTIONS] [PATH]",
+            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
@@ -54,15 +65,31 @@ pub(crate) fn command() -> clap::Command {
         ))
         .subcommand(
             with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
-                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")),
+                .arg(json()),
         )
         .subcommand(with_selector_args(clap::Command::new("restart").about(
             "Put the application's current code in the place of a running server's, unnoticed by its clients",
         )))
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
-        ));
+        ))
+        .subcommand(memory())
+        .subcommand(bench());
     with_serve_args(highball)
+}
+
+/// Its options are the benchmark's own business.
+fn bench() -> clap::Command {
+    let arguments = Arg::new("ARGUMENTS")
+        .value_parser(value_parser!(OsString))
+        .num_args(0..)
+        .trailing_var_arg(true)
+        .allow_hyphen_values(true)
+        .help("See `highball bench --help`");
+    clap::Command::new("bench")
+        .about("Measure an application, or compare ways to deploy it")
+        .disable_help_flag(true)
+        .arg(arguments)
 }
 
 fn with_serve_args(command: clap::Command) -> clap::Command {
@@ -92,6 +119,23 @@ fn argument(option: &'static Opt) -> Arg {
         Some(short) => arg.short(short),
         None => arg,
     }
+}
+
+fn memory() -> clap::Command {
+    let gc = Arg::new("gc")
+        .long("gc")
+        .action(ArgAction::SetTrue)
+        .help("After a full garbage collection in every worker, for which its requests wait");
+    with_selector_args(clap::Command::new("memory").about(
+        "Say what memory running servers take: Highball's processes and their Ruby heaps, and those of other \
+         Ruby servers on this machine",
+    ))
+    .arg(gc)
+    .arg(json())
+}
+
+fn json() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")
 }
 
 fn with_selector_args(command: clap::Command) -> clap::Command {
@@ -150,7 +194,8 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    did_you_mean(path.to_str()?, ["serve", "status", "restart", "stop", "help"].into_iter())
+    let commands = ["serve", "status", "restart", "stop", "memory", "bench", "help"];
+    did_you_mean(path.to_str()?, commands.into_iter())
 }
 
 /// Help and version are errors to clap, and answers to the user.

@@ -56,6 +56,20 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Measure ways to deploy an application.
+    Bench {
+        /// What comes after `bench`.
+        arguments: Vec<OsString>,
+    },
+    /// Say what memory running instances, and other Ruby servers on this machine, take.
+    Memory {
+        /// As JSON for programs, instead of tables for people.
+        json: bool,
+        /// Whether workers run a full garbage collection first.
+        gc: bool,
+        /// Which instance.
+        selector: Selector,
+    },
     /// Print this help text on standard output.
     Help(String),
     /// Print this version line on standard output.
@@ -88,6 +102,8 @@ pub fn parse(
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },
         Command::Stop { selector } => Invocation::Stop { selector },
+        Command::Bench { arguments } => Invocation::Bench { arguments },
+        Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },
         Command::Help(text) => Invocation::Help(text),
         Command::Version(text) => Invocation::Version(text),
     })

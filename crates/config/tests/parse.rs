@@ -247,7 +247,15 @@ fn commands() {
         app.parse(&["restart", "-p", "4000"]).unwrap(),
         Invocation::Restart { selector: port.clone() }
     );
-    assert_eq!(app.parse(&["stop", "-p", "4000"]).unwrap(), Invocation::Stop { selector: port });
+    assert_eq!(app.parse(&["stop", "-p", "4000"]).unwrap(), Invocation::Stop { selector: port.clone() });
+    assert_eq!(
+        app.parse(&["memory", "--gc", "-p", "4000"]).unwrap(),
+        Invocation::Memory { json: false, gc: true, selector: port }
+    );
+    assert_eq!(
+        app.parse(&["memory", "--json"]).unwrap(),
+        Invocation::Memory { json: true, gc: false, selector: Selector::default() }
+    );
     assert!(
         matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.threads == 9)
     );
@@ -264,6 +272,7 @@ fn help_and_version() {
         assert!(help(args).contains("--drain-timeout <TIME>"), "{args:?}: {}", help(args));
     }
     assert!(help(&["help", "status"]).contains("--json"));
+    assert!(help(&["help", "memory"]).contains("--gc"));
     assert!(
         matches!(app.parse(&["--version"]).unwrap(), Invocation::Version(text) if text.starts_with("highball 0."))
     );

@@ -45,6 +45,27 @@ fn what_a_slow_client_does_not_take_goes_to_a_file() {
     assert!(slow.answer().body == body);
 }
 
+/// With patience for each, forty clients would hold the only worker for ten seconds.
+#[test]
+fn slow_clients_do_not_hold_a_worker_one_after_the_other() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let body = pattern(8 * MIB);
+    let mut slow: Vec<Client> = (0..40).map(|_| front.get("/")).collect();
+    front.until("all of them are there", |report| report.workers[0].placed + report.queue == 40);
+    let mut fast = front.get("/fast");
+    let started = Instant::now();
+    let serving = worker.serve(1, move |job| match job.path() {
+        "/" => job.answer_bytes(&body),
+        _ => job.answer("fast"),
+    });
+    assert_eq!(fast.answer().text(), "fast");
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(slow[39].answer().body == pattern(8 * MIB));
+    drop(serving);
+}
+
 #[test]
 fn beyond_its_limit_the_file_makes_the_worker_wait_and_go_on() {
     let front = Front::with(|settings| settings.limits.response_spool_bytes = MIB);

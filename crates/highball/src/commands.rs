@@ -1,4 +1,5 @@
 //! `highball status`, `highball restart` and `highball stop`: finding the instance that is meant, and asking it.
+//! `highball memory` finds and asks by the same functions.
 
 use crate::instance::{folder, Answer, Question, RestartStatus, Status, WorkerStatus};
 use highball_config::Selector;
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Time that an instance has to answer.
-const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// What an answer may take, beyond the time that an instance has for finding it.
+const ANSWER_SLACK: Duration = Duration::from_secs(1);
 /// How often a restart is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What an instance may take to end, beyond its own time for draining.
@@ -29,6 +30,8 @@ pub(crate) enum CommandError {
     SeveralRun(String),
     #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
     Folder(PathBuf, io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
     #[error("the instance with pid {0} does not restart: {1}")]
@@ -66,7 +69,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-        Answer::Status(_) | Answer::Restarting { .. } => 0,
+        Answer::Status(_) | Answer::Memory { .. } | Answer::Restarting { .. } => 0,
     };
     let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
     if !ends_within(&process, limit).map_err(|error| CommandError::Silent(pid, error))? {
@@ -156,12 +159,13 @@ fn stage_words(state: &str) -> &str {
 }
 
 /// An instance that has answered.
-struct Instance {
-    socket: PathBuf,
-    status: Status,
+pub(crate) struct Instance {
+    pub(crate) socket: PathBuf,
+    pub(crate) status: Status,
 }
 
-fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
+/// The instances that are meant; at least one.
+pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
     let mut found = running(&folder())?;
     found.retain(|instance| matches(selector, &instance.status));
     if found.is_empty() {
@@ -189,7 +193,7 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
 }
 
 /// Every instance that answers. Sockets of dead ones are removed.
-fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
+pub(crate) fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -213,10 +217,12 @@ fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
     Ok(found)
 }
 
-fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
+/// Asks an instance; waits no longer than it may take.
+pub(crate) fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
+    let limit = question.time_limit() + ANSWER_SLACK;
     let mut connection = UnixStream::connect(socket)?;
-    connection.set_read_timeout(Some(ANSWER_TIME))?;
-    connection.set_write_timeout(Some(ANSWER_TIME))?;
+    connection.set_read_timeout(Some(limit))?;
+    connection.set_write_timeout(Some(limit))?;
     writeln!(connection, "{}", serde_json::to_string(&question)?)?;
     let mut line = String::new();
     if BufReader::new(connection).read_line(&mut line)? == 0 {

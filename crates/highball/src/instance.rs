@@ -1,22 +1,31 @@
 //! What a running Highball tells about itself, and where: a Unix socket `PID.sock` in a folder that only its
 //! user may enter. One line of JSON asks, one line of JSON answers.
 
+use highball_supervisor::RubyHeap;
 use rustix::process::{geteuid, getpid};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::future::Future;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::warn;
 
 /// The longest question, in bytes.
 const QUESTION_BYTES: u64 = 1024;
-/// Time for one question and its answer; questions are answered one after the other.
+/// Questions that are answered at the same time; others wait their turn.
+const EXCHANGES: usize = 8;
+/// Time for reading a question, for finding its answer where that asks no Ruby process, and for writing it.
 const EXCHANGE_TIME: Duration = Duration::from_secs(2);
+/// Time that Ruby processes have to tell their heaps.
+const HEAP_TIME: Duration = Duration::from_secs(1);
+/// The same where they run a full garbage collection first.
+const COLLECTED_HEAP_TIME: Duration = Duration::from_secs(10);
 
 /// What can be asked of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +37,30 @@ pub(crate) enum Question {
     Restart,
     /// Drain and stop.
     Stop,
+    /// Which processes are there, and how are their Ruby heaps?
+    Memory {
+        /// Whether workers run a full garbage collection first.
+        gc: bool,
+    },
+}
+
+impl Question {
+    /// Time for finding the answer.
+    pub(crate) fn time_limit(self) -> Duration {
+        match self {
+            Question::Status | Question::Restart | Question::Stop => EXCHANGE_TIME,
+            Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
+        }
+    }
+}
+
+/// Time that Ruby processes have to tell their heaps; with `gc`, after a full garbage collection.
+pub(crate) fn heap_time(gc: bool) -> Duration {
+    if gc {
+        COLLECTED_HEAP_TIME
+    } else {
+        HEAP_TIME
+    }
 }
 
 /// What an instance answers.
@@ -55,6 +88,22 @@ pub(crate) enum Answer {
         /// The time limit for draining.
         drain_seconds: u64,
     },
+    /// Its Ruby processes: the mold first, then the workers by number.
+    Memory {
+        /// All that there are.
+        ruby: Vec<RubyProcess>,
+    },
+}
+
+/// A mold or worker and its Ruby heap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RubyProcess {
+    /// Its number; `None` is the mold.
+    pub(crate) worker: Option<u32>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) state: String,
+    /// Its heap, or why that is not known.
+    pub(crate) heap: Result<RubyHeap, String>,
 }
 
 /// How an instance is doing; this is also what `highball status --json` prints.
@@ -180,15 +229,26 @@ impl InstanceSocket {
         Ok(InstanceSocket { listener, path })
     }
 
-    /// Answers questions, one connection at a time, for ever.
-    pub(crate) async fn answer(&self, respond: impl AsyncFn(Question) -> Option<Answer>) {
+    /// Answers questions for ever, several at a time: one may wait for a worker that is busy.
+    pub(crate) async fn answer<R>(&self, respond: impl Fn(Question) -> R + Clone + Send + 'static)
+    where
+        R: Future<Output = Option<Answer>> + Send,
+    {
+        let mut exchanges = JoinSet::new();
         loop {
+            while exchanges.try_join_next().is_some() {} // forget those that are done
+            if exchanges.len() >= EXCHANGES {
+                exchanges.join_next().await;
+            }
             match self.listener.accept().await {
-                Ok((connection, _)) => match timeout(EXCHANGE_TIME, exchange(connection, &respond)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => warn!(%error, "a question on the control socket failed"),
-                    Err(_) => warn!("a question on the control socket took too long"),
-                },
+                Ok((connection, _)) => {
+                    let respond = respond.clone();
+                    exchanges.spawn(async move {
+                        if let Err(error) = exchange(connection, respond).await {
+                            warn!(%error, "a question on the control socket failed");
+                        }
+                    });
+                }
                 Err(error) => {
                     warn!(%error, "the control socket cannot accept");
                     tokio::time::sleep(EXCHANGE_TIME).await; // out of descriptors, most likely
@@ -204,19 +264,20 @@ impl Drop for InstanceSocket {
     }
 }
 
-async fn exchange(
-    connection: UnixStream,
-    respond: &impl AsyncFn(Question) -> Option<Answer>,
-) -> io::Result<()> {
+async fn exchange<R>(connection: UnixStream, respond: impl Fn(Question) -> R) -> io::Result<()>
+where
+    R: Future<Output = Option<Answer>>,
+{
     let mut connection = BufReader::new(connection);
     let mut line = String::new();
-    (&mut connection).take(QUESTION_BYTES).read_line(&mut line).await?;
-    let Some(answer) = respond(serde_json::from_str(&line)?).await else {
+    timeout(EXCHANGE_TIME, (&mut connection).take(QUESTION_BYTES).read_line(&mut line)).await??;
+    let question: Question = serde_json::from_str(&line)?;
+    let Some(answer) = timeout(question.time_limit(), respond(question)).await? else {
         return Ok(()); // ending already: the connection closes without an answer
     };
     let mut text = serde_json::to_vec(&answer)?;
     text.push(b'\n');
-    connection.get_mut().write_all(&text).await
+    timeout(EXCHANGE_TIME, connection.get_mut().write_all(&text)).await?
 }
 
 #[cfg(test)]
@@ -256,7 +317,7 @@ mod tests {
             connection.read_to_string(&mut text).await.unwrap();
             text
         };
-        let respond = async |question| {
+        let respond = |question| async move {
             assert_eq!(question, Question::Stop);
             Some(Answer::Stopping { pid: 7, drain_seconds: 30 })
         };
@@ -267,5 +328,31 @@ mod tests {
         assert_eq!(text, "{\"type\":\"stopping\",\"pid\":7,\"drain_seconds\":30}\n");
         drop(socket);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_question_that_takes_long_holds_nobody_else_up() {
+        let outer = tempfile::tempdir().unwrap();
+        let socket = InstanceSocket::open(&outer.path().join("highball")).unwrap();
+        let path = socket.path.clone();
+        let ask = async {
+            let mut slow = UnixStream::connect(&path).await.unwrap();
+            slow.write_all(b"{\"command\":\"memory\",\"gc\":true}\n").await.unwrap();
+            let mut quick = UnixStream::connect(&path).await.unwrap();
+            quick.write_all(b"{\"command\":\"stop\"}\n").await.unwrap();
+            let mut text = String::new();
+            quick.read_to_string(&mut text).await.unwrap();
+            text
+        };
+        let respond = |question| async move {
+            match question {
+                Question::Memory { .. } => std::future::pending().await,
+                _ => Some(Answer::Stopping { pid: 7, drain_seconds: 30 }),
+            }
+        };
+        tokio::select! {
+            text = ask => assert!(text.contains("stopping"), "{text}"),
+            () = socket.answer(respond) => unreachable!(),
+        }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart` and `stop`, which ask).
+//! (`status`, `restart` and `stop`, which ask), `memory` (which asks as well, and looks at processes).
 
 mod commands;
 mod instance;
 mod log;
+mod memory;
 mod pidfile;
 mod wiring;
 
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
+        Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
+        Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             println!("{}", text.trim_end());
             Ok(ExitCode::SUCCESS)
@@ -80,14 +83,14 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
     let supervisor = Supervisor::new(blueprint, notify);
     let probe_path = settings.process.probe_path.clone();
-    let spokesman = Spokesman {
+    let spokesman = Arc::new(Spokesman {
         settings,
         started,
         binds: binds.clone(),
         ports,
         supervisor: to_supervisor.clone(),
         front: to_front.clone(),
-    };
+    });
 
     let outcome = event_loop()?.block_on(async {
         tokio::spawn(tell_front(notices, to_front, binds, probe_path));
@@ -139,11 +142,18 @@ fn event_loop() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Answers `highball status` and the other commands for ever. A server without them still serves.
-async fn speak(spokesman: &Spokesman) {
+/// Answers `highball status` and its like for ever. A server without them still serves.
+async fn speak(spokesman: &Arc<Spokesman>) {
     let folder = instance::folder();
     match InstanceSocket::open(&folder) {
-        Ok(socket) => socket.answer(async |question| spokesman.respond(question).await).await,
+        Ok(socket) => {
+            let spokesman = Arc::clone(spokesman);
+            let respond = move |question| {
+                let spokesman = Arc::clone(&spokesman);
+                async move { spokesman.respond(question).await }
+            };
+            socket.answer(respond).await;
+        }
         Err(error) => {
             let folder = folder.display();
             warn!(%folder, %error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");

@@ -1,13 +1,19 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
 //! is told, and puts their two reports together.
 
-use crate::instance::{Answer, MoldStatus, Question, RestartStatus, Status, WorkerStatus};
+use crate::instance::{
+    heap_time, Answer, MoldStatus, Question, RestartStatus, RubyProcess, Status, WorkerStatus,
+};
 use highball_config::Settings;
 use highball_front::{Command, Event, NewWorker, Report as FrontReport};
-use highball_supervisor::{MoldReport, Notice, Order, ReadyWorker, Report, RestartReport, WorkerReport};
+use highball_supervisor::{
+    AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, Report, RestartReport, RubyHeap,
+    WorkerReport,
+};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{timeout_at, Instant as Deadline};
 use tracing::info;
 
 /// Tells the front what the supervisor says, until the supervisor is gone.
@@ -67,7 +73,7 @@ pub(crate) async fn tell_supervisor(
     }
 }
 
-/// Answers `highball status`, `highball restart` and `highball stop`.
+/// Answers `highball status`, `highball restart`, `highball stop` and `highball memory`.
 #[derive(Debug)]
 pub(crate) struct Spokesman {
     pub(crate) settings: Arc<Settings>,
@@ -96,6 +102,7 @@ impl Spokesman {
                 })
             }
             Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
+            Question::Memory { gc } => Some(Answer::Memory { ruby: self.ruby_processes(gc).await? }),
         }
     }
 
@@ -106,6 +113,25 @@ impl Spokesman {
         self.front.send(Command::Report(to)).await.ok()?;
         let (processes, requests) = (processes.await.ok()?, requests.await.ok()?);
         Some(self.together(processes, &requests))
+    }
+
+    /// All processes are asked at once and have the same time, however many they are.
+    async fn ruby_processes(&self, gc: bool) -> Option<Vec<RubyProcess>> {
+        let deadline = Deadline::now() + heap_time(gc);
+        let (to, asked) = oneshot::channel();
+        self.supervisor.send(Order::AskHeaps { gc, to }).await.ok()?;
+        let mut processes = Vec::new();
+        for AskedHeap { worker, pid, state, answer } in asked.await.ok()? {
+            let heap = match answer {
+                Err(why) => Err(not_asked(why, state)),
+                Ok(answer) => match timeout_at(deadline, answer).await {
+                    Ok(told) => heap_told(told.ok()),
+                    Err(_) => Err(format!("did not answer within {} s", heap_time(gc).as_secs())),
+                },
+            };
+            processes.push(RubyProcess { worker, pid, state: state.into(), heap });
+        }
+        Some(processes)
     }
 
     fn together(&self, processes: Report, requests: &FrontReport) -> Status {
@@ -163,6 +189,20 @@ fn restart_status(restart: RestartReport) -> RestartStatus {
         failure: restart.failure,
         mold: restart.mold.map(mold_status),
     }
+}
+
+fn not_asked(why: NotAsked, state: &str) -> String {
+    match why {
+        NotAsked::NotServing => format!("was not asked, as it is {state}"),
+        NotAsked::Busy => "did not answer earlier questions".into(),
+        NotAsked::Unreachable => "could not be asked".into(),
+    }
+}
+
+/// The answer of a process; `None` when it ended instead.
+fn heap_told(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
+    let heap = told.ok_or("ended before it answered")?;
+    Ok(heap.ok_or("its garbage collector does not tell")?)
 }
 
 fn pid() -> i32 {

@@ -7,11 +7,12 @@
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`rolling`], [`restart`], [`restart_file`]: how one version of the application takes the place of another;
+//! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
 //! - [`supervisor`]: the loop that acts on it;
-//! - [`report`]: what it tells `highball status`.
+//! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
 //! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes
 //! them to and fro.
@@ -19,6 +20,7 @@
 mod control_socket;
 mod departure;
 mod event;
+mod heap_questions;
 mod message;
 mod mold;
 mod process_table;
@@ -34,9 +36,10 @@ mod supervisor;
 mod watched_fd;
 mod worker_handle;
 
-pub use message::{BootFailure, Booted, RubyError};
+pub use heap_questions::{HeapAnswer, NotAsked};
+pub use message::{BootFailure, Booted, RubyError, RubyHeap};
 pub use mold::MoldSource;
-pub use report::{MoldReport, Report, RestartReport, WorkerReport};
+pub use report::{AskedHeap, MoldReport, Report, RestartReport, WorkerReport};
 pub use spawn_journey::Step;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
@@ -119,4 +122,11 @@ pub enum Order {
     Stop,
     /// Say how things are.
     Report(oneshot::Sender<Report>),
+    /// Ask every Ruby process for its heap, and say at once which they are; their answers come later.
+    AskHeaps {
+        /// Whether workers run a full garbage collection first.
+        gc: bool,
+        /// The mold first, then the workers by number.
+        to: oneshot::Sender<Vec<AskedHeap>>,
+    },
 }

@@ -30,6 +30,8 @@ pub(crate) enum ToMold {
         /// Whether the application may send early hints.
         early_hints: bool,
     },
+    /// Say how the Ruby heap is, as it is: a collection would copy pages that are shared with the workers.
+    Heap,
 }
 
 /// The form of event lines, as the protocol names it.
@@ -65,6 +67,8 @@ pub(crate) enum FromMold {
     ForkFailed { worker: u32, message: String },
     /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.
     Stop,
+    /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
+    Heap { heap: Option<RubyHeap> },
 }
 
 /// What the supervisor tells a worker.
@@ -73,6 +77,11 @@ pub(crate) enum FromMold {
 pub(crate) enum ToWorker {
     /// Finish what is claimed, run the hooks, exit 0.
     Drain,
+    /// Say how the Ruby heap is.
+    Heap {
+        /// Whether to run a full garbage collection first.
+        gc: bool,
+    },
 }
 
 /// What a worker tells the supervisor.
@@ -87,6 +96,36 @@ pub(crate) enum FromWorker {
     Failed { error: RubyError },
     /// It was sent TERM: it asks to be retired, and serves on until it is.
     Leaving,
+    /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
+    Heap { heap: Option<RubyHeap> },
+}
+
+/// The Ruby heap of a process, as its `GC.stat` has it. Counts that grow were begun by the mold, and are
+/// inherited by its workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RubyHeap {
+    /// Slots that hold an object, garbage that was not collected yet included.
+    pub live_slots: u64,
+    /// Slots without one.
+    pub free_slots: u64,
+    /// Slots of the pages that hold at least one object. Ruby can only release pages that hold none.
+    pub page_slots: u64,
+    /// Pages of the heap, empty ones that were not released included.
+    pub pages: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Objects that were ever made.
+    pub total_allocated_objects: u64,
+    /// Objects that were ever collected.
+    pub total_freed_objects: u64,
+    /// Bytes allocated by malloc since the last collection.
+    pub malloc_increase_bytes: u64,
+    /// Collections.
+    pub gc_count: u64,
+    /// Those of all objects.
+    pub major_gc_count: u64,
+    /// Time that collections took, in ms.
+    pub gc_time_ms: u64,
 }
 
 /// What a mold says about the application it has loaded.
@@ -187,6 +226,23 @@ mod tests {
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);
+        let question = r#"{"type":"heap","gc":true}"#;
+        assert_eq!(serde_json::to_string(&ToWorker::Heap { gc: true }).unwrap(), question);
+        assert_eq!(serde_json::to_string(&ToMold::Heap).unwrap(), r#"{"type":"heap"}"#);
+    }
+
+    #[test]
+    fn a_heap_is_told_whole_or_not_at_all() {
+        let silent = serde_json::from_str::<FromWorker>(r#"{"type":"heap","heap":null}"#).unwrap();
+        assert_eq!(silent, FromWorker::Heap { heap: None });
+        let heap = RubyHeap { live_slots: 7, gc_time_ms: 3, ..RubyHeap::default() };
+        let text = format!(r#"{{"type":"heap","heap":{}}}"#, serde_json::to_string(&heap).unwrap());
+        assert_eq!(serde_json::from_str::<FromMold>(&text).unwrap(), FromMold::Heap { heap: Some(heap) });
+        for nonsense in
+            [text.replace("live_slots", "lively"), text.replace(":7", ":-7"), text.replace(":7", ":0.7")]
+        {
+            assert!(serde_json::from_str::<FromWorker>(&nonsense).is_err(), "{nonsense}");
+        }
     }
 
     #[test]

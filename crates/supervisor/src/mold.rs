@@ -3,6 +3,7 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
+use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
 use crate::message::ToMold;
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
@@ -72,6 +73,7 @@ pub(crate) struct Mold {
     pub(crate) pid: Option<Pid>,
     process: Option<HeldProcess>,
     departure: Departure,
+    pub(crate) heap_questions: HeapQuestions,
     control: Arc<ControlSocket>,
     _watch: Watch,
 }
@@ -130,6 +132,7 @@ impl Mold {
             pid,
             process,
             departure: Departure::default(),
+            heap_questions: HeapQuestions::default(),
             _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
             control,
         }
@@ -164,6 +167,14 @@ impl Mold {
             early_hints: settings.early_hints,
         };
         self.control.send(&order, descriptors)
+    }
+
+    /// Asks for its Ruby heap.
+    pub(crate) fn ask_heap(&mut self) -> Result<HeapAnswer, NotAsked> {
+        if !matches!(self.state, MoldState::Booted) {
+            return Err(NotAsked::NotServing);
+        }
+        self.heap_questions.ask(|| self.control.send(&ToMold::Heap, &[]))
     }
 
     /// Asks a mold that hangs for its backtraces.

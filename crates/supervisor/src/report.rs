@@ -1,5 +1,6 @@
-//! What the supervisor tells `highball status`.
+//! What the supervisor tells `highball status` and `highball memory`.
 
+use crate::heap_questions::{HeapAnswer, NotAsked};
 use crate::message::Booted;
 use crate::mold::Mold;
 use rustix::process::Pid;
@@ -82,6 +83,19 @@ pub struct RestartReport {
     pub failure: Option<String>,
     /// The new mold, while it is under way.
     pub mold: Option<MoldReport>,
+}
+
+/// A Ruby process that was asked for its heap.
+#[derive(Debug)]
+pub struct AskedHeap {
+    /// Its number; `None` is the mold.
+    pub worker: Option<u32>,
+    /// Process id, if known.
+    pub pid: Option<i32>,
+    /// Its state, in the words of [`MoldReport`] and [`WorkerReport`].
+    pub state: &'static str,
+    /// Where its answer will arrive.
+    pub answer: Result<HeapAnswer, NotAsked>,
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {

@@ -13,7 +13,7 @@ use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
-use crate::report::{MoldReport, Report, WorkerReport};
+use crate::report::{AskedHeap, MoldReport, Report, WorkerReport};
 use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
@@ -408,6 +408,9 @@ impl Supervisor {
             Order::Report(to) => {
                 let _ = to.send(self.report(now)); // the one who asked may have left
             }
+            Order::AskHeaps { gc, to } => {
+                let _ = to.send(self.ask_heaps(gc)); // as above
+            }
         }
     }
 
@@ -416,6 +419,23 @@ impl Supervisor {
         if self.notices.send(notice).await.is_err() {
             debug!("nobody listens to notices any more");
         }
+    }
+
+    /// Asks the mold and the workers for their heaps. Nothing is waited for here.
+    fn ask_heaps(&mut self, gc: bool) -> Vec<AskedHeap> {
+        let mold = self.current.mold.as_mut().map(|mold| AskedHeap {
+            worker: None,
+            pid: mold.pid.map(Pid::as_raw_pid),
+            state: mold.state.name(),
+            answer: mold.ask_heap(),
+        });
+        let workers = self.workers.iter_mut().map(|(worker, handle)| AskedHeap {
+            worker: Some(worker),
+            pid: handle.pid.map(Pid::as_raw_pid),
+            state: handle.state.name(),
+            answer: handle.ask_heap(gc),
+        });
+        mold.into_iter().chain(workers).collect()
     }
 
     fn report(&self, now: Instant) -> Report {
@@ -446,6 +466,11 @@ impl Supervisor {
             last_failure: self.last_failure.clone(),
         }
     }
+}
+
+/// What is wrong with a process that tells its heap without having been asked.
+fn unasked() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked")
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

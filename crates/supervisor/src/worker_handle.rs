@@ -3,6 +3,7 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{HeldProcess, Watch};
+use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
 use crate::message::{RubyError, ToWorker};
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
@@ -69,6 +70,7 @@ pub(crate) struct WorkerHandle {
     control: Arc<ControlSocket>,
     /// The front's end of its ring, kept here until the worker is ready.
     ring: Option<FrontRing>,
+    pub(crate) heap_questions: HeapQuestions,
     _watch: Watch,
 }
 
@@ -94,6 +96,7 @@ impl WorkerHandle {
             departure: Departure::default(),
             control,
             ring: Some(ring),
+            heap_questions: HeapQuestions::default(),
             _watch: watch,
         }
     }
@@ -156,10 +159,22 @@ impl WorkerHandle {
         serving
     }
 
+    /// Whether its main thread waits for what the supervisor says.
+    fn hears(&self) -> bool {
+        matches!(self.state, WorkerState::Serving | WorkerState::Retiring)
+    }
+
+    /// Asks for its Ruby heap; with `gc`, after a full garbage collection.
+    pub(crate) fn ask_heap(&mut self, gc: bool) -> Result<HeapAnswer, NotAsked> {
+        if !self.hears() {
+            return Err(NotAsked::NotServing);
+        }
+        self.heap_questions.ask(|| self.control.send(&ToWorker::Heap { gc }, &[]))
+    }
+
     /// Tells it to exit, by kind words where it has got far enough to hear them.
     pub(crate) fn drain(&mut self, until: Instant) {
-        let hears = matches!(self.state, WorkerState::Serving | WorkerState::Retiring);
-        if hears && self.control.send(&ToWorker::Drain, &[]).is_ok() {
+        if self.hears() && self.control.send(&ToWorker::Drain, &[]).is_ok() {
             self.state = WorkerState::Draining;
             self.deadline = Some(until);
         } else if self.state != WorkerState::Draining {

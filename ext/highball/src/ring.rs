@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
@@ -16,7 +15,7 @@ use highball_ring::{RingError, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
 
-use crate::env::{binary_string, EnvKeys};
+use crate::env::{binary_string, EnvKeys, Repeated};
 use crate::nogvl;
 use crate::own_process::OwnProcess;
 use crate::ticket::{Slot, Stage, Ticket};
@@ -25,11 +24,10 @@ use crate::ticket::{Slot, Stage, Ticket};
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
 pub(crate) struct Ring {
     pub(crate) ring: WorkerRing,
-    /// Never dropped: the garbage collector knows addresses in it.
-    keys: ManuallyDrop<EnvKeys>,
+    keys: EnvKeys,
     slots: Vec<Slot>,
-    /// The ticket that each serving thread claimed last.
-    seats: Vec<Cell<u64>>,
+    /// The serving threads.
+    seats: Vec<Seat>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
     /// Requests that threads of this worker have begun.
@@ -37,6 +35,15 @@ pub(crate) struct Ring {
     stopped: Cell<bool>,
     /// The worker. In a process that was forked from it, nothing is claimed and no ticket is good.
     worker: OwnProcess,
+}
+
+/// What is kept of a serving thread.
+#[derive(Debug, Default)]
+struct Seat {
+    /// What it claimed last.
+    ticket: Cell<u64>,
+    /// What the template of its envs has.
+    repeated: Repeated,
 }
 
 /// Defines the class.
@@ -74,10 +81,10 @@ impl Ring {
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
         let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
-        let seats = (0..ring.geometry().threads).map(|_| Cell::default()).collect();
+        let seats = (0..ring.geometry().threads).map(|_| Seat::default()).collect();
         Ok(Ring {
             ring,
-            keys: ManuallyDrop::new(EnvKeys::new()),
+            keys: EnvKeys::new(),
             slots,
             seats,
             buffer: Cell::default(),
@@ -92,20 +99,24 @@ impl Ring {
     /// the ring is stopped, and in a process that the app has forked. `seat` is the serving thread's number, from
     /// 0: an interrupt can take the ticket from its hands as soon as this method returns; see `leave`.
     fn claim(ruby: &Ruby, this: &Self, seat: usize) -> Result<Option<u64>, Error> {
-        let Some(seat) = this.seats.get(seat) else {
-            return Err(Error::new(ruby.exception_arg_error(), "the ring has fewer threads"));
-        };
+        let seat = this.seat(ruby, seat)?;
         let ticket = this.claim_next()?;
-        seat.set(ticket.unwrap_or(0));
+        seat.ticket.set(ticket.unwrap_or(0));
         Ok(ticket)
     }
 
     /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
-    /// aborted.
+    /// aborted. The next thread on this seat has a template of its own.
     fn leave(&self, seat: usize) {
         if let Some(seat) = self.seats.get(seat) {
-            self.abort(seat.take());
+            seat.repeated.forget();
+            self.abort(seat.ticket.take());
         }
+    }
+
+    fn seat(&self, ruby: &Ruby, seat: usize) -> Result<&Seat, Error> {
+        let fewer = || Error::new(ruby.exception_arg_error(), "the ring has fewer threads");
+        self.seats.get(seat).ok_or_else(fewer)
     }
 
     fn claim_next(&self) -> Result<Option<u64>, Error> {
@@ -136,9 +147,11 @@ impl Ring {
         Some(ticket.pack())
     }
 
-    /// `env(ticket, template) -> Hash`: the Rack env of a request, made from a copy of `template`.
-    fn env(ruby: &Ruby, this: &Self, ticket: u64, template: RHash) -> Result<RHash, Error> {
-        let ticket = this.checked(ruby, ticket)?;
+    /// `env(seat, template) -> Hash`: the Rack env of the request that this serving thread has claimed, made from a
+    /// copy of `template`: its own, always the same, and changed by nobody else.
+    fn env(ruby: &Ruby, this: &Self, seat: usize, template: RHash) -> Result<RHash, Error> {
+        let seat = this.seat(ruby, seat)?;
+        let ticket = this.checked(ruby, seat.ticket.get())?;
         // SAFETY: the slot is claimed and its answer not ended: `checked` has just looked, and nothing
         // below ends it.
         let area = unsafe { this.ring.request(ticket.slot) };
@@ -147,7 +160,7 @@ impl Ring {
         let (fields, body) = rest.split_at(fixed.head_bytes as usize - FIXED_BYTES);
         // SAFETY: Ruby calls us with the GVL held, and `template` is a live Hash.
         let env = unsafe {
-            let env = this.keys.build(template.as_raw(), fixed.flags, Fields::new(fields));
+            let env = this.keys.build(template.as_raw(), &seat.repeated, fixed.flags, Fields::new(fields));
             RHash::from_value(Value::from_raw(env)).expect("a Hash")
         };
         if fixed.flags & BODY_INLINE != 0 {

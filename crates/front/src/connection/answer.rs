@@ -14,7 +14,8 @@ use crate::response::{Part, Progress};
 /// Most bytes that a client may send ahead while it waits for an answer.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-/// How long a client may take nothing before what it does not take goes to a spool file.
+/// How long a client may take nothing before what it does not take goes to a spool file, while no other request waits
+/// for the worker. When one does, it goes there at once.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What became of a request that a worker was given.
@@ -174,7 +175,9 @@ impl Connection {
         if self.stalled == Stalled::No {
             self.stalled = Stalled::Patient;
             self.deadline_before_stall_ms = deadline.at_ms();
-            deadline.set(Some(PATIENCE.min(limits.send_timeout)));
+            let others_wait = self.shared.dispatcher.borrow().queue_length() > 0;
+            let patience = if others_wait { Duration::ZERO } else { PATIENCE };
+            deadline.set(Some(patience.min(limits.send_timeout)));
         }
         if !deadline.has_passed(context) {
             return Poll::Pending;

@@ -1,6 +1,7 @@
 //! Booting the mold, and booting it again.
 
-use super::{Outcome, Phase, Supervisor, BACKTRACE_LINES};
+use super::{unasked, Outcome, Phase, Supervisor, BACKTRACE_LINES};
+use crate::event::Who;
 use crate::message::{BootFailure, Booted, FromMold, RubyError};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
@@ -92,6 +93,12 @@ impl Supervisor {
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
             (FromMold::Stop, _) => self.drain(false, now).await,
+            (FromMold::Heap { heap }, _) => {
+                if !mold.heap_questions.answered(heap) {
+                    let boot = mold.boot;
+                    self.halt_mad(Who::Mold(boot), &unasked(), now);
+                }
+            }
             (message, state) => {
                 warn!(state = state.name(), ?message, "the mold said this at the wrong time");
             }

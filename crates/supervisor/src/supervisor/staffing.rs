@@ -1,6 +1,6 @@
 //! Keeping as many workers as there should be.
 
-use super::{Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
+use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_worker, HeldProcess, Who};
 use crate::message::FromWorker;
@@ -174,6 +174,11 @@ impl Supervisor {
                 // Not at once: a TERM to the whole group reaches the workers before it has reached us, and then
                 // they are needed to answer what is in flight.
                 handle.leaves_at = Some(now + SAME_SIGNAL);
+            }
+            FromWorker::Heap { heap } => {
+                if !handle.heap_questions.answered(heap) {
+                    self.halt_mad(Who::Worker(worker), &unasked(), now);
+                }
             }
         }
     }

@@ -1,0 +1,183 @@
+//! Whether the answers are right, which no load generator looks at.
+//!
+//! Each request is sent many times, and all answers to it are compared: a server that mixes up, cuts off or damages
+//! one answer in a hundred is found out. `connection` is the client.
+
+mod connection;
+
+use crate::load::{request, Target};
+use crate::results::Errors;
+use crate::workload::Request;
+use crate::Failure;
+use connection::{Answer, Body, Broken, Connection, Rest};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// So many connections ask at a time.
+const CONNECTIONS: usize = 4;
+
+/// A connection's asker gives up after so many time-outs or failures to connect: a server that hangs hangs.
+const PATIENCE: u32 = 3;
+
+/// Sends every request so many times over a few keep-alive connections, and counts what is wrong.
+///
+/// - `status`: another one than the workload expects, or no HTTP at all.
+/// - `length`: the body is shorter or longer than its head says, or than it is in most answers.
+/// - `content`: the length of most answers and other bytes.
+///
+/// Answers are only compared where they tend to be the same: where no body makes up half of them, the page is
+/// dynamic by nature. Nor is a body wrong that is never seen both before and after another: pages that show the time
+/// change like that.
+///
+/// # Errors
+/// There is nothing to send, or nobody listens.
+pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
+    let total = target.requests.len() * times as usize;
+    if total == 0 {
+        return Err(Failure::new("there are no requests to check the answers to"));
+    }
+    if Connection::open(target.address).is_err() {
+        return Err(Failure(format!("nobody listens at {}", target.address)));
+    }
+    let results: Vec<Asked> = std::thread::scope(|scope| {
+        let ask = |first| scope.spawn(move || ask_all(target, (first..total).step_by(CONNECTIONS)));
+        let askers: Vec<_> = (0..CONNECTIONS).map(ask).collect();
+        askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
+    });
+
+    let mut errors = Errors::default();
+    let mut whole: Vec<Vec<Seen>> = vec![Vec::new(); target.requests.len()];
+    for Asked { request, sent, result, ended } in results {
+        match result {
+            Ok(answer) if answer.status == target.requests[request].status => {
+                whole[request].push(Seen { body: answer.body, sent, ended });
+            }
+            Ok(_) | Err(Broken::Head) => errors.status += 1,
+            Err(Broken::Connect) => errors.connect += 1,
+            Err(Broken::Reset) => errors.reset += 1,
+            Err(Broken::TimeOut) => errors.time_out += 1,
+            Err(Broken::Length) => errors.length += 1,
+        }
+    }
+    Ok(whole.iter().fold(errors, |sum, answers| sum.plus(&differences(answers))))
+}
+
+/// A request that was sent, by its index, and what came of it.
+struct Asked {
+    request: usize,
+    sent: Instant,
+    result: Result<Answer, Broken>,
+    ended: Instant,
+}
+
+/// Asks these requests (counted through all rounds) over one connection, as long as that lasts.
+fn ask_all(target: &Target, indices: impl Iterator<Item = usize>) -> Vec<Asked> {
+    let bytes: Vec<Vec<u8>> = target.requests.iter().map(|one| wire(one, target.host)).collect();
+    let mut connection = None;
+    let mut patience = PATIENCE;
+    let mut asked = Vec::new();
+    for index in indices {
+        let request = index % bytes.len();
+        let is_head = target.requests[request].method == "HEAD";
+        let sent = Instant::now();
+        let result = ask(&mut connection, target, &bytes[request], is_head);
+        if matches!(result, Err(Broken::Connect | Broken::TimeOut)) {
+            patience -= 1;
+        }
+        asked.push(Asked { request, sent, result, ended: Instant::now() });
+        if patience == 0 {
+            break;
+        }
+    }
+    asked
+}
+
+/// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make that one wrong: where
+/// they came late, they are found here, and it is the next one that is counted.
+fn ask(
+    kept: &mut Option<Connection>,
+    target: &Target,
+    bytes: &[u8],
+    is_head: bool,
+) -> Result<Answer, Broken> {
+    let mut connection = match kept.take().map(|connection| (connection.rest(), connection)) {
+        Some((Rest::Nothing, connection)) => connection,
+        Some((Rest::Surplus, _)) => return Err(Broken::Length),
+        Some((Rest::End, _)) | None => Connection::open(target.address)?,
+    };
+    let (answer, keep_alive) = connection.ask(bytes, is_head)?;
+    if keep_alive {
+        *kept = Some(connection);
+    }
+    Ok(answer)
+}
+
+fn wire(request: &Request, host: &str) -> Vec<u8> {
+    let mut bytes = request::head(request, host, true).into_bytes();
+    bytes.resize(bytes.len() + request.body_bytes as usize, request::BODY_BYTE);
+    bytes
+}
+
+/// A body that came whole, and when.
+#[derive(Clone, Copy)]
+struct Seen {
+    body: Body,
+    sent: Instant,
+    ended: Instant,
+}
+
+/// Answers to one request that are unlike most of them.
+fn differences(answers: &[Seen]) -> Errors {
+    let mut counts: HashMap<Body, usize> = HashMap::new();
+    for answer in answers {
+        *counts.entry(answer.body).or_default() += 1;
+    }
+    let usual = counts.into_iter().max_by_key(|&(_, count)| count);
+    let Some((usual, _)) = usual.filter(|&(_, count)| 2 * count >= answers.len()) else {
+        return Errors::default();
+    };
+    let of_usual = || answers.iter().filter(|answer| answer.body == usual);
+    let (first_end, last_start) =
+        (of_usual().map(|answer| answer.ended).min(), of_usual().map(|answer| answer.sent).max());
+    let is_amid = |answer: &Seen| Some(answer.sent) > first_end && Some(answer.ended) < last_start;
+
+    let mut errors = Errors::default();
+    for answer in answers.iter().filter(|answer| answer.body != usual && is_amid(answer)) {
+        if answer.body.bytes == usual.bytes {
+            errors.content += 1;
+        } else {
+            errors.length += 1;
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Bodies by length and hash, one after the other.
+    fn seen(bodies: &[(u64, u64)]) -> Vec<Seen> {
+        let start = Instant::now();
+        let at = |index: usize| start + Duration::from_millis(index as u64);
+        let one = |(index, &(bytes, hash)): (usize, &(u64, u64))| Seen {
+            body: Body { bytes, hash },
+            sent: at(2 * index),
+            ended: at(2 * index + 1),
+        };
+        bodies.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn what_differs_from_most_is_wrong() {
+        let errors = differences(&seen(&[(5, 1), (5, 1), (5, 2), (5, 1), (4, 3), (5, 1), (5, 1)]));
+        assert_eq!(errors, Errors { content: 1, length: 1, ..Errors::default() });
+    }
+
+    #[test]
+    fn pages_that_change_are_not_wrong() {
+        assert_eq!(differences(&seen(&[(5, 1), (5, 2), (5, 3), (6, 4), (5, 1)])), Errors::default());
+        assert_eq!(differences(&seen(&[(5, 1), (5, 2), (5, 2), (5, 2), (5, 3)])), Errors::default());
+    }
+}

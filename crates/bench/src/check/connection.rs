@@ -1,0 +1,235 @@
+//! A client that asks one request at a time and takes the answer apart.
+
+use rustix::net::{recv, RecvFlags};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The longest wait for a connection, and for each part of an answer.
+const TIME_OUT: Duration = Duration::from_secs(5);
+
+/// The longest head, and the longest line of a chunked body.
+const LONGEST_HEAD: u64 = 64 * 1024;
+
+/// The most header fields of an answer.
+const MOST_FIELDS: usize = 128;
+
+/// Why there is no whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// No connection.
+    Connect,
+    /// It ended before the answer was whole.
+    Reset,
+    TimeOut,
+    /// What came first was no head of an answer.
+    Head,
+    /// The body is not as long as its head says.
+    Length,
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Broken::TimeOut,
+            _ => Broken::Reset,
+        }
+    }
+}
+
+/// An answer that came whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Body,
+}
+
+/// What is remembered of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Body {
+    pub(super) bytes: u64,
+    pub(super) hash: u64,
+}
+
+/// A connection, for several requests one after the other.
+pub(super) struct Connection {
+    stream: BufReader<TcpStream>,
+    used: bool,
+}
+
+/// What is left of a connection when nothing is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Nothing,
+    /// The server has ended it.
+    End,
+    /// Bytes that belong to no answer.
+    Surplus,
+}
+
+impl Connection {
+    pub(super) fn open(address: SocketAddr) -> Result<Connection, Broken> {
+        let open = || {
+            let stream = TcpStream::connect_timeout(&address, TIME_OUT)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(TIME_OUT))?;
+            stream.set_write_timeout(Some(TIME_OUT))?;
+            io::Result::Ok(BufReader::with_capacity(LONGEST_HEAD as usize, stream))
+        };
+        Ok(Connection { stream: open().map_err(|_| Broken::Connect)?, used: false })
+    }
+
+    /// Looks at it without waiting.
+    pub(super) fn rest(&self) -> Rest {
+        if !self.stream.buffer().is_empty() {
+            return Rest::Surplus;
+        }
+        match recv(self.stream.get_ref(), &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => Rest::End,
+            Ok(_) => Rest::Surplus,
+            Err(rustix::io::Errno::AGAIN) => Rest::Nothing,
+            Err(_) => Rest::End,
+        }
+    }
+
+    /// Sends a request and reads the answer to it. The connection can be used again when the second value says so.
+    pub(super) fn ask(&mut self, request: &[u8], is_head: bool) -> Result<(Answer, bool), Broken> {
+        self.stream.get_mut().write_all(request)?;
+        let head = loop {
+            let head = self.read_head()?;
+            if head.status >= 200 {
+                break head;
+            }
+        };
+        self.used = true;
+        let mut body = Digest::default();
+        if !is_head && !matches!(head.status, 204 | 304) {
+            self.read_body(head.framing, &mut body)?;
+        }
+        let keep_alive = head.keep_alive && (is_head || head.framing != Framing::UntilEnd);
+        Ok((Answer { status: head.status, body: body.body() }, keep_alive))
+    }
+
+    fn read_head(&mut self) -> Result<Head, Broken> {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            let left = LONGEST_HEAD.saturating_sub(bytes.len() as u64);
+            if self.stream.by_ref().take(left).read_until(b'\n', &mut bytes)? == 0 {
+                return Err(if left == 0 { Broken::Head } else { Broken::Reset });
+            }
+            if !bytes.starts_with(&b"HTTP/1."[..bytes.len().min(7)]) {
+                // After another answer: the end of a body that is longer than its head said.
+                return Err(if self.used { Broken::Length } else { Broken::Head });
+            }
+        }
+        Head::parse(&bytes)
+    }
+
+    fn read_body(&mut self, framing: Framing, into: &mut Digest) -> Result<(), Broken> {
+        match framing {
+            Framing::Bytes(bytes) => self.read_bytes(bytes, into),
+            Framing::UntilEnd => io::copy(&mut self.stream, into).map(|_| ()).map_err(Broken::from),
+            Framing::Chunks => loop {
+                let bytes = self.chunk_size()?;
+                self.read_bytes(bytes, into)?;
+                // Behind each chunk an empty line; behind the last one perhaps trailers, and then that.
+                while !self.read_line()?.is_empty() {
+                    if bytes > 0 {
+                        return Err(Broken::Length);
+                    }
+                }
+                if bytes == 0 {
+                    return Ok(());
+                }
+            },
+        }
+    }
+
+    fn read_bytes(&mut self, bytes: u64, into: &mut Digest) -> Result<(), Broken> {
+        let read = io::copy(&mut self.stream.by_ref().take(bytes), into)?;
+        if read == bytes {
+            Ok(())
+        } else {
+            Err(Broken::Length)
+        }
+    }
+
+    fn chunk_size(&mut self) -> Result<u64, Broken> {
+        let line = self.read_line()?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        u64::from_str_radix(size, 16).map_err(|_| Broken::Length)
+    }
+
+    /// A line of a chunked body, without its end.
+    fn read_line(&mut self) -> Result<String, Broken> {
+        let mut line = Vec::new();
+        self.stream.by_ref().take(LONGEST_HEAD).read_until(b'\n', &mut line)?;
+        let line = line.strip_suffix(b"\r\n").ok_or(Broken::Length)?;
+        Ok(String::from_utf8_lossy(line).into_owned())
+    }
+}
+
+/// What is used of an answer's head.
+struct Head {
+    status: u16,
+    framing: Framing,
+    keep_alive: bool,
+}
+
+/// How the end of a body is known (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Bytes(u64),
+    Chunks,
+    UntilEnd,
+}
+
+impl Head {
+    fn parse(bytes: &[u8]) -> Result<Head, Broken> {
+        let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut response = httparse::Response::new(&mut fields);
+        response.parse(bytes).map_err(|_| Broken::Head)?;
+        let field = |name: &str| {
+            let found = response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+            found.map(|field| String::from_utf8_lossy(field.value).to_ascii_lowercase())
+        };
+        let framing = match (field("transfer-encoding"), field("content-length")) {
+            (Some(coding), _) if coding.ends_with("chunked") => Framing::Chunks,
+            (None, Some(bytes)) => Framing::Bytes(bytes.trim().parse().map_err(|_| Broken::Head)?),
+            _ => Framing::UntilEnd,
+        };
+        let connection = field("connection").unwrap_or_default();
+        let keep_alive = if response.version == Some(1) {
+            !connection.contains("close")
+        } else {
+            connection.contains("keep-alive")
+        };
+        Ok(Head { status: response.code.ok_or(Broken::Head)?, framing, keep_alive })
+    }
+}
+
+/// Takes a body in and remembers its length and hash.
+#[derive(Default)]
+struct Digest {
+    bytes: u64,
+    hasher: DefaultHasher,
+}
+
+impl Digest {
+    fn body(&self) -> Body {
+        Body { bytes: self.bytes, hash: self.hasher.finish() }
+    }
+}
+
+impl Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        self.hasher.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

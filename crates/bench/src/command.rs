@@ -1,0 +1,451 @@
+//! The command line of `highball bench`: which question is asked, and where the answer goes.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::{value_parser, Arg, ArgAction, ArgMatches};
+
+use crate::interrupt::Interrupt;
+use crate::method::{measure, Candidate, Event, Measured, Plan};
+use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
+use crate::scheme::Scheme;
+use crate::workload::Workload;
+use crate::{app, bound, compare, install, load, machine, report, Failure};
+
+/// What people may ask.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) command: String,
+    pub(crate) only: Vec<String>,
+    pub(crate) workloads: Vec<String>,
+    pub(crate) loads: Vec<Load>,
+    pub(crate) rounds: u32,
+    pub(crate) time: Duration,
+    pub(crate) warm_up: Duration,
+    pub(crate) workers: u32,
+    pub(crate) threads: u32,
+    pub(crate) system_calls: bool,
+    pub(crate) bound: Option<Option<f64>>,
+    pub(crate) install: bool,
+    pub(crate) output: PathBuf,
+    pub(crate) paths: Vec<String>,
+}
+
+/// Runs `highball bench` with these arguments.
+///
+/// # Errors
+/// What failed, and what to do. Whatever was started has ended by then.
+pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let arguments: Vec<OsString> = std::iter::once("highball bench".into()).chain(arguments).collect();
+    let said: Vec<String> = arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => {
+            return Err(Failure(error.to_string().trim_start_matches("error: ").trim_end().into()))
+        }
+        Err(help) => {
+            print!("{help}");
+            return Ok(());
+        }
+    };
+    let options = Options::read(&matches, said.join(" "))?;
+    let interrupt = Interrupt::catch()?;
+    if let Some(app) = matches.get_one::<PathBuf>("app") {
+        return finish(&options, app::answer(&options, app, &interrupt)?);
+    }
+    if let Some(folders) = matches.get_many::<PathBuf>("compare") {
+        let folders: Vec<&PathBuf> = folders.collect();
+        return finish(&options, compare::answer(&options, folders[0], folders[1], &interrupt)?);
+    }
+    match matches.subcommand_name() {
+        Some("schemes") => finish(&options, schemes(&options, &interrupt)?),
+        _ => list(),
+    }
+}
+
+fn command() -> clap::Command {
+    let size = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("N")
+            .default_value(default)
+            .value_parser(value_parser!(u32).range(1..))
+            .help(help)
+            .global(true)
+    };
+    let text = |name: &'static str, metavar: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(metavar).help(help).global(true)
+    };
+    let folder = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_parser(value_parser!(PathBuf)).help(help)
+    };
+    clap::Command::new("highball bench")
+        .about("Measures ways to deploy a Ruby application, side by side")
+        .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
+        .subcommand(
+            clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
+        )
+        .subcommand_required(false)
+        .arg(
+            folder("app", "Which way of deploying is best for the application in this folder?")
+                .value_name("PATH"),
+        )
+        .arg(
+            folder("compare", "Two versions of an application: which is faster, which is smaller?")
+                .value_names(["A", "B"])
+                .num_args(2)
+                .conflicts_with("app"),
+        )
+        .arg(text("only", "SCHEME", "These schemes alone").value_delimiter(',').action(ArgAction::Append))
+        .arg(text("workload", "NAME", "These workloads [default: hello,rails-view]").value_delimiter(','))
+        .arg(text("path", "PATH", "What --app and --compare ask for [default: /]").action(ArgAction::Append))
+        .arg(
+            text("connections", "N", "Keep-alive connections of each sample")
+                .value_delimiter(',')
+                .value_parser(value_parser!(u32).range(1..10_000))
+                .default_value("25"),
+        )
+        .arg(
+            text("no-keep-alive", "", "A new connection for every request")
+                .num_args(0)
+                .action(ArgAction::SetTrue),
+        )
+        .arg(size("rounds", "3", "Turns of every scheme"))
+        .arg(size("seconds", "2", "Length of a sample"))
+        .arg(size("warm-up", "1", "Seconds of load before each sample, not measured"))
+        .arg(size("workers", "4", "Worker processes of every scheme"))
+        .arg(size("threads", "1", "Threads in each worker"))
+        .arg(
+            text(
+                "bound",
+                "MS",
+                "Search the most throughput with a 99th percentile within MS [default: 2 × the best]",
+            )
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("best"),
+        )
+        .arg(text("no-system-calls", "", "Do not count system calls").num_args(0).action(ArgAction::SetTrue))
+        .arg(
+            text("install", "", "Install the Debian packages that are missing")
+                .num_args(0)
+                .action(ArgAction::SetTrue),
+        )
+        .arg(
+            text("output", "FOLDER", "Where results.json, report.html and RESULTS.md go")
+                .value_parser(value_parser!(PathBuf))
+                .default_value("highball-bench"),
+        )
+}
+
+impl Options {
+    fn read(matches: &ArgMatches, command: String) -> Result<Options, Failure> {
+        let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
+        let texts = |name: &str| -> Vec<String> {
+            matches.get_many::<String>(name).map(|all| all.cloned().collect()).unwrap_or_default()
+        };
+        let keep_alive = !matches.get_flag("no-keep-alive");
+        let connections = matches.get_many::<u32>("connections").expect("it has a default");
+        let bound = match matches.get_one::<String>("bound").map(String::as_str) {
+            None => None,
+            Some("best") => Some(None),
+            Some(text) => match text.parse::<f64>() {
+                Ok(ms) if ms > 0.0 => Some(Some(ms)),
+                _ => {
+                    return Err(Failure(format!(
+                        "--bound={text}: milliseconds are wanted, such as --bound=50"
+                    )))
+                }
+            },
+        };
+        Ok(Options {
+            command,
+            only: texts("only"),
+            workloads: texts("workload"),
+            loads: connections.map(|&connections| Load { connections, rate: None, keep_alive }).collect(),
+            rounds: number("rounds"),
+            time: Duration::from_secs(number("seconds").into()),
+            warm_up: Duration::from_secs(number("warm-up").into()),
+            workers: number("workers"),
+            threads: number("threads"),
+            system_calls: !matches.get_flag("no-system-calls"),
+            bound,
+            install: matches.get_flag("install"),
+            output: matches.get_one::<PathBuf>("output").expect("it has a default").clone(),
+            paths: texts("path"),
+        })
+    }
+
+    pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
+        Plan {
+            candidates,
+            workloads,
+            loads: self.loads.clone(),
+            rounds: self.rounds,
+            warm_up: self.warm_up,
+            time: self.time,
+            cores: machine::describe().cores,
+            system_calls: self.system_calls,
+        }
+    }
+}
+
+/// The folder `bench` of the source tree or the gem: named, or somewhere above the binary.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os("HIGHBALL_BENCH") {
+        return Ok(named.into());
+    }
+    let binary =
+        std::env::current_exe().map_err(|error| Failure(format!("find this program's folder: {error}")))?;
+    let mut folders = binary.ancestors().skip(1).take(4).map(|folder| folder.join("bench"));
+    folders.find(|folder| folder.join("schemes").is_dir()).ok_or_else(|| {
+        Failure::new("cannot find the benchmark's data (bench/schemes) near this binary: name the folder in HIGHBALL_BENCH")
+    })
+}
+
+fn list() -> Result<(), Failure> {
+    let folder = data_folder()?;
+    println!("Schemes:");
+    for scheme in Scheme::read_all(&folder.join("schemes"))? {
+        match scheme.missing() {
+            None => println!("  {:28} {}", scheme.name, scheme.title),
+            Some(missing) => println!("  {:28} {} — missing: {}", scheme.name, scheme.title, missing.why),
+        }
+    }
+    println!("\nWorkloads:");
+    for workload in Workload::read_all(&folder.join("workloads"))? {
+        println!("  {:28} {}", workload.name, workload.title);
+    }
+    println!("\nMeasure them: highball bench schemes [--only NAME,…] [--workload NAME,…] [--install]");
+    Ok(())
+}
+
+/// `highball bench schemes`.
+fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure> {
+    let folder = data_folder()?;
+    let all = Scheme::read_all(&folder.join("schemes"))?;
+    let chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
+    let names = if options.workloads.is_empty() {
+        vec!["hello".into(), "rails-view".into()]
+    } else {
+        options.workloads.clone()
+    };
+    let workloads = chosen_workloads(&folder, &names)?;
+    if options.install {
+        let of_schemes = chosen.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
+        let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
+        install::install(&of_schemes.chain(of_workloads).chain(load::PACKAGES.map(String::from)).collect())?;
+    }
+    let (present, skipped) = present(chosen);
+    let candidate = |scheme: Scheme| Candidate {
+        name: scheme.name.clone(),
+        workers: options.workers,
+        threads: options.threads,
+        scheme,
+    };
+    let plan = options.plan(present.into_iter().map(candidate).collect(), workloads);
+    run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
+}
+
+fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Failure> {
+    let all = Workload::read_all(&folder.join("workloads"))?;
+    chosen(all, names, |workload| &workload.name, "workload")
+}
+
+/// Those with these names, in the order of `all`; all of them, if there are no names.
+fn chosen<T>(
+    all: Vec<T>,
+    names: &[String],
+    name: impl Fn(&T) -> &str,
+    what: &str,
+) -> Result<Vec<T>, Failure> {
+    if let Some(unknown) = names.iter().find(|wanted| !all.iter().any(|one| name(one) == wanted.as_str())) {
+        let known: Vec<&str> = all.iter().map(&name).collect();
+        return Err(Failure(format!("there is no {what} {unknown}; there are: {}", known.join(", "))));
+    }
+    Ok(all
+        .into_iter()
+        .filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one)))
+        .collect())
+}
+
+/// Those that can run here, and why the others cannot.
+pub(crate) fn present(schemes: Vec<Scheme>) -> (Vec<Scheme>, Vec<Skipped>) {
+    let mut present = Vec::new();
+    let mut skipped = Vec::new();
+    for scheme in schemes {
+        match scheme.missing() {
+            None => present.push(scheme),
+            Some(missing) => skipped.push(Skipped {
+                scheme: scheme.name,
+                workload: None,
+                why: missing.why,
+                packages: missing.packages,
+            }),
+        }
+    }
+    (present, skipped)
+}
+
+/// Measures a plan and puts the results together.
+pub(crate) fn run_plan(
+    options: &Options,
+    plan: &Plan,
+    skipped: Vec<Skipped>,
+    title: &str,
+    interrupt: &Interrupt,
+) -> Result<Results, Failure> {
+    if plan.candidates.is_empty() {
+        let why: Vec<String> = skipped.iter().map(|one| format!("  {}: {}", one.scheme, one.why)).collect();
+        return Err(Failure(format!(
+            "nothing can be measured here (--install installs what is missing):\n{}",
+            why.join("\n")
+        )));
+    }
+    let generators = load::generators()?;
+    let (started, begun) = (SystemTime::now(), Instant::now());
+    let mut progress = Progress::new(plan, begun);
+    let mut measured = measure(plan, interrupt, |event| progress.show(&event));
+    let bounds = search_bounds(options, plan, &mut measured, interrupt);
+    measured.skipped.splice(0..0, skipped);
+    Ok(Results {
+        format: results::FORMAT,
+        title: title.into(),
+        command: options.command.clone(),
+        started_unix: started.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        took_seconds: begun.elapsed().as_secs_f64(),
+        machine: machine::describe(),
+        method: results::Method {
+            rounds: plan.rounds,
+            warm_up_seconds: plan.warm_up.as_secs_f64(),
+            seconds: plan.time.as_secs_f64(),
+            workers: options.workers,
+            threads: options.threads,
+            generators,
+        },
+        schemes: plan.candidates.iter().map(Candidate::info).collect(),
+        workloads: plan
+            .workloads
+            .iter()
+            .map(|one| WorkloadInfo { name: one.name.clone(), title: one.title.clone() })
+            .collect(),
+        skipped: measured.skipped,
+        samples: measured.samples,
+        bounds,
+        answer: None,
+        interrupted: measured.interrupted,
+    })
+}
+
+fn search_bounds(
+    options: &Options,
+    plan: &Plan,
+    measured: &mut Measured,
+    interrupt: &Interrupt,
+) -> Vec<results::Bound> {
+    let Some(p99_ms) = options.bound else { return Vec::new() };
+    let mut bounds = Vec::new();
+    for workload in &plan.workloads {
+        for candidate in &plan.candidates {
+            let of_this = |sample: &&results::Sample| {
+                sample.scheme == candidate.name && sample.workload == workload.name
+            };
+            let saturated = measured
+                .samples
+                .iter()
+                .filter(of_this)
+                .map(|sample| sample.requests_per_second)
+                .fold(0.0, f64::max);
+            if saturated == 0.0 || interrupt.came() {
+                continue;
+            }
+            eprintln!("searching the bound of {} with {}", candidate.name, workload.name);
+            match bound::search(plan, candidate, workload, saturated, p99_ms, interrupt) {
+                Ok(bound) => bounds.push(bound),
+                Err(failure) => measured.skipped.push(Skipped {
+                    scheme: candidate.name.clone(),
+                    workload: Some(workload.name.clone()),
+                    why: format!("the search for its bound: {failure}"),
+                    packages: Vec::new(),
+                }),
+            }
+        }
+    }
+    bounds
+}
+
+impl Candidate {
+    fn info(&self) -> results::SchemeInfo {
+        results::SchemeInfo { name: self.name.clone(), ..self.scheme.info() }
+    }
+}
+
+/// A line on standard error for every turn.
+struct Progress {
+    turns: u32,
+    done: u32,
+    begun: Instant,
+}
+
+impl Progress {
+    fn new(plan: &Plan, begun: Instant) -> Self {
+        let able = |workload: &Workload| {
+            plan.candidates.iter().filter(|one| workload.floors || !one.scheme.floor).count()
+        };
+        let per_round: usize = plan.workloads.iter().map(able).sum();
+        Progress { turns: plan.rounds * per_round as u32, done: 0, begun }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Preparing(workload) => eprintln!("preparing {workload}"),
+            Event::Turn { round, candidate, workload } => {
+                self.done += 1;
+                let minutes = self.begun.elapsed().as_secs_f64() / 60.0;
+                let left = minutes / f64::from(self.done) * f64::from(self.turns.saturating_sub(self.done));
+                eprintln!(
+                    "{}/{} round {round}, {workload}: {candidate} ({minutes:.0} min, about {left:.0} left)",
+                    self.done, self.turns
+                );
+            }
+            Event::Sampled(sample) => {
+                let errors = sample.errors.total();
+                let marked = if errors > 0 { format!(", ! {errors} errors") } else { String::new() };
+                eprintln!(
+                    "    {:>4} connections: {:>9.1} µs, {:>8.0} requests/s, p99 {:.1} ms{marked}",
+                    sample.load.connections,
+                    sample.cpu_user_us + sample.cpu_system_us,
+                    sample.requests_per_second,
+                    sample.latency.p99
+                );
+            }
+            Event::Failed(skipped) => eprintln!("    left out: {}", skipped.why),
+        }
+    }
+}
+
+/// Prints the table and writes the files.
+fn finish(options: &Options, results: Results) -> Result<(), Failure> {
+    print!("{}", report::table(&results));
+    let problem =
+        |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
+    std::fs::create_dir_all(&options.output).map_err(|error| problem(&options.output, error))?;
+    let files = [
+        ("results.json", report::json(&results)),
+        ("report.html", report::html(&results)),
+        ("RESULTS.md", report::markdown(&results)),
+    ];
+    for (name, text) in files {
+        let path = options.output.join(name);
+        std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
+    }
+    println!("\nWritten to {0}: report.html, results.json, RESULTS.md", options.output.display());
+    if results.interrupted {
+        return Err(Failure::new("ended by a signal; what was measured until then is in the report"));
+    }
+    Ok(())
+}

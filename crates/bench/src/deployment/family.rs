@@ -1,0 +1,206 @@
+//! The processes of a deployment, however they hide.
+//!
+//! This process is a subreaper: whatever daemonises below it becomes its child. So every process of a deployment
+//! descends from this process, by its first processes or as such an orphan. An orphan is known by its group or
+//! session, when these were seen before; by a mark in the environment that it inherited; or, when it wrote its title
+//! over that, as the child of this process in a foreign session that nobody else has marked.
+
+use crate::Failure;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The environment variable that marks processes; its value is the deployment's folder.
+pub(super) const MARK: &str = "HIGHBALL_BENCH_DEPLOYMENT";
+
+/// How often processes are listed for one look, at most: on a busy machine there is always a new one.
+const LISTINGS: u32 = 10;
+
+/// Makes this process the parent of all orphans below it.
+pub(super) fn adopt_orphans() -> Result<(), Failure> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| Failure(format!("orphaned processes cannot be adopted (prctl): {error}")))
+}
+
+/// The processes of one deployment.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    mark: String,
+    /// First processes that have not been seen to end.
+    roots: Vec<i32>,
+    /// Process groups and sessions that members were seen in.
+    groups: BTreeSet<i32>,
+}
+
+/// A process, as /proc/PID/stat tells.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) pid: i32,
+    pub(super) name: String,
+    /// It has ended, and its parent has not waited for it.
+    pub(super) is_dead: bool,
+    parent: i32,
+    group: i32,
+    session: i32,
+}
+
+impl Entry {
+    /// `None`: it is gone.
+    fn read(pid: i32) -> Option<Entry> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field, the name, may hold spaces and brackets.
+        let (name, fields) = text.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse().ok();
+        Some(Entry {
+            pid,
+            name: name.to_owned(),
+            is_dead: matches!(*fields.first()?, "Z" | "X"),
+            parent: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
+        })
+    }
+}
+
+impl Family {
+    /// A family without members; its processes inherit [`MARK`] with this value.
+    pub(super) fn new(mark: String) -> Family {
+        Family { mark, roots: Vec::new(), groups: BTreeSet::new() }
+    }
+
+    /// A first process was started, the leader of a group of its own.
+    pub(super) fn add_root(&mut self, pid: i32) {
+        self.roots.push(pid);
+        self.groups.insert(pid);
+    }
+
+    /// A first process has ended, and was waited for: its id may soon be another's.
+    pub(super) fn remove_root(&mut self, pid: i32) {
+        self.roots.retain(|root| *root != pid);
+    }
+
+    /// Its living members that are children of this process: first processes, and what daemonised.
+    pub(super) fn heads(&mut self) -> Vec<i32> {
+        let own = own_pid();
+        let members = self.members().into_iter().filter(|member| !member.is_dead);
+        members.filter(|member| member.parent == own).map(|member| member.pid).collect()
+    }
+
+    /// All members, also those that have ended and are still to be waited for. Ended orphans are, on the way.
+    pub(super) fn members(&mut self) -> Vec<Entry> {
+        let mut children: BTreeMap<i32, Vec<Entry>> = BTreeMap::new();
+        for entry in all_processes() {
+            children.entry(entry.parent).or_default().push(entry);
+        }
+        let own_children = children.remove(&own_pid()).unwrap_or_default();
+        let mut found: Vec<Entry> = Vec::new();
+        // Twice: an orphan may be known by the group of another that is known by its mark.
+        for _ in 0..2 {
+            for entry in &own_children {
+                if !found.iter().any(|known| known.pid == entry.pid) && self.has_head(entry) {
+                    self.add_descendants(entry.clone(), &children, &mut found);
+                }
+            }
+        }
+        self.reap_orphans(&found);
+        found
+    }
+
+    fn add_descendants(&mut self, head: Entry, children: &BTreeMap<i32, Vec<Entry>>, found: &mut Vec<Entry>) {
+        let mut next = found.len();
+        found.push(head);
+        while let Some(member) = found.get(next).cloned() {
+            self.groups
+                .extend([member.group, member.session].into_iter().filter(|group| !is_own_group(*group)));
+            found.extend(children.get(&member.pid).into_iter().flatten().cloned());
+            next += 1;
+        }
+    }
+
+    /// Whether this child of ours belongs to the family.
+    fn has_head(&self, child: &Entry) -> bool {
+        if self.roots.contains(&child.pid)
+            || self.groups.contains(&child.group)
+            || self.groups.contains(&child.session)
+        {
+            return true;
+        }
+        match mark_of(child.pid) {
+            Some(mark) => mark == self.mark,
+            None => !is_own_group(child.session),
+        }
+    }
+
+    /// Those that are nobody else's to wait for: this process would keep them as zombies.
+    fn reap_orphans(&self, found: &[Entry]) {
+        let own = own_pid();
+        let orphans = found.iter().filter(|entry| entry.parent == own && !self.roots.contains(&entry.pid));
+        for pid in orphans.filter(|entry| entry.is_dead).filter_map(|entry| Pid::from_raw(entry.pid)) {
+            // An error can only say that somebody else has waited for it.
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// The value of [`MARK`] in a process's environment, where it has kept that.
+fn mark_of(pid: i32) -> Option<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let mark = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(mark).into_owned())
+}
+
+/// All processes. They are listed again until a list holds nothing new: a daemon may have passed itself on to a
+/// child between being listed and being read.
+fn all_processes() -> impl Iterator<Item = Entry> {
+    let mut read: BTreeMap<i32, Option<Entry>> = BTreeMap::new();
+    for _ in 0..LISTINGS {
+        let unread: Vec<i32> = listed_processes().filter(|pid| !read.contains_key(pid)).collect();
+        if unread.is_empty() {
+            break;
+        }
+        read.extend(unread.into_iter().map(|pid| (pid, Entry::read(pid))));
+    }
+    read.into_values().flatten()
+}
+
+fn listed_processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether this is the group or the session of this process.
+fn is_own_group(id: i32) -> bool {
+    let own =
+        [rustix::process::getpgrp(), rustix::process::getsid(None).unwrap_or(rustix::process::getpgrp())];
+    own.iter().any(|group| group.as_raw_nonzero().get() == id)
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Sends a signal. One that has ended meanwhile needs none.
+pub(super) fn signal(pid: i32, signal: Signal) -> Result<(), Errno> {
+    match Pid::from_raw(pid).map(|pid| kill_process(pid, signal)) {
+        None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
+        Some(Err(error)) => Err(error),
+    }
+}
+
+/// Waits until one of these processes ends, and no longer than so long.
+pub(super) fn wait_for_end_of_any(pids: &[i32], time: Duration) -> Result<(), Failure> {
+    let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
+    let opened: Vec<OwnedFd> = pids.iter().filter_map(open).collect();
+    let mut watched: Vec<PollFd<'_>> = opened.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    match poll(&mut watched, Some(&time)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(Failure(format!("waiting for processes to end (poll): {error}"))),
+    }
+}

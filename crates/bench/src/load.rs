@@ -1,0 +1,86 @@
+//! The load: well-kept generators send it, and this reads what they counted.
+//!
+//! In reading order: `request` (what goes over the wire), `wrk` (saturation), `oha` (a given rate, and what wrk
+//! cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
+//! `generator` (a generator that runs, for so long at most).
+
+mod generator;
+mod latencies;
+mod oha;
+pub(crate) mod request;
+mod wrk;
+
+use crate::results::{Errors, Latency, Load};
+use crate::{workload, Failure};
+pub(crate) use generator::ended_within;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A request without an answer for so long has timed out.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// Debian packages of what they need, and of what counts system calls.
+pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
+
+/// Who is asked, and what.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Where clients connect to.
+    pub address: SocketAddr,
+    /// What they send as `Host`.
+    pub host: &'a str,
+    /// What they ask for; at least one.
+    pub requests: &'a [workload::Request],
+}
+
+/// What a generator counted.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Requests that were answered, with whatever status.
+    pub requests: u64,
+    /// The same per second.
+    pub requests_per_second: f64,
+    /// From the sending of a request (at a given rate: from when it was due) to the end of its answer.
+    pub latency: Latency,
+    /// What failed, as far as the generator tells. `length` and `content` are for [`crate::check::check`].
+    pub errors: Errors,
+    /// CPU time of the generator itself, in µs.
+    pub cpu_us: f64,
+}
+
+/// Sends as many requests as the connections carry: each sends its next one when it has the answer to the last
+/// (closed loop). Latencies are those that such clients see: while a server stalls, nobody asks it.
+///
+/// `time` is rounded up to whole seconds; `load.rate` is not looked at.
+///
+/// # Errors
+/// The generator is missing, cannot reach the server, or fails.
+pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
+    let load = Load { rate: None, ..*load };
+    if wrk::can_send(target.requests) {
+        wrk::run(target, &load, time)
+    } else {
+        oha::run(target, &load, time)
+    }
+}
+
+/// Sends so many requests per second, whatever comes back (open loop), over at most so many connections. What finds
+/// none of them free waits, and its latency counts from when it was due: a server that stalls for a second shows it
+/// in all requests of that second.
+///
+/// # Errors
+/// `load` has no rate; or the generator is missing or fails.
+pub fn at_rate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
+    match load.rate {
+        Some(rate) if rate > 0.0 => oha::run(target, load, time),
+        _ => Err(Failure::new("an open-loop load needs a rate above 0 requests per second")),
+    }
+}
+
+/// The generators and their versions.
+///
+/// # Errors
+/// One is missing; the words tell the command that brings it.
+pub fn generators() -> Result<Vec<String>, Failure> {
+    Ok(vec![wrk::version()?, oha::version()?])
+}

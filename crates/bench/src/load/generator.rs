@@ -1,0 +1,126 @@
+//! A load generator that runs.
+
+use crate::process_tree::Stat;
+use crate::Failure;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// It is ended and waited for when this is dropped.
+pub(super) struct Generator {
+    name: String,
+    child: Child,
+    /// Files and not pipes: nobody reads while it runs.
+    output: File,
+    complaints: File,
+}
+
+/// A generator that ended well.
+pub(super) struct Ended {
+    pub(super) output: String,
+    /// CPU time of all its threads.
+    pub(super) cpu_us: f64,
+}
+
+impl Generator {
+    /// Starts this command.
+    pub(super) fn start(command: &mut Command) -> Result<Generator, Failure> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let failure = |error: std::io::Error| Failure(format!("{name} cannot be started: {error}"));
+        let output = tempfile::tempfile().map_err(failure)?;
+        let complaints = tempfile::tempfile().map_err(failure)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(failure)?)
+            .stderr(complaints.try_clone().map_err(failure)?)
+            .spawn()
+            .map_err(failure)?;
+        Ok(Generator { name, child, output, complaints })
+    }
+
+    /// Waits for its end, for so long at most.
+    pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
+        let ended = ended_within(&self.child, at_most);
+        let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
+        if !ended {
+            return Err(self.failure(&format!("did not end within {} s", at_most.as_secs())));
+        }
+        // It has ended, and nobody has waited for it yet: only now are its figures whole and still there.
+        let cpu_us = Stat::of(self.child.id() as i32).map_or(0.0, |stat| stat.cpu_us());
+        let status =
+            self.child.wait().map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
+        if !status.success() {
+            return Err(self.failure(&format!("failed ({status})")));
+        }
+        Ok(Ended { output: text_of(&mut self.output), cpu_us })
+    }
+
+    /// What it did, with its own words.
+    pub(super) fn failure(&mut self, what: &str) -> Failure {
+        let said = text_of(&mut self.complaints) + &text_of(&mut self.output);
+        let end = said.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);
+        Failure(format!("{} {what}: {}", self.name, said[end..].trim()))
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        // Both fail where it has been waited for, and then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time.
+pub(crate) fn ended_within(child: &Child, at_most: Duration) -> Result<bool, Errno> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let deadline = Instant::now() + at_most;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result? > 0),
+        }
+    }
+}
+
+/// All of a file. One that cannot be read is empty, which what reads it reports as figures that are missing.
+fn text_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Result<Generator, Failure> {
+        Generator::start(Command::new("sh").args(["-c", script]))
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_ended() -> Result<(), Failure> {
+        let began = Instant::now();
+        let generator = shell("exec sleep 60")?;
+        let pid = generator.child.id() as i32;
+        let words = generator.finish(Duration::from_millis(50)).map(|_| ()).unwrap_err().to_string();
+        assert!(words.contains("did not end"), "{words}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(Stat::of(pid).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn one_that_fails_says_why() -> Result<(), Failure> {
+        let words = shell("echo no such host >&2; exit 3")?.finish(Duration::from_secs(20));
+        let words = words.map(|_| ()).unwrap_err().to_string();
+        assert!(words.contains("no such host") && words.contains('3'), "{words}");
+        Ok(())
+    }
+}

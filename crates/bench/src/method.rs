@@ -1,0 +1,283 @@
+//! The rounds: every scheme in turn, A B C A B C, so that what disturbs the machine disturbs all alike.
+
+use std::time::{Duration, Instant};
+
+use crate::deployment::{Deployment, Setting};
+use crate::interrupt::Interrupt;
+use crate::load::{self, Target};
+use crate::machine::CpuShares;
+use crate::process_tree::ProcessTree;
+use crate::results::{Load, Sample, Skipped};
+use crate::scheme::Scheme;
+use crate::visitors::{self, SlowReaders};
+use crate::workload::{Request, Workload};
+use crate::{check, system_calls, Failure};
+
+/// How often each request of a workload is checked in a sample; a workload of one URL is asked more often.
+const CHECKED_REQUESTS: u32 = 2000;
+
+/// For how long system calls are counted.
+const COUNTED: Duration = Duration::from_secs(1);
+
+/// What is measured, and for how long.
+#[derive(Debug)]
+pub struct Plan {
+    /// The ways to deploy, each with how many workers and threads.
+    pub candidates: Vec<Candidate>,
+    /// What is asked.
+    pub workloads: Vec<Workload>,
+    /// Each sample's load.
+    pub loads: Vec<Load>,
+    /// How often each scheme has its turn.
+    pub rounds: u32,
+    /// Load before each sample, which is not measured.
+    pub warm_up: Duration,
+    /// A sample's length.
+    pub time: Duration,
+    /// Cores of the machine.
+    pub cores: u32,
+    /// Whether system calls are counted, in a run of their own in the first round.
+    pub system_calls: bool,
+}
+
+/// A scheme with its size.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// What the results call it.
+    pub name: String,
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Worker processes.
+    pub workers: u32,
+    /// Threads in each.
+    pub threads: u32,
+}
+
+/// What happens while it is measured.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A workload's application gets what it needs.
+    Preparing(&'a str),
+    /// A scheme's turn begins.
+    Turn {
+        /// From 1.
+        round: u32,
+        /// Its name.
+        candidate: &'a str,
+        /// Its name.
+        workload: &'a str,
+    },
+    /// A sample was taken.
+    Sampled(&'a Sample),
+    /// A scheme cannot be measured, in this round or at all.
+    Failed(&'a Skipped),
+}
+
+/// All that was measured.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// The samples, in order.
+    pub samples: Vec<Sample>,
+    /// What could not be measured.
+    pub skipped: Vec<Skipped>,
+    /// Ended early.
+    pub interrupted: bool,
+}
+
+/// Measures; until the end of the plan or an interrupt.
+pub fn measure(plan: &Plan, interrupt: &Interrupt, mut tell: impl FnMut(Event<'_>)) -> Measured {
+    let mut measured = Measured::default();
+    let workloads = prepare(plan, interrupt, &mut measured, &mut tell);
+    for round in 1..=plan.rounds {
+        for &workload in &workloads {
+            for candidate in &plan.candidates {
+                if interrupt.came() {
+                    measured.interrupted = true;
+                    return measured;
+                }
+                if candidate.scheme.floor && !workload.floors || measured.has_skipped(candidate, workload) {
+                    continue;
+                }
+                tell(Event::Turn { round, candidate: &candidate.name, workload: &workload.name });
+                let turn = Turn { plan, interrupt, round, candidate, workload };
+                match turn.take(&mut |sample| tell(Event::Sampled(sample))) {
+                    Ok(samples) => measured.samples.extend(samples),
+                    Err(_) if interrupt.came() => {}
+                    Err(failure) => {
+                        let skipped = turn.skipped(failure);
+                        tell(Event::Failed(&skipped));
+                        measured.skipped.push(skipped);
+                    }
+                }
+            }
+        }
+    }
+    measured
+}
+
+/// Makes what the applications need; workloads without it are left out.
+fn prepare<'a>(
+    plan: &'a Plan,
+    interrupt: &Interrupt,
+    measured: &mut Measured,
+    tell: &mut impl FnMut(Event<'_>),
+) -> Vec<&'a Workload> {
+    let mut prepared = Vec::new();
+    for workload in &plan.workloads {
+        tell(Event::Preparing(&workload.name));
+        match workload.prepare(&|| interrupt.came()) {
+            Ok(()) => prepared.push(workload),
+            Err(_) if interrupt.came() => break,
+            Err(failure) => {
+                let skipped = Skipped {
+                    scheme: "all schemes".into(),
+                    workload: Some(workload.name.clone()),
+                    why: failure.to_string(),
+                    packages: workload.packages.clone(),
+                };
+                tell(Event::Failed(&skipped));
+                measured.skipped.push(skipped);
+            }
+        }
+    }
+    prepared
+}
+
+impl Measured {
+    fn has_skipped(&self, candidate: &Candidate, workload: &Workload) -> bool {
+        let is_this = |skipped: &Skipped| {
+            skipped.scheme == candidate.name
+                && skipped.workload.as_ref().is_none_or(|name| *name == workload.name)
+        };
+        self.skipped.iter().any(is_this)
+    }
+}
+
+/// One scheme with one workload in one round.
+struct Turn<'a> {
+    plan: &'a Plan,
+    interrupt: &'a Interrupt,
+    round: u32,
+    candidate: &'a Candidate,
+    workload: &'a Workload,
+}
+
+impl Turn<'_> {
+    /// Starts it, measures it under every load, and stops it.
+    fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
+        let setting = setting(self.candidate, self.workload, self.interrupt);
+        let deployment = Deployment::start(&self.candidate.scheme, &setting)?;
+        let slow = self.workload.slow_clients.as_ref();
+        let _slow_readers = slow.map(|slow| SlowReaders::begin(deployment.address(), slow)).transpose()?;
+        let requests = requests(&deployment, self.workload)?;
+        let mut samples = Vec::new();
+        for load in &self.plan.loads {
+            if self.interrupt.came() {
+                break;
+            }
+            let sample = self.sample(&deployment, &requests, load).map_err(|failure| {
+                Failure(format!("{failure}\nThe end of its log:\n{}", deployment.log_tail()))
+            })?;
+            tell(&sample);
+            samples.push(sample);
+        }
+        deployment.stop()?;
+        Ok(samples)
+    }
+
+    fn sample(&self, deployment: &Deployment, requests: &[Request], load: &Load) -> Result<Sample, Failure> {
+        let target = target(deployment, requests);
+        send(&target, load, self.plan.warm_up)?;
+        let tree = ProcessTree::new(&deployment.roots());
+        let begun = Instant::now();
+        let (shares, cpu, switches) = (CpuShares::now(), tree.cpu(), tree.context_switches());
+        let outcome = send(&target, load, self.plan.time)?;
+        let (user_us, system_us) = tree.cpu().since(&cpu);
+        let switched = tree.context_switches().saturating_sub(switches);
+        let (shares, window) = (CpuShares::now().since(&shares), begun.elapsed());
+        let memory = tree.memory();
+        let times = CHECKED_REQUESTS / requests.len().max(1) as u32;
+        let checked = check::check(&target, times.max(1))?;
+        let answered = outcome.requests.max(1) as f64;
+        Ok(Sample {
+            scheme: self.candidate.name.clone(),
+            workload: self.workload.name.clone(),
+            load: *load,
+            round: self.round,
+            requests: outcome.requests,
+            requests_per_second: outcome.requests_per_second,
+            cpu_user_us: user_us / answered,
+            cpu_system_us: system_us / answered,
+            latency: outcome.latency,
+            errors: outcome.errors.plus(&checked),
+            memory,
+            context_switches_per_request: switched as f64 / answered,
+            system_calls_per_request: self.system_calls(&tree, &target, load)?,
+            cold_start_ms: deployment.cold_start().as_secs_f64() * 1e3,
+            stolen: shares.stolen,
+            others: others(shares.busy, window, self.plan.cores, user_us + system_us + outcome.cpu_us),
+            ruby: None,
+        })
+    }
+
+    /// Counted in a run of their own: counting slows what is counted.
+    fn system_calls(
+        &self,
+        tree: &ProcessTree,
+        target: &Target<'_>,
+        load: &Load,
+    ) -> Result<Option<f64>, Failure> {
+        if !self.plan.system_calls || self.round > 1 {
+            return Ok(None);
+        }
+        system_calls::per_request(&tree.pids(), || send(target, load, COUNTED))
+    }
+
+    fn skipped(&self, failure: Failure) -> Skipped {
+        Skipped {
+            scheme: self.candidate.name.clone(),
+            workload: Some(self.workload.name.clone()),
+            why: failure.to_string(),
+            packages: Vec::new(),
+        }
+    }
+}
+
+/// How a candidate serves a workload's application.
+pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Setting {
+    Setting {
+        workers: candidate.workers,
+        threads: candidate.threads,
+        env: workload.env.clone(),
+        ready_path: workload.requests[0].path.clone(),
+        interrupted: interrupt.flag(),
+        ..Setting::new(&workload.app)
+    }
+}
+
+/// The share of the machine's CPU time that was neither the scheme's nor the generator's.
+fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
+    let all_us = window.as_secs_f64() * 1e6 * f64::from(cores.max(1));
+    (busy - used_us / all_us.max(1.0)).max(0.0)
+}
+
+/// What clients send: a workload's requests, with cookies where it wants them.
+pub(crate) fn requests(deployment: &Deployment, workload: &Workload) -> Result<Vec<Request>, Failure> {
+    match workload.cookies {
+        true => visitors::with_cookies(deployment.address(), &workload.requests),
+        false => Ok(workload.requests.clone()),
+    }
+}
+
+/// What the generators ask.
+pub(crate) fn target<'a>(deployment: &Deployment, requests: &'a [Request]) -> Target<'a> {
+    Target { address: deployment.address(), host: "127.0.0.1", requests }
+}
+
+/// Sends this load.
+pub(crate) fn send(target: &Target<'_>, load: &Load, time: Duration) -> Result<load::Outcome, Failure> {
+    match load.rate {
+        None => load::saturate(target, load, time),
+        Some(_) => load::at_rate(target, load, time),
+    }
+}

@@ -1,0 +1,314 @@
+//! What a scheme's processes use: CPU time, context switches, memory.
+//!
+//! All of it is read from `/proc`, before and after a load and never during it.
+
+use crate::results::Memory;
+use rustix::param::clock_ticks_per_second;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+
+/// How the mapping of one of Highball's rings is called; a front and a worker share it.
+const RING_NAME: &str = "/memfd:highball-ring";
+
+/// Some first processes, and all that descend from them by parent id.
+#[derive(Debug, Clone)]
+pub struct ProcessTree {
+    roots: Vec<i32>,
+}
+
+impl ProcessTree {
+    /// Of these first processes.
+    pub fn new(roots: &[i32]) -> Self {
+        ProcessTree { roots: roots.to_vec() }
+    }
+
+    /// The processes that there are now: the first ones that live, then their descendants, each once.
+    pub fn pids(&self) -> Vec<i32> {
+        let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+        for pid in numbered("/proc") {
+            if let Some(stat) = Stat::of(pid) {
+                children.entry(stat.parent).or_default().push(pid);
+            }
+        }
+        let mut found: Vec<i32> = Vec::new();
+        let mut next: Vec<i32> =
+            self.roots.iter().copied().filter(|&root| Stat::of(root).is_some()).collect();
+        while !next.is_empty() {
+            next.retain(|pid| !found.contains(pid));
+            found.extend(&next);
+            next = next.iter().flat_map(|pid| children.remove(pid).unwrap_or_default()).collect();
+        }
+        found
+    }
+
+    /// CPU time used until now, also by threads and children that ended.
+    pub fn cpu(&self) -> CpuTime {
+        let mut cpu = CpuTime::default();
+        for pid in self.pids() {
+            if let Some(stat) = Stat::of(pid) {
+                cpu.user_ticks += stat.user_ticks;
+                cpu.system_ticks += stat.system_ticks;
+                cpu.processes += 1;
+            }
+            for (thread, text) in task_files(pid, "schedstat") {
+                let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok());
+                cpu.thread_ns.extend(ns.map(|ns: u64| ((pid, thread), ns)));
+            }
+        }
+        cpu
+    }
+
+    /// Voluntary and involuntary context switches until now of the threads that there are.
+    pub fn context_switches(&self) -> u64 {
+        let texts = self.pids().into_iter().flat_map(|pid| task_files(pid, "status"));
+        let kinds = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+        texts.map(|(_, text)| kinds.map(|kind| figures(&text, kind)).iter().sum::<u64>()).sum()
+    }
+
+    /// Memory now. Pages of the rings are counted once, and are no part of the private dirty ones.
+    ///
+    /// Processes of other users cannot be looked into without being root: they are counted, and their pages are
+    /// not. [`ProcessTree::unreadable`] tells whether there are any.
+    pub fn memory(&self) -> Memory {
+        let pids = self.pids();
+        let mut sum = Pages::default();
+        let mut ring_kib: BTreeMap<u64, u64> = BTreeMap::new();
+        for &pid in &pids {
+            sum.add(&Pages::of(pid, &mut ring_kib));
+        }
+        let mib = |kib: u64| kib as f64 / 1024.0;
+        Memory {
+            private_dirty_mib: mib(sum.private_dirty_kib),
+            pss_mib: mib(sum.pss_kib),
+            ring_mib: mib(ring_kib.values().sum()),
+            processes: pids.len() as u32,
+        }
+    }
+
+    /// The processes whose memory this user may not look into.
+    pub fn unreadable(&self) -> Vec<i32> {
+        let denied = |pid: &i32| {
+            fs::read(format!("/proc/{pid}/smaps_rollup"))
+                .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        self.pids().into_iter().filter(denied).collect()
+    }
+}
+
+/// CPU time of a process tree at one moment.
+///
+/// Two clocks are read. `/proc/PID/task/*/schedstat` counts nanoseconds, and forgets a thread that ends;
+/// `/proc/PID/stat` counts ticks of 10 ms, tells user from system time, and keeps the time of threads that ended
+/// and of children that were waited for. The kernel makes the latter's sum from the same exact clock, so that they
+/// differ by what it rounds off: up to a tick in each of its four figures.
+#[derive(Debug, Clone, Default)]
+pub struct CpuTime {
+    user_ticks: u64,
+    system_ticks: u64,
+    processes: u64,
+    /// By process and thread.
+    thread_ns: HashMap<(i32, i32), u64>,
+}
+
+impl CpuTime {
+    /// User and system time in µs since an earlier moment.
+    ///
+    /// The sum is schedstat's, unless threads or processes ended in between (also such as began in between: then
+    /// the ticks have more); its division is always that of the ticks.
+    pub fn since(&self, earlier: &CpuTime) -> (f64, f64) {
+        let user = self.user_ticks.saturating_sub(earlier.user_ticks) as f64;
+        let system = self.system_ticks.saturating_sub(earlier.system_ticks) as f64;
+        let tick_us = 1e6 / clock_ticks_per_second() as f64;
+        let ticks_us = (user + system) * tick_us;
+        let threads_us = self.threads_us(earlier);
+        let rounded_off_us = 4.0 * tick_us * self.processes.max(earlier.processes) as f64;
+
+        let one_ended = earlier.thread_ns.keys().any(|thread| !self.thread_ns.contains_key(thread));
+        let lost = one_ended || ticks_us > threads_us + rounded_off_us;
+        let total_us = if lost { ticks_us } else { threads_us };
+        if user + system == 0.0 {
+            return (0.0, total_us);
+        }
+        (total_us * user / (user + system), total_us * system / (user + system))
+    }
+
+    fn threads_us(&self, earlier: &CpuTime) -> f64 {
+        let used = |(thread, ns): (&(i32, i32), &u64)| {
+            ns.saturating_sub(earlier.thread_ns.get(thread).copied().unwrap_or(0))
+        };
+        self.thread_ns.iter().map(used).sum::<u64>() as f64 / 1e3
+    }
+}
+
+/// What is used of `/proc/PID/stat`.
+pub(crate) struct Stat {
+    pub(crate) parent: i32,
+    /// With those of children that were waited for.
+    pub(crate) user_ticks: u64,
+    pub(crate) system_ticks: u64,
+}
+
+impl Stat {
+    /// `None` when the process is gone.
+    pub(crate) fn of(pid: i32) -> Option<Stat> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field, the name, may hold spaces and brackets; these are the fields from the third on.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Stat {
+            parent: fields.get(1)?.parse().ok()?,
+            user_ticks: number(11)? + number(13)?,
+            system_ticks: number(12)? + number(14)?,
+        })
+    }
+
+    /// User and system time in µs.
+    pub(crate) fn cpu_us(&self) -> f64 {
+        (self.user_ticks + self.system_ticks) as f64 * 1e6 / clock_ticks_per_second() as f64
+    }
+}
+
+/// Memory of one process, in KiB.
+#[derive(Default)]
+struct Pages {
+    private_dirty_kib: u64,
+    pss_kib: u64,
+}
+
+impl Pages {
+    /// Those of a process; nothing when it is gone. Each ring's resident pages are noted by the ring's inode.
+    fn of(pid: i32, ring_kib: &mut BTreeMap<u64, u64>) -> Pages {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        // The kernel sums up much faster than it tells of each mapping.
+        if !read("maps").contains(RING_NAME) {
+            return Pages::summed(&read("smaps_rollup"));
+        }
+        let mut sum = Pages::default();
+        for mapping in mappings(&read("smaps")) {
+            let mut pages = Pages::summed(mapping);
+            if let Some(inode) = ring_inode(mapping) {
+                pages.private_dirty_kib = 0;
+                let resident = ring_kib.entry(inode).or_default();
+                *resident = figures(mapping, "Rss:").max(*resident);
+            }
+            sum.add(&pages);
+        }
+        sum
+    }
+
+    fn summed(text: &str) -> Pages {
+        Pages { private_dirty_kib: figures(text, "Private_Dirty:"), pss_kib: figures(text, "Pss:") }
+    }
+
+    fn add(&mut self, other: &Pages) {
+        self.private_dirty_kib += other.private_dirty_kib;
+        self.pss_kib += other.pss_kib;
+    }
+}
+
+/// The parts of an smaps file, one for each mapping. A mapping begins with a line of addresses, which are in small
+/// letters; the names of its figures begin with a capital one.
+fn mappings(smaps: &str) -> Vec<&str> {
+    let is_head = |line: &str| !line.starts_with(|first: char| first.is_ascii_uppercase());
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for line in smaps.split_inclusive('\n') {
+        if is_head(line) {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().skip(1).copied().chain([smaps.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| &smaps[start..end]).collect()
+}
+
+/// The inode of the ring that is mapped here; `None`: it is none. The fields are addresses, permissions, offset,
+/// device, inode, name.
+fn ring_inode(mapping: &str) -> Option<u64> {
+    let mut fields = mapping.lines().next()?.split_whitespace().skip(4);
+    let inode = fields.next()?.parse().ok()?;
+    fields.next()?.starts_with(RING_NAME).then_some(inode)
+}
+
+/// The sum of the numbers that follow this name at the beginning of a line.
+fn figures(text: &str, name: &str) -> u64 {
+    let of_line = |line: &str| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok();
+    text.lines().filter_map(of_line).sum()
+}
+
+/// Thread ids, and what this file of each says; threads that are gone are left out.
+fn task_files(pid: i32, name: &str) -> Vec<(i32, String)> {
+    let folder = format!("/proc/{pid}/task");
+    let read = |thread: i32| Some((thread, fs::read_to_string(format!("{folder}/{thread}/{name}")).ok()?));
+    numbered(&folder).into_iter().filter_map(read).collect()
+}
+
+/// The numbers that are names in this folder; none when it is gone.
+fn numbered(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+7f0000000000-7f0000100000 rw-s 00000000 00:01 77                         /memfd:highball-ring-1 (deleted)
+Size:               1024 kB
+Rss:                 400 kB
+Pss:                 200 kB
+Private_Dirty:         8 kB
+VmFlags: rd wr sh
+7f0000200000-7f0000300000 rw-p 00000000 00:00 0
+Rss:                 100 kB
+Pss:                 100 kB
+Pss_Dirty:            90 kB
+Private_Dirty:        90 kB
+";
+
+    #[test]
+    fn a_ring_is_known_by_its_name() {
+        let found = mappings(SMAPS);
+        assert_eq!(found.len(), 2);
+        assert_eq!(ring_inode(found[0]), Some(77));
+        assert_eq!(ring_inode(found[1]), None);
+        assert_eq!(figures(found[0], "Rss:"), 400);
+        assert_eq!(Pages::summed(SMAPS).pss_kib, 300);
+    }
+
+    fn at(user_ticks: u64, system_ticks: u64, threads: &[(i32, u64)]) -> CpuTime {
+        let thread_ns = threads.iter().map(|&(thread, ns)| ((1, thread), ns)).collect();
+        CpuTime { user_ticks, system_ticks, processes: 1, thread_ns }
+    }
+
+    #[test]
+    fn the_sum_is_exact_and_its_division_that_of_the_ticks() {
+        let (earlier, later) = (at(10, 10, &[(1, 1_000_000)]), at(40, 20, &[(1, 401_500_000)]));
+        let (user, system) = later.since(&earlier);
+        assert!((user + system - 400_500.0).abs() < 1e-6);
+        assert!((user / system - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn threads_that_ended_are_in_the_ticks() {
+        let ended = at(40, 20, &[]).since(&at(10, 10, &[(1, 0)]));
+        assert_eq!(ended, (300_000.0, 100_000.0));
+        // One that began in between and ended: no list has it, the ticks have.
+        let came_and_went = at(40, 20, &[(1, 5_000_000)]).since(&at(10, 10, &[(1, 0)]));
+        assert_eq!(came_and_went, (300_000.0, 100_000.0));
+    }
+
+    #[test]
+    fn a_tree_holds_this_process_and_its_children_once() -> std::io::Result<()> {
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn()?;
+        let (me, its) = (std::process::id() as i32, child.id() as i32);
+        let pids = ProcessTree::new(&[me, its]).pids();
+        assert_eq!(pids.iter().filter(|&&pid| pid == its).count(), 1);
+        assert_eq!(pids.first(), Some(&me));
+        drop(child.stdin.take());
+        child.wait()?;
+        assert_eq!(ProcessTree::new(&[its]).pids(), Vec::<i32>::new());
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! What people get to read: a table in the terminal, JSON, Markdown, and one HTML page. All of them are made of
+//! [`Results`] alone, so that a kept JSON can be shown again in any form.
+//!
+//! In reading order: `figure` (what is shown of a sample), `comparison` (the schemes under one load, best first,
+//! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `origins`
+//! (the schemes of 2006), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
+//! `markdown`, `html`.
+
+mod bounds;
+mod comparison;
+mod figure;
+mod html;
+mod json;
+mod markdown;
+mod origins;
+mod table;
+mod weaknesses;
+mod words;
+
+use crate::results::Results;
+
+/// For the terminal: plain text of at most 100 columns.
+pub fn table(results: &Results) -> String {
+    table::table(results)
+}
+
+/// The results as they are, for programs.
+pub fn json(results: &Results) -> String {
+    json::json(results)
+}
+
+/// One page that needs no other file, no network and no JavaScript.
+pub fn html(results: &Results) -> String {
+    html::page(results)
+}
+
+/// For `bench/RESULTS.md`.
+pub fn markdown(results: &Results) -> String {
+    markdown::markdown(results)
+}

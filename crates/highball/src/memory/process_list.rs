@@ -1,0 +1,165 @@
+//! The processes of this machine: who they are, and who descends from whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    /// The effective user id.
+    pub(crate) uid: u32,
+    /// Its command line; one that names itself anew has one argument, its title.
+    pub(crate) arguments: Vec<String>,
+}
+
+impl Process {
+    /// Its command line or title, in one line.
+    pub(crate) fn command(&self) -> String {
+        self.arguments.join(" ")
+    }
+}
+
+/// All processes that could be looked at, by pid. Kernel threads and zombies, which have no command line, have no
+/// memory either and are left out.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessList {
+    by_pid: BTreeMap<i32, Process>,
+    children: BTreeMap<i32, Vec<i32>>,
+}
+
+impl ProcessList {
+    /// Reads `/proc`. Processes that end meanwhile are left out.
+    ///
+    /// # Errors
+    /// When `/proc` itself cannot be read.
+    pub(crate) fn read() -> io::Result<ProcessList> {
+        let entries = fs::read_dir("/proc")?.flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        Ok(pids.filter_map(read_process).collect())
+    }
+
+    pub(crate) fn get(&self, pid: i32) -> Option<&Process> {
+        self.by_pid.get(&pid)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.by_pid.values()
+    }
+
+    /// These processes and all that descend from them.
+    pub(crate) fn trees(&self, roots: impl IntoIterator<Item = i32>) -> BTreeSet<i32> {
+        let mut found = BTreeSet::new();
+        let mut next: Vec<i32> = roots.into_iter().collect();
+        while let Some(pid) = next.pop() {
+            if found.insert(pid) {
+                next.extend(self.children.get(&pid).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// The parent, its parent, and so on.
+    pub(crate) fn ancestors(&self, pid: i32) -> impl Iterator<Item = &Process> {
+        let parent = |process: &&Process| self.get(process.parent);
+        // Pids can be used anew while /proc is read: nobody is descended from himself, nor from a thousand.
+        std::iter::successors(self.get(pid), parent).skip(1).take(1000)
+    }
+}
+
+impl FromIterator<Process> for ProcessList {
+    fn from_iter<I: IntoIterator<Item = Process>>(processes: I) -> ProcessList {
+        let mut list = ProcessList::default();
+        for process in processes {
+            list.children.entry(process.parent).or_default().push(process.pid);
+            list.by_pid.insert(process.pid, process);
+        }
+        list
+    }
+}
+
+fn read_process(pid: i32) -> Option<Process> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let arguments = arguments(&fs::read(format!("/proc/{pid}/cmdline")).ok()?);
+    let (parent, uid) = parent_and_uid(&status)?;
+    (!arguments.is_empty()).then_some(Process { pid, parent, uid, arguments })
+}
+
+/// Titles are padded with NULs to the length of the command line that they replace.
+fn arguments(cmdline: &[u8]) -> Vec<String> {
+    let pieces =
+        cmdline.split(|byte| *byte == 0).map(|piece| String::from_utf8_lossy(piece).trim().to_owned());
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+fn parent_and_uid(status: &str) -> Option<(i32, u32)> {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let parent = field("PPid:")?.trim().parse().ok()?;
+    let effective = field("Uid:")?.split_whitespace().nth(1)?.parse().ok()?;
+    Some((parent, effective))
+}
+
+/// The name of a user; `uid 33` where `/etc/passwd` does not know it.
+pub(crate) fn user_name(uid: u32) -> String {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    name_in(&passwd, uid).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// A line is `name:password:uid:…`; see passwd(5).
+fn name_in(passwd: &str, uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    lines.find(|fields| fields.get(2) == Some(&uid.as_str())).map(|fields| fields[0].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process { pid, parent, uid: 0, arguments: vec!["ruby".into()] }
+    }
+
+    #[test]
+    fn command_lines_and_titles_are_read() {
+        assert_eq!(
+            arguments(b"/usr/bin/ruby\0/usr/bin/thin\0start\0"),
+            ["/usr/bin/ruby", "/usr/bin/thin", "start"]
+        );
+        assert_eq!(arguments(b"puma 5.6.5 (tcp://[::]:80) [a]\0\0\0\0"), ["puma 5.6.5 (tcp://[::]:80) [a]"]);
+        assert!(arguments(b"").is_empty());
+    }
+
+    #[test]
+    fn the_effective_user_counts() {
+        let status = "Name:\truby\nPPid:\t12\nTracerPid:\t0\nUid:\t0\t33\t33\t33\n";
+        assert_eq!(parent_and_uid(status), Some((12, 33)));
+        assert_eq!(parent_and_uid("Name:\truby\n"), None);
+    }
+
+    #[test]
+    fn users_have_names_where_they_are_known() {
+        let passwd = "root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33:www-data:/var/www:/bin/sh\n";
+        assert_eq!(name_in(passwd, 33).as_deref(), Some("www-data"));
+        assert_eq!(name_in(passwd, 3), None);
+    }
+
+    #[test]
+    fn trees_hold_all_descendants_and_ancestors_end() {
+        let list: ProcessList =
+            [process(1, 0), process(2, 1), process(3, 2), process(4, 1), process(7, 7)].into_iter().collect();
+        assert_eq!(list.trees([2]), BTreeSet::from([2, 3]));
+        assert_eq!(list.trees([2, 4]), BTreeSet::from([2, 3, 4]));
+        assert_eq!(list.ancestors(3).map(|process| process.pid).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(list.trees([7]), BTreeSet::from([7]));
+        assert!(list.ancestors(7).count() <= 1000);
+    }
+
+    #[test]
+    fn this_process_is_listed() {
+        let list = ProcessList::read().unwrap();
+        assert!(list.get(std::process::id() as i32).is_some());
+    }
+}

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+module Highball
+  # What Ruby's garbage collector tells of this process's heap, in the words of PROTOCOL.md of the supervisor.
+  module Heap
+    NAMES = {
+      live_slots: :heap_live_slots, free_slots: :heap_free_slots, pages: :heap_allocated_pages,
+      total_allocated_objects: :total_allocated_objects, total_freed_objects: :total_freed_objects,
+      malloc_increase_bytes: :malloc_increase_bytes,
+      gc_count: :count, major_gc_count: :major_gc_count, gc_time_ms: :time
+    }.freeze
+    PAGE_BYTES = GC::INTERNAL_CONSTANTS.fetch(:HEAP_PAGE_SIZE, 64 * 1024)
+
+    module_function
+
+    # Whole numbers by name; nil where the garbage collector is one that does not count so.
+    def figures(stat = GC.stat)
+      figures = NAMES.transform_values { |name| stat[name] }
+      return unless figures.values.all?(Integer)
+
+      figures.merge(page_slots: page_slots(stat), page_bytes: PAGE_BYTES)
+    end
+
+    # Slots of the pages that hold objects. From Ruby 3.2 on they are told for each size of slot.
+    def page_slots(stat)
+      return page_slots_of_one_size(stat) unless GC.respond_to?(:stat_heap)
+
+      GC.stat_heap.values.sum { |heap| heap.fetch(:heap_eden_slots) { return stat[:heap_available_slots] } }
+    end
+
+    # Empty pages ("tomb") have as many slots as others.
+    def page_slots_of_one_size(stat)
+      pages = stat[:heap_allocated_pages]
+      pages.zero? ? 0 : stat[:heap_available_slots] * (pages - stat[:heap_tomb_pages]) / pages
+    end
+  end
+end
