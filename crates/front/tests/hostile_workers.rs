@@ -77,7 +77,7 @@ fn impossible_frames_are_breaches() {
 fn unfit_descriptors_are_breaches() {
     let file = File::open("/proc/self/exe").unwrap();
     let (socket, _other) = UnixStream::pair().unwrap();
-    let (pipe, _writer) = std::io::pipe().unwrap();
+    let (pipe, _writer) = rustix::pipe::pipe().unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = File::open("/").unwrap();
     let hijack = frame(Kind::Hijack, b"");
