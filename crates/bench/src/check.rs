@@ -62,6 +62,13 @@ pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
     Ok(whole.iter().fold(errors, |sum, answers| sum.plus(&differences(answers))))
 }
 
+/// Whether the server ends the body of its first answer by closing the connection, as some do that are told no length.
+pub(crate) fn ends_by_closing(target: &Target) -> bool {
+    let Some(request) = target.requests.first() else { return false };
+    let answer = ask(&mut None, target, &wire(request, target.host), request.method == "HEAD");
+    answer.is_ok_and(|answer| answer.ends_by_closing)
+}
+
 /// A request that was sent, by its index, and what came of it.
 struct Asked {
     request: usize,

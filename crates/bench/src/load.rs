@@ -11,7 +11,7 @@ pub(crate) mod request;
 mod wrk;
 
 use crate::results::{Errors, Latency, Load};
-use crate::{workload, Failure};
+use crate::{check, workload, Failure};
 pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,7 +57,8 @@ pub struct Outcome {
 /// The generator is missing, cannot reach the server, or fails.
 pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     let load = Load { rate: None, ..*load };
-    if wrk::can_send(target.requests) {
+    // wrk takes an answer that ends so for a broken connection.
+    if wrk::can_send(target.requests) && !check::ends_by_closing(target) {
         wrk::run(target, &load, time)
     } else {
         oha::run(target, &load, time)

@@ -43,6 +43,8 @@ impl From<io::Error> for Broken {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: Body,
+    /// The end of the connection is the end of the body (RFC 9112, 6.3, rule 8).
+    pub(super) ends_by_closing: bool,
 }
 
 /// What is remembered of a body.
@@ -107,8 +109,9 @@ impl Connection {
         if !is_head && !matches!(head.status, 204 | 304) {
             self.read_body(head.framing, &mut body)?;
         }
-        let keep_alive = head.keep_alive && (is_head || head.framing != Framing::UntilEnd);
-        Ok((Answer { status: head.status, body: body.body() }, keep_alive))
+        let ends_by_closing = !is_head && head.framing == Framing::UntilEnd;
+        let answer = Answer { status: head.status, body: body.body(), ends_by_closing };
+        Ok((answer, head.keep_alive && !ends_by_closing))
     }
 
     fn read_head(&mut self) -> Result<Head, Broken> {

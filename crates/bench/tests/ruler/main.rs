@@ -256,6 +256,18 @@ fn the_generators_count_errors_by_kind() {
     errors_of_both_are(Reaction::Cut("hello", 12), 0.01, |errors| errors.reset);
 }
 
+/// As Thin and Unicorn end what has no length.
+#[test]
+fn answers_that_end_with_their_connection_are_whole() {
+    let Some(_alone) = alone_with_generators() else { return };
+    assert_eq!(checked(|_| Reaction::Closed("hello, world")), Errors::default());
+    in_one_of_some_attempts(|| {
+        let server = Server::start(|_| Reaction::Closed("hello, world"));
+        errors_are(&saturated(server.address, 4, "GET", 1), 0.0, Errors::total)?;
+        errors_are(&offered(server.address, 10, 100.0, 1), 0.0, Errors::total)
+    });
+}
+
 #[test]
 fn connections_that_are_refused_are_errors() {
     let Some(_alone) = alone_with_generators() else { return };

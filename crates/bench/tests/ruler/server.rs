@@ -16,6 +16,8 @@ pub(crate) enum Reaction {
     Cut(&'static str, usize),
     /// The body, and more bytes behind it.
     Surplus(&'static str, &'static str),
+    /// The body, without a length: it ends with the connection.
+    Closed(&'static str),
     /// The connection ends without an answer.
     Drop,
     /// The same, by a reset.
@@ -127,6 +129,11 @@ fn answer(mut stream: &TcpStream, reaction: Reaction, request: &Request) -> bool
         Reaction::Answer(status, body) => (status, body, body.len(), ""),
         Reaction::Cut(body, length) => (200, body, length, ""),
         Reaction::Surplus(body, surplus) => (200, body, body.len(), surplus),
+        Reaction::Closed(body) => {
+            // Whoever asked may be gone.
+            let _ = stream.write_all(format!("HTTP/1.1 200 X\r\nConnection: close\r\n\r\n{body}").as_bytes());
+            return false;
+        }
         Reaction::Drop => return false,
         Reaction::Reset => {
             let reset = Some(Duration::ZERO);
