@@ -40,6 +40,9 @@ class Browser
       driver.find_elements(css: css).find { |element| element.displayed? && (text.nil? || element.text.include?(text)) }
     rescue Selenium::WebDriver::Error::StaleElementReferenceError
       nil
+    rescue Selenium::WebDriver::Error::UnknownError => e
+      # The same, where the page is exchanged while the driver asks for the element's text.
+      raise unless e.message.include?("does not belong to the document")
     end
   rescue Deadline::Missed => e
     raise Deadline::Missed, "#{e.message} at #{driver.current_url}:\n#{driver.find_element(css: 'body').text[0, 2000]}"
