@@ -30,8 +30,9 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
             && !scheme.floor
             && (options.only.is_empty() || options.only.contains(&scheme.name))
     };
+    let cores = machine::describe().cores.max(1);
     let (schemes, skipped) = present(all.into_iter().filter(alone).collect());
-    let candidates: Vec<Candidate> = schemes.into_iter().flat_map(sizes).collect();
+    let candidates: Vec<Candidate> = schemes.into_iter().flat_map(|scheme| sizes(scheme, cores)).collect();
     let first = candidates
         .first()
         .ok_or_else(|| Failure::new("no scheme of that name can run here: see `highball bench list`"))?;
@@ -57,9 +58,8 @@ pub(crate) fn folder(app: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// A scheme in the sizes that it can have.
-fn sizes(scheme: Scheme) -> Vec<Candidate> {
-    let cores = machine::describe().cores.max(1);
+/// A scheme in the sizes that it can have on so many cores.
+fn sizes(scheme: Scheme, cores: u32) -> Vec<Candidate> {
     let workers = if scheme.takes_workers() && cores > 1 { vec![1, cores] } else { vec![1] };
     let threads = if scheme.takes_threads() { THREADS.to_vec() } else { vec![1] };
     let size = |&workers: &u32, &threads: &u32| {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::load::request;
 use crate::workload::{Request, SlowClients};
 use crate::Failure;
 
@@ -34,7 +35,7 @@ pub(crate) fn with_cookies(address: SocketAddr, requests: &[Request]) -> Result<
 
 /// What the answer to a request sets, as `name=value` (RFC 6265, 4.1).
 fn cookies(address: SocketAddr, request: &Request) -> std::io::Result<Vec<String>> {
-    let mut stream = open(address, request, "Connection: close\r\n")?;
+    let mut stream = open(address, request, false)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let text = String::from_utf8_lossy(&answer);
@@ -45,15 +46,11 @@ fn cookies(address: SocketAddr, request: &Request) -> std::io::Result<Vec<String
 }
 
 /// A connection that has sent a request.
-fn open(address: SocketAddr, request: &Request, more: &str) -> std::io::Result<TcpStream> {
+fn open(address: SocketAddr, request: &Request, keep_alive: bool) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let headers: String =
-        request.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let head =
-        format!("{} {} HTTP/1.1\r\nHost: {address}\r\n{headers}{more}\r\n", request.method, request.path);
-    stream.write_all(head.as_bytes())?;
+    stream.write_all(request::head(request, &address.to_string(), keep_alive).as_bytes())?;
     Ok(stream)
 }
 
@@ -72,7 +69,7 @@ impl SlowReaders {
     pub(crate) fn begin(address: SocketAddr, wanted: &SlowClients) -> Result<SlowReaders, Failure> {
         let request = Request { path: wanted.path.clone(), ..Request::default() };
         let open = |_| {
-            let stream = open(address, &request, "")?;
+            let stream = open(address, &request, true)?;
             stream.set_nonblocking(true)?;
             Ok(stream)
         };
