@@ -174,11 +174,10 @@ fn listed_processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether this is the group or the session of this process.
+/// Whether this is the group or the session of this process. Read from /proc, as those of the others are: where their
+/// leader is outside this process's PID namespace, as in a container, both numbers are 0, which is no `Pid`.
 fn is_own_group(id: i32) -> bool {
-    let own =
-        [rustix::process::getpgrp(), rustix::process::getsid(None).unwrap_or(rustix::process::getpgrp())];
-    own.iter().any(|group| group.as_raw_nonzero().get() == id)
+    Entry::read(own_pid()).is_some_and(|own| own.group == id || own.session == id)
 }
 
 fn own_pid() -> i32 {
