@@ -28,6 +28,7 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
     let alone = |scheme: &Scheme| {
         scheme.front.is_none()
             && !scheme.floor
+            && !scheme.is_of_other_release()
             && (options.only.is_empty() || options.only.contains(&scheme.name))
     };
     let cores = machine::describe().cores.max(1);

@@ -1,5 +1,6 @@
 //! The command line of `highball bench`: which question is asked, and where the answer goes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -236,9 +237,7 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
     };
     let workloads = chosen_workloads(&folder, &names)?;
     if options.install {
-        let of_schemes = chosen.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
-        let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
-        install::install(&of_schemes.chain(of_workloads).chain(load::PACKAGES.map(String::from)).collect())?;
+        install::install(&wanted(&chosen, &workloads))?;
     }
     let (present, skipped) = present(chosen);
     let candidate = |scheme: Scheme| Candidate {
@@ -249,6 +248,26 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
     };
     let plan = options.plan(present.into_iter().map(candidate).collect(), workloads);
     run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
+}
+
+/// Packages that these need and that may be missing, and where.
+fn wanted(schemes: &[Scheme], workloads: &[Workload]) -> install::Wanted {
+    // The generators, and what prepares the applications, are this machine's in any case.
+    let mut wanted = install::Wanted::from([(None, BTreeSet::new())]);
+    for scheme in schemes {
+        let is_missing = scheme.missing().is_some();
+        for (root, packages) in scheme.packages() {
+            let packages = packages.iter().filter(|_| is_missing).cloned();
+            wanted.entry(root.cloned()).or_default().extend(packages);
+        }
+    }
+    for (root, packages) in &mut wanted {
+        packages.extend(workloads.iter().flat_map(|workload| workload.packages.clone()));
+        if root.is_none() {
+            packages.extend(load::PACKAGES.map(String::from));
+        }
+    }
+    wanted
 }
 
 fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Failure> {

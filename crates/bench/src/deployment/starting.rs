@@ -3,6 +3,7 @@
 use super::family::{self, Family};
 use super::readiness::{self, Listener};
 use super::{ports, Deployment, Running, Setting, LOG};
+use crate::scheme::root::Root;
 use crate::scheme::template::{self, Values};
 use crate::scheme::{programs, Over, Process, Scheme};
 use crate::Failure;
@@ -116,6 +117,9 @@ impl Deployment {
 
     /// Backends first: a front end that finds none may not look for them again soon.
     pub(super) fn launch(&mut self, scheme: &Scheme, setting: &Setting) -> Result<(), Failure> {
+        for root in scheme.processes.iter().filter_map(|process| process.root.as_ref()) {
+            root.shows(&setting.app)?;
+        }
         let began = Instant::now();
         let env = self.environment(scheme, setting);
         let (backends, others): (Vec<_>, Vec<_>) =
@@ -167,7 +171,8 @@ impl Deployment {
             OpenOptions::new().create(true).append(true).open(self.path().join(LOG)).map_err(problem)?;
         let mut command = Command::new("setpriv");
         // The kernel kills it when this process is killed.
-        command.args(["--pdeathsig", "KILL", "--"]).args(&words).current_dir(&folder);
+        command.args(["--pdeathsig", "KILL", "--"]);
+        command.args(process.root.iter().flat_map(Root::enter)).args(&words).current_dir(&folder);
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
