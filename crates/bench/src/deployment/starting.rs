@@ -176,7 +176,8 @@ impl Deployment {
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
-        command.envs(env);
+        // As a shell does: Puma refuses to start where there is no such folder.
+        command.env("PWD", &folder).envs(env);
         command.envs(process.env.iter().map(|(name, value)| (name, template::fill(value, values))));
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(problem)?).stderr(log);
         let child = command.process_group(0).spawn().map_err(problem)?;
