@@ -39,11 +39,12 @@ bench SCENARIO *OPTIONS:
     cargo build --release -p highball-floor
     target/release/highball bench {{ if SCENARIO == "hello" { hello } else { SCENARIO } }} {{OPTIONS}}
 
-# Measure hello and all schemes, and write bench/RESULTS.md (an hour on a quiet machine)
+# Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)
 results:
     just bench hello --output target/bench/hello
     just bench schemes --install --output target/bench/schemes
     target/release/highball bench report target/bench/{hello,schemes}/results.json > bench/RESULTS.md
+    ruby bench/screenshots.rb target/bench/schemes/report.html docs/images
 
 # Rewrite what is generated from sources
 docs:

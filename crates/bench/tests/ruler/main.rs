@@ -6,7 +6,7 @@
 mod programs;
 mod server;
 
-use highball_bench::check::check;
+use highball_bench::check::{check, ends_by_closing};
 use highball_bench::load::{at_rate, generators, saturate, Outcome, Target};
 use highball_bench::process_tree::ProcessTree;
 use highball_bench::results::{Errors, Latency, Load};
@@ -62,6 +62,7 @@ fn saturated(address: SocketAddr, connections: u32, method: &str, seconds: u64) 
     let load = Load { connections, rate: None, keep_alive: true };
     let requests = [request(method)];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
+    let target = Target { ends_by_closing: ends_by_closing(&target), ..target };
     saturate(&target, &load, Duration::from_secs(seconds)).expect("wrk runs")
 }
 

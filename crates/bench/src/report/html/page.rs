@@ -98,7 +98,7 @@ fn schemes_of_2006(comparisons: &[Comparison], colours: &Colours) -> String {
     let panels: Vec<(String, String)> = origins::closest(comparisons)
         .into_iter()
         .map(|one| {
-            let panel = charts::origins(&origins::rows(one), colours) + &tables::origins(one, colours);
+            let panel = charts::origins(one, colours) + &tables::origins(one, colours);
             (format!("{}, {}", one.workload_title, words::load(&one.load)), panel)
         })
         .collect();
