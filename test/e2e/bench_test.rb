@@ -163,7 +163,8 @@ class BenchTest < E2ETest
     command = [HighballServer::BINARY, "bench", *arguments, "--output", @output]
     pid = Process.spawn(environment, *command, %i[out err] => log, pgroup: true)
     wait_for("what is to be interrupted; its log:\n#{File.read(log)}", within: 30) { yield pid }
-    times.times { Process.kill(signal, pid) }
+    # Ctrl-C reaches all of its group.
+    times.times { Process.kill(signal, signal == "INT" ? -pid : pid) }
     ended = wait_for("its end after #{signal}", within: 20) { Process.wait2(pid, Process::WNOHANG) }
     [File.read(log), ended.last]
   rescue Deadline::Missed

@@ -4,6 +4,7 @@
 //! (`bench/apps/heap.rb`). It is asked before and after a load. Several are asked at a time, and each takes a moment,
 //! until as many processes as there are workers have answered; where they do not, there are no figures.
 
+use crate::interrupt;
 use crate::load::request;
 use crate::results::RubyWork;
 use crate::workload::Request;
@@ -52,6 +53,9 @@ impl Page<'_> {
                     .filter_map(|asker| asker.join().expect("an asker does not panic"))
                     .collect()
             });
+            if answers.is_empty() || interrupt::came() {
+                return None;
+            }
             for (pid, heap) in answers {
                 // Answers do not come in the order in which they were made.
                 let known: &mut Heap = heaps.entry(pid).or_insert(heap);

@@ -49,7 +49,8 @@ impl Generator {
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
         let ended = ended_within(&self.child, at_most);
         let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
-        if !ended && interrupt::came() {
+        if interrupt::came() {
+            // Ctrl-C reaches it too, and then it tells of less than was wanted.
             return Err(interrupt::failure());
         }
         if !ended {
