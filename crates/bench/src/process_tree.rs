@@ -70,19 +70,7 @@ impl ProcessTree {
     /// Processes of other users cannot be looked into without being root: they are counted, and their pages are
     /// not. [`ProcessTree::unreadable`] tells whether there are any.
     pub fn memory(&self) -> Memory {
-        let pids = self.pids();
-        let mut sum = Pages::default();
-        let mut ring_kib: BTreeMap<u64, u64> = BTreeMap::new();
-        for &pid in &pids {
-            sum.add(&Pages::of(pid, &mut ring_kib));
-        }
-        let mib = |kib: u64| kib as f64 / 1024.0;
-        Memory {
-            private_dirty_mib: mib(sum.private_dirty_kib),
-            pss_mib: mib(sum.pss_kib),
-            ring_mib: mib(ring_kib.values().sum()),
-            processes: pids.len() as u32,
-        }
+        memory_of(&self.pids())
     }
 
     /// The processes whose memory this user may not look into.
@@ -92,6 +80,22 @@ impl ProcessTree {
                 .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
         };
         self.pids().into_iter().filter(denied).collect()
+    }
+}
+
+/// Memory of these processes now, as [`ProcessTree::memory`] counts it.
+pub(crate) fn memory_of(pids: &[i32]) -> Memory {
+    let mut sum = Pages::default();
+    let mut ring_kib: BTreeMap<u64, u64> = BTreeMap::new();
+    for &pid in pids {
+        sum.add(&Pages::of(pid, &mut ring_kib));
+    }
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    Memory {
+        private_dirty_mib: mib(sum.private_dirty_kib),
+        pss_mib: mib(sum.pss_kib),
+        ring_mib: mib(ring_kib.values().sum()),
+        processes: pids.len() as u32,
     }
 }
 
