@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "pp"
 require_relative "../support/cast"
 require_relative "../support/checkpoints"
 require_relative "../support/inventory"
@@ -226,7 +227,7 @@ class KillMatrixTest < RestartTestCase
     wait_for("the usual inventory") { (found = Inventory.of(@server)) == usual_inventory }
     assert_empty Dir.children(@spool)
   rescue Deadline::Missed
-    assert_equal usual_inventory, found
+    assert_equal usual_inventory.pretty_inspect, found.pretty_inspect
   end
 
   # That of a server to which nothing has happened.
