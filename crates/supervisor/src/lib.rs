@@ -12,11 +12,13 @@
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
 //! - [`supervisor`]: the loop that acts on it;
+//! - [`checkpoint`]: where a test may make it wait;
 //! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
 //! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes
 //! them to and fro.
 
+pub mod checkpoint;
 mod control_socket;
 mod departure;
 mod event;

@@ -8,6 +8,7 @@ mod ending;
 mod restarting;
 mod staffing;
 
+use crate::checkpoint;
 use crate::event::{Event, Said, Who};
 use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
@@ -397,7 +398,9 @@ impl Supervisor {
             }
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
+                    checkpoint::pass("drain.front_drained").await;
                     self.finish(until, false);
+                    checkpoint::pass("drain.workers_told").await;
                 }
             }
             Order::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
