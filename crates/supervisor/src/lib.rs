@@ -75,6 +75,8 @@ pub enum Notice {
         /// Its number.
         worker: u32,
     },
+    /// HUP has come: log files may have been moved away.
+    ReopenLogs,
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
 }
