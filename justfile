@@ -30,6 +30,11 @@ test *OPTIONS:
 e2e:
     bin/test build e2e
 
+# Restart and the like under load, many times: `just soak --app small --times 10`
+soak *OPTIONS:
+    bin/setup
+    ruby test/soak/soak.rb {{OPTIONS}}
+
 # Measure what is built from this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
