@@ -72,8 +72,10 @@ class KeepAliveClient
     @by_status[answer.status] += 1
     if !question.expects?(answer)
       fail_with(:failed, "#{question}: #{answer.status} #{answer.body[0, 500]}")
-    elsif !answer["x-version"] || !question.right?(answer)
-      fail_with(:wrong, "#{question}: #{answer.fields} #{answer.body.bytesize} bytes: #{answer.body[0, 500].inspect}")
+    elsif !answer["x-version"]
+      fail_with(:wrong, "#{question}: no version: #{answer.fields}")
+    elsif (difference = question.difference(answer))
+      fail_with(:wrong, "#{question}: #{difference}")
     else
       note_version(question, Integer(answer["x-version"]))
     end

@@ -8,15 +8,16 @@ class Question
 
   attr_reader :method, :target
 
-  # The block is given an answer with the status that is expected, and says whether it is right.
-  def initialize(method, target, headers: {}, body: nil, chunked: false, status: 200, &right)
+  # The block is given an answer with the status that is expected: the body that it has to have, and the one that it
+  # has, without what may differ.
+  def initialize(method, target, headers: {}, body: nil, chunked: false, status: 200, &bodies)
     @method = method
     @target = target
     @headers = headers
     @body = body
     @chunked = chunked
     @status = status
-    @right = right
+    @bodies = bodies
   end
 
   # Sends it, and returns the answer; nil where the connection ended without one.
@@ -31,7 +32,17 @@ class Question
   end
 
   def expects?(answer) = answer.status == @status
-  def right?(answer) = @right.call(answer)
+
+  # Where the answer's body is another than it has to be; nil where it is not.
+  def difference(answer)
+    due, is = @bodies.call(answer)
+    return if is == due
+
+    from = [(0...due.length).find { |index| due[index] != is[index] } || due.length, 40].max - 40
+    "#{is.length} bytes instead of #{due.length}; " \
+      "from byte #{from} on #{is[from, 120].inspect} instead of #{due[from, 120].inspect}"
+  end
+
   def to_s = "#{method} #{target}#{" with #{@body.bytesize} bytes#{' in chunks' if @chunked}" if @body}"
 
   private

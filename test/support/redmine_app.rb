@@ -23,7 +23,7 @@ class RedmineApp
   RUBY
 
   # What differs from one answer to the next, and is no business of a server.
-  TOKEN = /((?:csrf-token" content|authenticity_token" value)=")[^"]*/
+  TOKEN = /((?:csrf-token" content="|authenticity_token" value="|name="form-))[^"]*/
 
   def self.installed? = File.exist?("#{INSTANCE}/database.yml")
 
@@ -73,9 +73,9 @@ class RedmineApp
       fixed("POST", "/login", server, headers: headers, body: body, chunked: chunked)
     end
     [
-      Question.new("GET", "/robots.txt") { |answer| answer.body == robots },
+      Question.new("GET", "/robots.txt") { |answer| [robots, answer.body] },
       fixed("GET", "/login", server, headers: headers),
-      Question.new("HEAD", "/robots.txt") { |answer| answer.body.empty? },
+      Question.new("HEAD", "/robots.txt") { |answer| ["", answer.body] },
       *attempts
     ]
   end
@@ -86,7 +86,7 @@ class RedmineApp
   def fixed(method, target, server, **options)
     answer = server.connect { |connection| Question.new(method, target, **options).ask(connection, within: 60) }
     first = plain(answer.body)
-    Question.new(method, target, **options) { |later| plain(later.body) == first }
+    Question.new(method, target, **options) { |later| [first, plain(later.body)] }
   end
 
   # A cookie, and the form that goes with it.

@@ -52,7 +52,8 @@ class VersionedApp
     target = pattern_bytes.zero? ? "/" : "/?pattern=#{pattern_bytes}"
     body = (("A".."Z").to_a.join * ((sent_bytes / 26) + 1))[0, sent_bytes] if sent_bytes.positive?
     Question.new(method, target, body: body, chunked: chunked) do |answer|
-      method == "HEAD" || answer.body == "#{answer['x-version']} #{body}#{PATTERN * (pattern_bytes / 16)}"
+      due = "#{answer['x-version']} #{body}#{PATTERN * (pattern_bytes / 16)}"
+      [method == "HEAD" ? "" : due, answer.body]
     end
   end.freeze
 
