@@ -8,10 +8,10 @@ mod connection;
 use crate::load::{request, Target};
 use crate::results::Errors;
 use crate::workload::Request;
-use crate::Failure;
+use crate::{interrupt, Failure};
 use connection::{Answer, Body, Broken, Connection, Rest};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// So many connections ask at a time.
 const CONNECTIONS: usize = 4;
@@ -19,7 +19,8 @@ const CONNECTIONS: usize = 4;
 /// A connection's asker gives up after so many time-outs or failures to connect: a server that hangs hangs.
 const PATIENCE: u32 = 3;
 
-/// Sends every request so many times over a few keep-alive connections, and counts what is wrong.
+/// Sends every request so many times over a few keep-alive connections, and counts what is wrong. It begins no other
+/// request after so long.
 ///
 /// - `status`: another one than the workload expects, or no HTTP at all.
 /// - `length`: the body is shorter or longer than its head says, or than it is in most answers.
@@ -31,7 +32,7 @@ const PATIENCE: u32 = 3;
 ///
 /// # Errors
 /// There is nothing to send, or nobody listens.
-pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
+pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, Failure> {
     let total = target.requests.len() * times as usize;
     if total == 0 {
         return Err(Failure::new("there are no requests to check the answers to"));
@@ -39,8 +40,9 @@ pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
     if Connection::open(target.address).is_err() {
         return Err(Failure(format!("nobody listens at {}", target.address)));
     }
+    let until = Instant::now() + at_most;
     let results: Vec<Asked> = std::thread::scope(|scope| {
-        let ask = |first| scope.spawn(move || ask_all(target, (first..total).step_by(CONNECTIONS)));
+        let ask = |first| scope.spawn(move || ask_all(target, (first..total).step_by(CONNECTIONS), until));
         let askers: Vec<_> = (0..CONNECTIONS).map(ask).collect();
         askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
     });
@@ -63,7 +65,7 @@ pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
 }
 
 /// Whether the server ends the body of its first answer by closing the connection, as some do that are told no length.
-pub(crate) fn ends_by_closing(target: &Target) -> bool {
+pub fn ends_by_closing(target: &Target) -> bool {
     let Some(request) = target.requests.first() else { return false };
     let answer = ask(&mut None, target, &wire(request, target.host), request.method == "HEAD");
     answer.is_ok_and(|answer| answer.ends_by_closing)
@@ -77,8 +79,8 @@ struct Asked {
     ended: Instant,
 }
 
-/// Asks these requests (counted through all rounds) over one connection, as long as that lasts.
-fn ask_all(target: &Target, indices: impl Iterator<Item = usize>) -> Vec<Asked> {
+/// Asks these requests (counted through all rounds) over one connection where that lasts, until this time.
+fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant) -> Vec<Asked> {
     let bytes: Vec<Vec<u8>> = target.requests.iter().map(|one| wire(one, target.host)).collect();
     let mut connection = None;
     let mut patience = PATIENCE;
@@ -92,7 +94,7 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>) -> Vec<Asked> 
             patience -= 1;
         }
         asked.push(Asked { request, sent, result, ended: Instant::now() });
-        if patience == 0 {
+        if patience == 0 || Instant::now() >= until || interrupt::came() {
             break;
         }
     }
@@ -162,7 +164,6 @@ fn differences(answers: &[Seen]) -> Errors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     /// Bodies by length and hash, one after the other.
     fn seen(bodies: &[(u64, u64)]) -> Vec<Seen> {

@@ -42,6 +42,8 @@ pub struct Workload {
     pub cookies: bool,
     /// Clients that are there all the while and are not measured.
     pub slow_clients: Option<SlowClients>,
+    /// The page on which the process that answers tells what its Ruby has done; see `bench/apps/heap.rb`.
+    pub heap: Option<String>,
     /// A command that makes what the application needs, and does nothing if that is there.
     pub prepare: Vec<String>,
     /// The folder `bench`, in which that command runs.
@@ -210,6 +212,7 @@ struct Written {
     #[serde(default)]
     cookies: bool,
     slow_clients: Option<SlowClients>,
+    heap: Option<String>,
     #[serde(rename = "request", default)]
     rules: Vec<Rule>,
 }
@@ -219,6 +222,9 @@ impl Written {
         let env = self.env.into_iter().map(|(key, value)| Ok((key, expand(&value, bench)?)));
         if let Some(slow) = &self.slow_clients {
             slow.check().map_err(|e| Failure(format!("slow_clients: {e}")))?;
+        }
+        if let Some(path) = &self.heap {
+            check_path(path).map_err(|e| Failure(format!("heap: {e}")))?;
         }
         Ok(Workload {
             name,
@@ -230,6 +236,7 @@ impl Written {
             env: env.collect::<Result<_, Failure>>()?,
             cookies: self.cookies,
             slow_clients: self.slow_clients,
+            heap: self.heap,
             prepare: self.prepare,
             bench: bench.to_owned(),
         })
