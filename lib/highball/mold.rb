@@ -41,7 +41,7 @@ module Highball
     def start
       take_signals
       boot
-      Process.setproctitle("highball mold: #{name}")
+      Process.setproctitle("highball mold: #{@app.name}")
       take_signals # once more: the application may have set its own
       serve_orders
       exit!(0)
@@ -132,7 +132,5 @@ module Highball
       $stdout.flush
       exit!(1)
     end
-
-    def name = File.basename(Dir.pwd)
   end
 end

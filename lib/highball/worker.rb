@@ -50,7 +50,7 @@ module Highball
 
     # Makes the copy of the mold a process of its own.
     def settle
-      Process.setproctitle("highball worker #{@number}: #{File.basename(Dir.pwd)}")
+      Process.setproctitle("highball worker #{@number}: #{@app.name}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe
       Mold.ignore_group_signals
@@ -116,7 +116,7 @@ module Highball
     end
 
     def give_up(exception)
-      @control.say(:failed, error: Diagnosis.new(exception).error)
+      @control.say(:failed, error: Diagnosis.new(exception, root: @app.folder).error)
       $stdout.flush
       exit!(1)
     end

@@ -185,7 +185,7 @@ impl Supervisor {
         let now = Instant::now();
         match event {
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
-            Event::Signal(Received::Hangup) => warn!("HUP means nothing to this version, and is ignored"),
+            Event::Signal(Received::Hangup) => self.notify(Notice::ReopenLogs).await,
             Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
             Event::Signal(Received::MoreWorkers) => self.want_workers(1),
             Event::Signal(Received::FewerWorkers) => self.want_workers(-1),

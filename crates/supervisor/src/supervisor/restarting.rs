@@ -50,8 +50,8 @@ impl Supervisor {
 
     /// Begins what was asked for, and ends what is done.
     pub(super) async fn advance_restart(&mut self, now: Instant) {
-        if self.restart_file.is_touched(now) {
-            let _ = self.ask_restart(Asked::File); // what speaks against it is in the log
+        if let Some(asked) = self.restart_file.asks(now) {
+            let _ = self.ask_restart(asked); // what speaks against it is in the log
         }
         if let Some(restart) = &self.restart {
             let (stage, next) = (restart.stage, restart.next.number);
