@@ -30,6 +30,11 @@ test *OPTIONS:
 e2e:
     bin/test build e2e
 
+# Restart and the like under load, many times: `just soak --app small --times 10`
+soak *OPTIONS:
+    bin/setup
+    ruby test/soak/soak.rb {{OPTIONS}}
+
 # What `just bench hello` asks: a worker with a thread, and what its ratios to Puma and to the floor are
 hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
 

@@ -9,8 +9,10 @@ use crate::load::{request, Target};
 use crate::results::Errors;
 use crate::workload::Request;
 use crate::{interrupt, Failure};
-use connection::{Answer, Body, Broken, Connection, Rest};
+pub(crate) use connection::Connection;
+use connection::{Answer, Body, Broken, Rest};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// So many connections ask at a time.
@@ -41,27 +43,57 @@ pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, F
         return Err(Failure(format!("nobody listens at {}", target.address)));
     }
     let until = Instant::now() + at_most;
-    let results: Vec<Asked> = std::thread::scope(|scope| {
-        let ask = |first| scope.spawn(move || ask_all(target, (first..total).step_by(CONNECTIONS), until));
-        let askers: Vec<_> = (0..CONNECTIONS).map(ask).collect();
-        askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
-    });
-
     let mut errors = Errors::default();
     let mut whole: Vec<Vec<Seen>> = vec![Vec::new(); target.requests.len()];
-    for Asked { request, sent, result, ended } in results {
-        match result {
-            Ok(answer) if answer.status == target.requests[request].status => {
-                whole[request].push(Seen { body: answer.body, sent, ended });
+    for Asked { request, sent, result, ended } in ask_together(target, 0..total, CONNECTIONS, until) {
+        errors = errors.plus(&error(&result, target.requests[request].status));
+        if let Ok(Answer { status, body, .. }) = result {
+            if status == target.requests[request].status {
+                whole[request].push(Seen { body, sent, ended });
             }
-            Ok(_) | Err(Broken::Head) => errors.status += 1,
-            Err(Broken::Connect) => errors.connect += 1,
-            Err(Broken::Reset) => errors.reset += 1,
-            Err(Broken::TimeOut) => errors.time_out += 1,
-            Err(Broken::Length) => errors.length += 1,
         }
     }
     Ok(whole.iter().fold(errors, |sum, answers| sum.plus(&differences(answers))))
+}
+
+/// Sends exactly these requests, counted through the workload's again and again, over so many connections; what fails
+/// is counted, what is not sent in time too, and bodies are not compared.
+pub(crate) fn send_exactly(
+    target: &Target,
+    indices: Range<usize>,
+    connections: usize,
+    at_most: Duration,
+) -> Errors {
+    let wanted = indices.len() as u64;
+    let asked = ask_together(target, indices, connections, Instant::now() + at_most);
+    let error_of = |one: &Asked| error(&one.result, target.requests[one.request].status);
+    let unasked = Errors { time_out: wanted - asked.len() as u64, ..Errors::default() };
+    asked.iter().map(error_of).fold(unasked, |sum, error| sum.plus(&error))
+}
+
+/// Asks these requests over so many connections at a time, until then.
+fn ask_together(target: &Target, indices: Range<usize>, connections: usize, until: Instant) -> Vec<Asked> {
+    std::thread::scope(|scope| {
+        let ask = |first: usize| {
+            let indices = indices.clone().skip(first).step_by(connections);
+            scope.spawn(move || ask_all(target, indices, until))
+        };
+        let askers: Vec<_> = (0..connections).map(ask).collect();
+        askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
+    })
+}
+
+/// What is wrong with this, as far as one answer tells.
+pub(crate) fn error(result: &Result<Answer, Broken>, status: u16) -> Errors {
+    let none = Errors::default();
+    match result {
+        Ok(answer) if answer.status == status => none,
+        Ok(_) | Err(Broken::Head) => Errors { status: 1, ..none },
+        Err(Broken::Connect) => Errors { connect: 1, ..none },
+        Err(Broken::Reset) => Errors { reset: 1, ..none },
+        Err(Broken::TimeOut) => Errors { time_out: 1, ..none },
+        Err(Broken::Length) => Errors { length: 1, ..none },
+    }
 }
 
 /// Whether the server ends the body of its first answer by closing the connection, as some do that are told no length.
@@ -103,7 +135,7 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
 
 /// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make that one wrong: where
 /// they came late, they are found here, and it is the next one that is counted.
-fn ask(
+pub(crate) fn ask(
     kept: &mut Option<Connection>,
     target: &Target,
     bytes: &[u8],
@@ -121,7 +153,8 @@ fn ask(
     Ok(answer)
 }
 
-fn wire(request: &Request, host: &str) -> Vec<u8> {
+/// A request's bytes.
+pub(crate) fn wire(request: &Request, host: &str) -> Vec<u8> {
     let mut bytes = request::head(request, host, true).into_bytes();
     bytes.resize(bytes.len() + request.body_bytes as usize, request::BODY_BYTE);
     bytes

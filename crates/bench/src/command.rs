@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
 use crate::workload::Workload;
-use crate::{app, bound, compare, install, load, machine, report, Failure};
+use crate::{app, bound, compare, fairness, install, load, machine, report, worker_memory, Failure};
 
 /// What people may ask.
 #[derive(Debug)]
@@ -61,6 +61,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
     }
     match matches.subcommand_name() {
         Some("schemes") => finish(&options, schemes(&options, interrupt)?),
+        Some("fairness") => fairness::run(&options, interrupt),
+        Some("memory") => worker_memory::run(&options, interrupt),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
     }
@@ -85,6 +87,13 @@ fn command() -> clap::Command {
     clap::Command::new("highball bench")
         .about("Measures ways to deploy a Ruby application, side by side")
         .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
+        .subcommand(
+            clap::Command::new("fairness")
+                .about("How long do short requests wait when a few others take long?"),
+        )
+        .subcommand(
+            clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
+        )
         .subcommand(
             clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
         )
@@ -206,6 +215,29 @@ impl Options {
         Ok(())
     }
 
+    /// Installs what these need, if that was asked for.
+    pub(crate) fn install_missing(&self, schemes: &[Scheme], workloads: &[Workload]) -> Result<(), Failure> {
+        if !self.install {
+            return Ok(());
+        }
+        let of_schemes = schemes.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
+        let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
+        install::install(&of_schemes.chain(of_workloads).chain(load::PACKAGES.map(String::from)).collect())
+    }
+
+    /// Writes these files into the output folder.
+    pub(crate) fn write(&self, files: &[(&str, String)]) -> Result<(), Failure> {
+        let problem =
+            |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
+        for (name, text) in files {
+            let path = self.output.join(name);
+            std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
+        }
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        println!("\nWritten to {}: {}", self.output.display(), names.join(", "));
+        Ok(())
+    }
+
     pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
         Plan {
             candidates,
@@ -282,11 +314,7 @@ fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> 
     };
     let workloads = chosen_workloads(&folder, &names)?;
     options.refuse_unwritable_output()?;
-    if options.install {
-        let of_schemes = chosen.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
-        let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
-        install::install(&of_schemes.chain(of_workloads).chain(load::PACKAGES.map(String::from)).collect())?;
-    }
+    options.install_missing(&chosen, &workloads)?;
     let (present, skipped) = present(chosen);
     let candidate = |scheme: Scheme| Candidate {
         name: scheme.name.clone(),
@@ -435,19 +463,11 @@ impl Candidate {
 /// Prints the table and writes the files.
 fn finish(options: &Options, results: Results) -> Result<(), Failure> {
     print!("{}", report::table(&results));
-    let problem =
-        |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
-    std::fs::create_dir_all(&options.output).map_err(|error| problem(&options.output, error))?;
-    let files = [
-        ("results.json", report::json(&results)),
+    options.write(&[
         ("report.html", report::html(&results)),
+        ("results.json", report::json(&results)),
         ("RESULTS.md", report::markdown(&results)),
-    ];
-    for (name, text) in files {
-        let path = options.output.join(name);
-        std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
-    }
-    println!("\nWritten to {0}: report.html, results.json, RESULTS.md", options.output.display());
+    ])?;
     if results.interrupted {
         return Err(Failure::new("ended by a signal; what was measured until then is in the report"));
     }

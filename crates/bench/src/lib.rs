@@ -7,7 +7,8 @@
 //! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
-//! (the two questions with one answer), `interrupt` (INT and TERM), `command` (the command line).
+//! (the two questions with one answer), `fairness` and `worker_memory` (two claims, each with a measurement of its
+//! own), `interrupt` (INT and TERM), `command` (the command line).
 
 mod app;
 mod bound;
@@ -15,6 +16,7 @@ pub mod check;
 pub mod command;
 mod compare;
 pub mod deployment;
+mod fairness;
 pub mod install;
 pub mod interrupt;
 pub mod load;
@@ -30,6 +32,7 @@ pub mod scheme;
 pub mod statistics;
 pub mod system_calls;
 mod visitors;
+mod worker_memory;
 pub mod workload;
 
 use std::fs;

@@ -2,8 +2,9 @@
 //!
 //! In reading order: `request` (what goes over the wire), `wrk` (saturation), `oha` (a given rate, and what wrk
 //! cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
-//! `generator` (a generator that runs, for so long at most).
+//! `generator` (a generator that runs, for so long at most), `arrivals` (a schedule that a seed decides, which no generator can send).
 
+pub(crate) mod arrivals;
 mod generator;
 mod latencies;
 mod oha;

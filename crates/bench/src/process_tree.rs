@@ -68,16 +68,7 @@ impl ProcessTree {
     /// Processes of other users cannot be looked into without being root: they are counted, and their pages are
     /// not. [`ProcessTree::unreadable`] tells whether there are any.
     pub fn memory(&self) -> Memory {
-        let pids = self.pids();
-        let each: Vec<ProcessMemory> = pids.iter().filter_map(|&pid| ProcessMemory::read(pid).ok()).collect();
-        let mib = |kib: fn(&ProcessMemory) -> u64| each.iter().map(kib).sum::<u64>() as f64 / 1024.0;
-        Memory {
-            private_dirty_mib: mib(|one| one.private_dirty_kib.saturating_sub(one.rings.private_dirty_kib)),
-            pss_mib: mib(|one| one.pss_kib),
-            // Each page divided by the processes that have it: all of them together count it once.
-            ring_mib: mib(|one| one.rings.pss_kib),
-            processes: pids.len() as u32,
-        }
+        memory_of(&self.pids())
     }
 
     /// The processes whose memory this user may not look into.
@@ -87,6 +78,19 @@ impl ProcessTree {
                 .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
         };
         self.pids().into_iter().filter(denied).collect()
+    }
+}
+
+/// Memory of these processes now, as [`ProcessTree::memory`] counts it.
+pub(crate) fn memory_of(pids: &[i32]) -> Memory {
+    let each: Vec<ProcessMemory> = pids.iter().filter_map(|&pid| ProcessMemory::read(pid).ok()).collect();
+    let mib = |kib: fn(&ProcessMemory) -> u64| each.iter().map(kib).sum::<u64>() as f64 / 1024.0;
+    Memory {
+        private_dirty_mib: mib(|one| one.private_dirty_kib.saturating_sub(one.rings.private_dirty_kib)),
+        pss_mib: mib(|one| one.pss_kib),
+        // Each page divided by the processes that have it: all of them together count it once.
+        ring_mib: mib(|one| one.rings.pss_kib),
+        processes: pids.len() as u32,
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Request {
     pub bytes: Option<u64>,
     /// The answer is another one each time, so only its status (and `bytes`) can be checked.
     pub dynamic: bool,
+    /// It is known to take long: `highball bench fairness` counts its latency apart.
+    pub long: bool,
 }
 
 /// Connections that ask for one thing, and read the answer slowly for as long as others are measured.
@@ -87,6 +89,7 @@ impl Default for Request {
             status: 200,
             bytes: None,
             dynamic: false,
+            long: false,
         }
     }
 }
@@ -281,6 +284,8 @@ struct Rule {
     bytes: Option<u64>,
     #[serde(default)]
     dynamic: bool,
+    #[serde(default)]
+    long: bool,
 }
 
 fn get() -> String {
@@ -308,6 +313,7 @@ impl Rule {
             status: self.status,
             bytes: self.bytes,
             dynamic: self.dynamic,
+            long: self.long,
         }
     }
 
