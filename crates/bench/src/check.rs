@@ -130,6 +130,11 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
             break;
         }
     }
+    // Nobody asks after the last answer, who would find what is behind it.
+    let is_surplus = connection.is_some_and(|connection: Connection| connection.rest() == Rest::Surplus);
+    if let Some(last) = asked.last_mut().filter(|_| is_surplus) {
+        last.result = Err(Broken::Length);
+    }
     asked
 }
 
