@@ -6,7 +6,7 @@ use super::{ports, Deployment, Running, Setting, LOG};
 use crate::scheme::root::Root;
 use crate::scheme::template::{self, Values};
 use crate::scheme::{programs, Over, Process, Scheme};
-use crate::Failure;
+use crate::{interrupt, Failure};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -220,7 +220,7 @@ impl Deployment {
                 return Ok(());
             };
             if setting.interrupted.load(Ordering::Relaxed) {
-                return Err(Failure("the benchmark was interrupted".into()));
+                return Err(interrupt::failure());
             }
             if began.elapsed() >= setting.start_time {
                 return Err(Failure(format!("{what} within {} s ({why})", setting.start_time.as_secs_f64())));
