@@ -29,7 +29,7 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: Interrupt) -> Res
     let alone = |scheme: &Scheme| {
         scheme.front.is_none()
             && !scheme.floor
-            && !scheme.is_of_other_release()
+            && scheme.release().is_none()
             && (options.only.is_empty() || options.only.contains(&scheme.name))
     };
     let cores = machine::describe().cores.max(1);

@@ -135,7 +135,7 @@ fn command() -> clap::Command {
                 .action(ArgAction::SetTrue),
         )
         .arg(size("rounds", "3", "Turns of every scheme"))
-        .arg(size("seconds", "2", "Length of a sample"))
+        .arg(size("seconds", "1", "Length of a sample"))
         .arg(size("warm-up", "1", "Seconds of load before each sample, not measured"))
         .arg(size("workers", "4", "Worker processes of every scheme"))
         .arg(size("threads", "1", "Threads in each worker"))
@@ -400,7 +400,7 @@ pub(crate) fn run_plan(
             why.join("\n")
         )));
     }
-    let generators = load::generators()?;
+    let generators = load::generators(options.bound.is_some())?;
     let (started, begun) = (SystemTime::now(), Instant::now());
     let mut progress = Progress::begin(plan);
     let mut measured = measure(plan, interrupt, |event| progress.show(&event));

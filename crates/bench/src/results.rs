@@ -76,6 +76,9 @@ pub struct SchemeInfo {
     pub version: String,
     /// A floor: it runs no Ruby.
     pub floor: bool,
+    /// The other release of Debian that it runs on, with a Ruby of its own, such as "trixie".
+    #[serde(default)]
+    pub release: Option<String>,
 }
 
 /// What was asked.

@@ -316,10 +316,11 @@ impl Scheme {
         self.sources.iter().map(|source| (source.root.as_ref(), source.packages.as_slice()))
     }
 
-    /// Whether its server is not this machine's.
-    pub(crate) fn is_of_other_release(&self) -> bool {
-        let mut servers = self.processes.iter();
-        servers.any(|process| process.root.is_some() && (process.backends.is_some() || self.front.is_none()))
+    /// The other release of Debian that its server is from; `None`: it is this machine's.
+    pub(crate) fn release(&self) -> Option<&str> {
+        let mut servers =
+            self.processes.iter().filter(|process| process.backends.is_some() || self.front.is_none());
+        servers.find_map(|process| Some(process.root.as_ref()?.release.as_str()))
     }
 
     /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
@@ -356,6 +357,7 @@ impl Scheme {
             stands_for: self.stands_for.clone(),
             version: self.version(),
             floor: self.floor,
+            release: self.release().map(String::from),
         }
     }
 

@@ -161,5 +161,6 @@ fn unknown(name: &str) -> SchemeInfo {
         stands_for: None,
         version: String::new(),
         floor: false,
+        release: None,
     }
 }

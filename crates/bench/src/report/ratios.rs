@@ -1,4 +1,5 @@
-//! Highball alone against every other server alone, and against the floors.
+//! Highball alone against every other server alone, and against the floors. Servers of other releases of Debian have
+//! another Ruby: they are not compared with it.
 
 use super::comparison::{Comparison, Row};
 use super::figure::{Figure, CPU, P99, REQUESTS};
@@ -21,8 +22,8 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Ratios> {
     let Some(highball) = comparison.rows.iter().find(|row| row.scheme.name == "highball") else {
         return Vec::new();
     };
-    let others =
-        comparison.all_rows().filter(|row| row.scheme.front.is_none() && row.scheme.name != "highball");
+    let is_alike = |row: &&Row| row.scheme.front.is_none() && row.scheme.release.is_none();
+    let others = comparison.all_rows().filter(|row| is_alike(row) && row.scheme.name != "highball");
     others.map(|other| Ratios::of(highball, other)).collect()
 }
 

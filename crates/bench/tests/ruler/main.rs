@@ -28,7 +28,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// One at a time; `None`, with the reason printed, where no load can be sent.
 fn alone_with_generators() -> Option<MutexGuard<'static, ()>> {
-    generators().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    generators(true).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     Some(alone())
 }
 

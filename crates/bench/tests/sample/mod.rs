@@ -172,6 +172,7 @@ fn cost(
             stands_for: stands_for.map(String::from),
             version,
             floor: false,
+            release: None,
         },
         cpu_us,
         memory_mib: memory_mib + if front.is_some() { 4.0 } else { 0.0 },
