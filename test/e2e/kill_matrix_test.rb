@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "pp"
 require_relative "../support/cast"
 require_relative "../support/checkpoints"
 require_relative "../support/inventory"
