@@ -41,6 +41,20 @@ class KillMatrixTest < RestartTestCase
     failing_restart: {
       %w[restart.undoing] => { canary: :old, mold: :old, worker: :old }
     },
+    # `chosen` is the worker that is promoted, or the mold that it has become.
+    refork: {
+      %w[refork.asking refork.relieving refork.retiring] => { chosen: :old, mold: :old, worker: :old },
+      # One more is forked from the mold that there is.
+      %w[fork.intermediate] => { intermediate: :old, chosen: :old, mold: :old },
+      %w[worker.introduced] => { newcomer: :old, chosen: :old, mold: :old, worker: :old },
+      %w[worker.threads_joined mold.promoted] => { chosen: :old, mold: :old, worker: :old },
+      %w[refork.promoted refork.replaced refork.last_retired] => { chosen: :old, mold: :old, worker: :old },
+      %w[refork.done] => { chosen: :old, next_worker: :old }
+    },
+    fork_from_promoted: {
+      %w[fork.intermediate fork.worker_forked] => { intermediate: :old, chosen: :old, mold: :old, worker: :old },
+      %w[worker.born worker.introduced] => { newcomer: :old, chosen: :old, mold: :old, worker: :old }
+    },
     drain: {
       %w[drain.begun drain.front_drained drain.workers_told] => { worker: :drains, mold: :drains },
       %w[worker.draining worker.exiting] => { newcomer: :drains, mold: :drains }
@@ -74,7 +88,7 @@ class KillMatrixTest < RestartTestCase
     @current = File.join(folder_with, "current")
     @spool = folder_with
     @checkpoints = Checkpoints.new(folder_with)
-    @old = {}
+    @old = { workers: {} }
   end
 
   private
@@ -97,16 +111,14 @@ class KillMatrixTest < RestartTestCase
     yield
   end
 
-  def restart(&outcome)
+  def restart
     serve_with_checkpoints
     release(@releases.last)
-    return restart_until_killed(&outcome) if @victim == :highball
-
-    load = KeepAliveLoad.during(@server, clients: CLIENTS) do |clients|
-      restart_until_killed(&outcome)
-      clients.more(3)
+    under_load do
+      @server.signal("USR1")
+      kill_at_the_step
+      yield
     end
-    assert_empty load.failures.grep_v(died_with_a_worker)
   end
 
   # The worker after the canary cannot start.
@@ -116,10 +128,26 @@ class KillMatrixTest < RestartTestCase
     restart(&outcome)
   end
 
-  def restart_until_killed
-    @server.signal("USR1")
-    kill_at_the_step
-    yield
+  def refork
+    serve_with_checkpoints
+    under_load do
+      @server.signal("URG")
+      kill_at_the_step
+      yield
+    end
+  end
+
+  # The step is reached once by the worker that relieves the one that is promoted; it is the next time that is meant.
+  def fork_from_promoted
+    serve_with_checkpoints("refork.promoted")
+    under_load do
+      @server.signal("URG")
+      @checkpoints.wait_until_reached("refork.promoted")
+      @checkpoints.ask(@step)
+      @checkpoints.release("refork.promoted")
+      kill_at_the_step
+      yield
+    end
   end
 
   # One request is under way meanwhile, by the worker that is the victim.
@@ -176,10 +204,21 @@ class KillMatrixTest < RestartTestCase
 
   def settings = { workers: WORKERS, env: @checkpoints.environment }
 
-  def serve_with_checkpoints
+  def serve_with_checkpoints(step = @step)
     @server = serve(@current, *options, **settings)
-    @old = { mold: @server.mold_pid, worker: @server.worker_pids.max, others: @server.worker_pids }
-    @checkpoints.ask(@step)
+    @old = Cast.old(@server)
+    @checkpoints.ask(step)
+  end
+
+  # Clients ask all the while. (If `highball` is the victim, there is nobody to answer them.)
+  def under_load
+    return yield if @victim == :highball
+
+    load = KeepAliveLoad.during(@server, clients: CLIENTS) do |clients|
+      yield
+      clients.more(3)
+    end
+    assert_empty load.failures.grep_v(died_with_a_worker)
   end
 
   # Puts another release in the place of the current one.
@@ -201,19 +240,20 @@ class KillMatrixTest < RestartTestCase
     asking = Thread.new { @server.get("/held", within: 60).status }
     asking.report_on_exception = false
     busy = wait_for("the request") { @server.status["workers"].find { |worker| worker["in_flight"] == 1 } }
-    @old[:worker] = busy["pid"]
+    @old[:workers] = { busy["worker"] => busy["pid"] }
     asking
   end
 
   # What a worker had begun is answered 502 when it dies, if it is not safe to repeat.
   def died_with_a_worker
-    %i[worker canary newcomer].include?(@victim) ? /\A502 / : /\A\z/
+    %i[worker canary next_worker newcomer chosen].include?(@victim) ? /\A502 / : /\A\z/
   end
 
   def settled?(status)
     status.dig("mold", "state") == "booted" && status["workers"].length == WORKERS &&
       status["workers"].all? { |one| one["state"] == "serving" && one["generation"] == status["generation"] } &&
-      status["restarts"].none? { |restart| %w[booting probing rolling queued].include?(restart["state"]) }
+      status["restarts"].none? { |restart| %w[booting probing rolling queued].include?(restart["state"]) } &&
+      [nil, "done", "failed"].include?(status.dig("refork", "state"))
   end
 
   # Nothing is left of what happened: not a process, a slot, a descriptor, a spool file or a memory file.
