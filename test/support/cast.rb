@@ -31,7 +31,8 @@ class Cast
     when :highball then @server.pid
     when :newcomer, :intermediate then @waiting
     when :canary, :next_worker then newcomers.find { |pid| title(pid).start_with?("highball worker") }
-    when :next_mold then newcomers.first
+    when :next_mold, :next_highball then newcomers.first
+    when :mold_of_next then newcomers(newcomers.first).first
     when :mold then @old.fetch(:mold, newcomers.first)
     when :worker then @old[:workers].except(chosen).values.last # the last that is retired
     when :chosen then @old[:workers][chosen]
@@ -42,9 +43,9 @@ class Cast
   def chosen = @server.log[/reforking.* worker=(\d+)/, 1]&.to_i
 
   # Children of `highball` that were not there before, in the order of their start: a mold is before its workers.
-  def newcomers
+  def newcomers(of = @server.pid)
     old = [@old[:mold], *@old[:workers].values]
-    children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == @server.pid }
+    children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == of }
     (children - old).select { |pid| ProcessFacts.alive?(pid) }.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
   rescue Errno::ENOENT, Errno::ESRCH
     []

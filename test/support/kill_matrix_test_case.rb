@@ -155,7 +155,7 @@ class KillMatrixTestCase < RestartTestCase
     wait_for("the usual inventory") { (found = Inventory.of(@server)) == usual_inventory }
     assert_empty Dir.children(@spool)
   rescue Deadline::Missed
-    assert_equal usual_inventory.pretty_inspect, found.pretty_inspect
+    assert_equal(*[usual_inventory, found].map { |inventory| JSON.pretty_generate(inventory) })
   end
 
   # That of a server to which nothing has happened.
