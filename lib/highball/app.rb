@@ -91,11 +91,14 @@ module Highball
         public: public_folder, public_headers: public_headers }
     end
 
-    # Lays out the heap so that what is forked from this process shares it for long.
+    # Lays out the heap so that what is forked from this process shares it for long. (Process.warmup moves objects as
+    # well, which releases before it do not do safely.)
     def warm_up
-      return Process.warmup if Process.respond_to?(:warmup)
-
-      4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+      if Process.respond_to?(:warmup)
+        Process.warmup
+      else
+        4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+      end
       Native.trim_memory # pages that would be copied for nothing
     end
 

@@ -14,6 +14,7 @@ module Highball
       mold.load_highball mold.load_bundler mold.load_app mold.prepare_fork mold.booted
       fork.intermediate fork.worker_forked
       worker.born worker.introduced worker.ready worker.draining worker.exiting
+      worker.threads_joined mold.promoted
     ].freeze
 
     LONGEST_WAIT = 60 # seconds, whatever becomes of the test

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../support/process_facts"
 require_relative "../support/server_test_case"
 
 # The worker's end of the ring: what it refuses, so that no application can confuse the front.
@@ -48,6 +49,22 @@ class RingTest < ServerTestCase
     assert_equal ["GET"], envs.map { |env| env["REQUEST_METHOD"] }.uniq
     @front.ring.leave(0)
     assert_equal envs.first, env_of({ "rack.version" => [1, 6] }, {}), "the next thread, with its own template"
+  end
+
+  # It was met on the way to another's, and was kept until a request with a file came to the same slot.
+  def test_the_file_of_a_request_that_was_taken_back_is_closed
+    @front = FakeFront.new
+    stray, file = Array.new(2) { Tempfile.create.tap(&:close) }.map(&:path)
+    @front.take_back(File.open(stray) { |io| @front.place({}, file: io) })
+    File.open(file) { |io| @front.place({}, file: io) }
+    @front.ring.claim(0)
+    input = @front.ring.env(0, {})["rack.input"]
+    open_files = ProcessFacts.open_files([Process.pid]).map(&:first)
+    assert_includes open_files, file
+    refute_includes open_files, stray
+  ensure
+    input&.close
+    FileUtils.rm_f([stray, file].compact)
   end
 
   def test_early_hints_are_interim_answers

@@ -6,7 +6,13 @@ require_relative "process_facts"
 # Who is who among a server's processes while things change, by what the kernel says: `highball` itself may be waiting
 # at a checkpoint, and cannot be asked.
 class Cast
-  # `mold` and `worker`: pids of old ones, as far as there are any. `waiting`: the process that waits at the step.
+  # Who is there before anything changes: the pid of the mold, and those of the workers by number.
+  def self.old(server)
+    workers = server.status.fetch("workers").to_h { |worker| worker.values_at("worker", "pid") }
+    { mold: server.mold_pid, workers: workers }
+  end
+
+  # `waiting`: the process that waits at the step.
   def initialize(server, old, waiting)
     @server = server
     @old = old
@@ -24,16 +30,22 @@ class Cast
     case part
     when :highball then @server.pid
     when :newcomer, :intermediate then @waiting
-    when :canary then newcomers.find { |pid| title(pid).start_with?("highball worker") }
-    when :next_mold then newcomers.first
-    when :mold, :worker then @old.fetch(part, newcomers.first)
+    when :canary, :next_worker then newcomers.find { |pid| title(pid).start_with?("highball worker") }
+    when :next_mold, :next_highball then newcomers.first
+    when :mold_of_next then newcomers(newcomers.first).first
+    when :mold then @old.fetch(:mold, newcomers.first)
+    when :worker then @old[:workers].except(chosen).values.last # the last that is retired
+    when :chosen then @old[:workers][chosen]
     end
   end
 
+  # The number of the worker that is promoted.
+  def chosen = @server.log[/reforking.* worker=(\d+)/, 1]&.to_i
+
   # Children of `highball` that were not there before, in the order of their start: a mold is before its workers.
-  def newcomers
-    old = @old.values.flatten
-    children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == @server.pid }
+  def newcomers(of = @server.pid)
+    old = [@old[:mold], *@old[:workers].values]
+    children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == of }
     (children - old).select { |pid| ProcessFacts.alive?(pid) }.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
   rescue Errno::ENOENT, Errno::ESRCH
     []

@@ -19,6 +19,8 @@ class FakeFront
   KEYS = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO QUERY_STRING REQUEST_URI SERVER_NAME SERVER_PORT SERVER_PROTOCOL
             REMOTE_ADDR CONTENT_TYPE CONTENT_LENGTH HTTP_HOST].freeze
   HTTP_UPGRADE = 29
+  PLACED = 1
+  TAKEN_BACK = 3
   FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16 }.freeze
   KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort }.freeze
   WAITS = %w[claim write begin head answer file hijack early_hints].freeze # methods of the ring
@@ -81,8 +83,14 @@ class FakeFront
     write_request(slot, USUAL.merge(fields).compact, body || "", flags.sum { |flag| FLAGS.fetch(flag) })
     poke(control(slot), [0, 0].pack("L<2"))
     poke(control(slot) + 12, [0, 0].pack("L<2"))
-    poke(ENTRIES_AT + ((@position % 512) * 8), [(@position << 24) | (slot << 8) | 1].pack("Q<"))
+    write_entry(@position, slot, PLACED)
     @placed[slot] = Placed.new(slot, @position, 0, +"".b)
+  end
+
+  # As the front does when another worker is idle, with a request that nobody has claimed.
+  def take_back(placed)
+    write_entry(placed.position, placed.slot, TAKEN_BACK)
+    @free.push(placed.slot) if @placed.delete(placed.slot)
   end
 
   # Bytes of the answer that were written so far.
@@ -141,6 +149,10 @@ class FakeFront
     @memory.truncate(SLOTS_AT + (@slots * (REQUEST_BYTES + @response_bytes)))
     poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, threads].pack("L<5"))
     poke(CURSOR, [1].pack("Q<"))
+  end
+
+  def write_entry(position, slot, state)
+    poke(ENTRIES_AT + ((position % 512) * 8), [(position << 24) | (slot << 8) | state].pack("Q<"))
   end
 
   # The ring owns the descriptor from now on.

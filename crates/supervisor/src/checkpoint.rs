@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 10] = [
+pub const STEPS: [&str; 17] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -20,6 +20,13 @@ pub const STEPS: [&str; 10] = [
     "restart.replaced",
     "restart.last_retired",
     "restart.undoing",
+    "refork.asking",
+    "refork.relieving",
+    "refork.retiring",
+    "refork.promoted",
+    "refork.replaced",
+    "refork.last_retired",
+    "refork.done",
     "drain.begun",
     "drain.front_drained",
     "drain.workers_told",

@@ -184,8 +184,11 @@ impl Ring {
                 self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?.ok_or_else(|| {
                     Error::new(ruby.exception_io_error(), "the request's body file is missing")
                 })?;
+            // What comes before ours is claimed by now, or was taken back: then nobody is there to keep it for.
             if let Some(slot) = self.slots.get(usize::from(tag.slot)) {
-                slot.spooled.replace(Some((tag.position, file)));
+                if slot.position.get() == tag.position {
+                    slot.spooled.replace(Some((tag.position, file)));
+                }
             }
         };
         let file_class: Value = ruby.class_object().const_get("File")?;

@@ -1,0 +1,170 @@
+# frozen_string_literal: true
+
+require_relative "cast"
+require_relative "checkpoints"
+require_relative "inventory"
+require_relative "restart_test_case"
+
+# Each row of a matrix is a test: a server is brought to the step by a checkpoint, the victim is killed, and the step is
+# released. Then everything has to be as in a server to which nothing has happened.
+class KillMatrixTestCase < RestartTestCase
+  # Most of the time is spent waiting.
+  Minitest.parallel_executor = Minitest::Parallel::Executor.new(4)
+  parallelize_me!
+
+  WORKERS = 3
+  CLIENTS = 2
+  WITHIN = 20 # seconds
+  ONCE = Mutex.new
+
+  # A request for /held is not answered while there is a file of that name.
+  HOLDING = <<~RUBY.freeze
+    use(Class.new do
+      def initialize(app) = @app = app
+
+      def call(env)
+        sleep 0.002 while env["PATH_INFO"] == "/held" && File.exist?(File.join(__dir__, "held"))
+        @app.call(env)
+      end
+    end)
+    #{CONFIG}
+  RUBY
+
+  # Makes tests of a table {scenario => {steps => {victim => outcome}}}. `highball` itself, where it does not stand
+  # there, `leaves_nothing`.
+  def self.matrix(table)
+    table.each do |scenario, rows|
+      rows.each do |steps, victims|
+        steps.product({ highball: :leaves_nothing, **victims }.to_a).each do |step, (victim, outcome)|
+          define_method("test_#{scenario}_at_#{step}_without_#{victim}") { play(scenario, step, victim, outcome) }
+        end
+      end
+    end
+  end
+
+  def setup
+    super
+    @releases = [version(1, folder_with, HOLDING), version(2)]
+    @current = File.join(folder_with, "current")
+    @spool = folder_with
+    @checkpoints = Checkpoints.new(folder_with)
+    @old = { workers: {} }
+  end
+
+  private
+
+  def play(scenario, step, victim, outcome)
+    @step = step
+    @victim = victim
+    release(@releases.first)
+    send(scenario) { send(outcome) }
+    at_rest if @server.running?
+  end
+
+  # --- outcomes
+
+  def old = serves(1)
+
+  def new = serves(2)
+
+  def serves(generation = nil)
+    serving = { "phase" => "serving", "generation" => generation }.compact
+    wait_for("#{WORKERS} workers #{generation && "of generation #{generation}"}", within: WITHIN) do
+      status = @server.running? && @server.port && @server.status
+      status && status.slice(*serving.keys) == serving && settled?(status)
+    end
+    assert_equal 200, @server.get("/").status
+  end
+
+  def gives_up
+    refute_predicate @server.wait, :success?
+    assert_match(/the application did not boot.*killed by SIGKILL/m, @server.log)
+    assert_empty @server.orphans
+  end
+
+  def drains
+    assert_predicate @server.wait, :success?
+    assert_empty @server.orphans
+    assert_empty Dir.children(@spool)
+  end
+
+  def leaves_nothing
+    @server.wait
+    assert_empty @server.orphans
+    assert_empty Dir.children(@spool)
+    TCPServer.new("127.0.0.1", @server.port).close if @server.port
+  end
+
+  # --- the parts of these
+
+  # Every body goes by way of a spool file.
+  def options = ["--spool-dir", @spool, "--body-memory", "0"]
+
+  def settings = { workers: WORKERS, env: @checkpoints.environment }
+
+  def serve_with_checkpoints(step = @step)
+    @server = serve(@current, *options, **settings)
+    @old = Cast.old(@server)
+    @checkpoints.ask(step)
+  end
+
+  # Clients ask all the while. (If `highball` is the victim, there is nobody to answer them.)
+  def under_load
+    return yield if @victim == :highball
+
+    load = KeepAliveLoad.during(@server, clients: CLIENTS) do |clients|
+      yield
+      clients.more(3)
+    end
+    assert_empty load.failures.grep_v(died_with_a_worker)
+  end
+
+  # Puts another release in the place of the current one.
+  def release(folder)
+    FileUtils.ln_s(folder, "#{@current}.next")
+    File.rename("#{@current}.next", @current)
+  end
+
+  def kill_at_the_step
+    waiting = @checkpoints.wait_until_reached(@step)
+    victim = Cast.new(@server, @old, waiting).pid_of(@victim)
+    HighballServer.kill(victim)
+    wait_for("the end of the #{@victim}") { !ProcessFacts.alive?(victim) }
+    @checkpoints.release(@step)
+  end
+
+  # What a worker had begun is answered 502 when it dies, if it is not safe to repeat.
+  def died_with_a_worker
+    %i[worker canary next_worker newcomer chosen].include?(@victim) ? /\A502 / : /\A\z/
+  end
+
+  def settled?(status)
+    status.dig("mold", "state") == "booted" && status["workers"].length == WORKERS &&
+      status["workers"].all? { |one| one["state"] == "serving" && one["generation"] == status["generation"] } &&
+      status["restarts"].none? { |restart| %w[booting probing rolling queued].include?(restart["state"]) } &&
+      %w[refork upgrade].all? { |what| [nil, "done", "failed"].include?(status.dig(what, "state")) }
+  end
+
+  # Nothing is left of what happened: not a process, a slot, a descriptor, a spool file or a memory file.
+  def at_rest
+    wait_for("free slots") do
+      status = @server.status
+      status.values_at("queue", "connections").all?(&:zero?) && status["workers"].sum { |one| one["in_flight"] }.zero?
+    end
+    found = nil
+    wait_for("the usual inventory") { (found = Inventory.of(@server)) == usual_inventory }
+    assert_empty Dir.children(@spool)
+  rescue Deadline::Missed
+    assert_equal(*[usual_inventory, found].map { |inventory| JSON.pretty_generate(inventory) })
+  end
+
+  # That of a server to which nothing has happened.
+  def usual_inventory
+    ONCE.synchronize do
+      @@usual_inventory ||= begin # rubocop:disable Style/ClassVars -- a server for each test would take long
+        server = serve(@releases.first, *options, **settings)
+        wait_for("an inventory") { Inventory.of(server) }
+      end
+    end
+  end
+end
