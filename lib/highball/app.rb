@@ -11,6 +11,9 @@ module Highball
     class NotAnApp < StandardError
     end
 
+    # The folder of this process's application, as long as its processes live: they outlive a release that is removed.
+    FOLDER = Dir.pwd
+
     # Frameworks and where each says its version; the first that is loaded names the application.
     FRAMEWORKS = {
       "Rails" => "::Rails::VERSION::STRING",
@@ -25,8 +28,7 @@ module Highball
     # Where an application may set its hooks, if it likes: loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
-    # `folder` may be gone by now: releases that are old are removed while their molds and workers still serve.
-    attr_reader :rack_app, :folder
+    attr_reader :rack_app
 
     # Sets up the gems of a Gemfile, if there is one.
     def self.set_up_gems(folder = Dir.pwd)
@@ -64,9 +66,6 @@ module Highball
       @folder = folder
     end
 
-    # What its processes are called by.
-    def name = File.basename(@folder)
-
     # "Rails 6.1.7", or "Rack" where no framework is known.
     def framework
       name, version = FRAMEWORKS.find { |_name, constant| Object.const_defined?(constant) }
@@ -91,11 +90,14 @@ module Highball
         public: public_folder, public_headers: public_headers }
     end
 
-    # Lays out the heap so that what is forked from this process shares it for long.
+    # Lays out the heap so that what is forked from this process shares it for long. (Process.warmup moves objects as
+    # well, which releases before it do not do safely.)
     def warm_up
-      return Process.warmup if Process.respond_to?(:warmup)
-
-      4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+      if Process.respond_to?(:warmup)
+        Process.warmup
+      else
+        4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+      end
       Native.trim_memory # pages that would be copied for nothing
     end
 

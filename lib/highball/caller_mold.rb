@@ -46,8 +46,9 @@ module Highball
     end
 
     def fork_process(message, descriptors)
-      pid = Process.fork { become_worker(message, descriptors) }
+      pid = Process.fork { become_worker(message, descriptors).start }
       Process.detach(pid)
+      nil
     end
   end
 end

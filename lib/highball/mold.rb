@@ -9,7 +9,8 @@ require_relative "journey"
 require_relative "native"
 
 module Highball
-  # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks.
+  # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks. (Where
+  # the application is not to be preloaded, it loads the gems' list only, and each worker the application.)
   class Mold
     # Signals that terminals and init systems send to whole groups: they are meant for `highball`, which tells
     # everybody else what to do.
@@ -27,23 +28,28 @@ module Highball
       end
     end
 
+    # The life of this process and of those that are forked from it, first as a mold. What is forked from a mold is a
+    # worker, and a worker may become a mold: each returns what the process is next, so that however long this goes
+    # on, nothing of what it was before is left on the stack.
     def self.start
-      new(ControlSocket.from_environment).start
+      preload = ENV.delete("HIGHBALL_PRELOAD") != "off"
+      role = new(ControlSocket.from_environment, preload: preload)
+      role = role.start while role
     end
 
-    def initialize(control)
+    def initialize(control, preload: true)
       @control = control
+      @preload = preload
       @journey = Journey.new(control)
     end
 
-    # Boots the application and forks workers until the supervisor goes away.
+    # Boots the application and forks workers until the supervisor goes away. Returns in each of them: the worker.
     def start
       take_signals
       boot
-      Process.setproctitle("highball mold: #{@app.name}")
+      name_process
       take_signals # once more: the application may have set its own
-      serve_orders
-      exit!(0)
+      serve_orders || exit!(0)
     rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it was, it is the boot that failed
       fail_with(e)
     end
@@ -58,6 +64,10 @@ module Highball
     def boot
       @journey.step(:load_highball) { load_highball }
       @journey.step(:load_bundler) { App.set_up_gems }
+      @preload ? boot_app : @control.say(:bare, pid: Process.pid)
+    end
+
+    def boot_app
       @app = @journey.step(:load_app) { App.load }
       @journey.step(:prepare_fork) { prepare_fork }
       @control.say(:booted, **@app.description, restartable: true)
@@ -70,52 +80,60 @@ module Highball
     end
 
     def prepare_fork
-      require_relative "worker"
+      require_relative "worker" # so that it is shared too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
       @app.warm_up
     end
 
+    # Returns in a new process what it is: a worker. nil when the supervisor has gone.
     def serve_orders
+      require_relative "worker"
       while (message, descriptors = @control.receive)
         case message[:type]
-        when "fork" then fork_worker(message, descriptors)
+        when "fork"
+          worker = fork_worker(message, descriptors)
+          return worker if worker
         when "heap" then @control.say(:heap, heap: Heap.figures)
         else warn "highball: the mold was sent an unknown message: #{message[:type]}"
         end
       end
     end
 
+    # The worker, in the new process, and nil here.
     def fork_worker(message, descriptors)
-      @app.disconnect_databases
-      fork_process(message, descriptors)
+      @app&.disconnect_databases
+      worker = fork_process(message, descriptors)
     rescue StandardError => e # whatever it is, there is no worker, and the next one may be luckier
       refuse(message, e.message)
+      nil
     ensure
-      descriptors.each(&:close)
+      descriptors.each(&:close) unless worker
     end
 
     # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it. By Process.fork, so
     # that whoever wants to know of forks does (ActiveSupport::ForkTracker).
     def fork_process(message, descriptors)
-      intermediate = Process.fork do
-        fork_grandchild(message, descriptors)
-      end
+      intermediate = Process.fork
+      return fork_grandchild(message, descriptors) unless intermediate
+
       _pid, status = Process.wait2(intermediate)
       refuse(message, "the intermediate process #{status}") unless status.success?
+      nil
     end
 
     # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.
     def fork_grandchild(message, descriptors)
-      Process.fork { become_worker(message, descriptors) }
-      exit!(0)
-    rescue SystemCallError => e
+      exit!(0) if Process.fork
+      become_worker(message, descriptors)
+    rescue StandardError => e
       warn "highball: cannot fork a worker: #{e.message}"
       exit!(1)
     end
 
     def become_worker(message, descriptors)
-      Worker.new(message, descriptors, @app).start(mold_control: @control)
+      @control.close # the mold's
+      Worker.new(message, descriptors, @app)
     end
 
     def refuse(message, reason)
@@ -127,6 +145,10 @@ module Highball
       @control.say(:failed, step: @journey.current, error: diagnosis.error, remedy: diagnosis.remedy)
       $stdout.flush
       exit!(1)
+    end
+
+    def name_process
+      Process.setproctitle("highball mold: #{File.basename(App::FOLDER)}")
     end
   end
 end

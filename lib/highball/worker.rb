@@ -3,14 +3,18 @@
 require "socket"
 require_relative "control_socket"
 require_relative "diagnosis"
+require_relative "fork_safety"
 require_relative "heap"
+require_relative "hijack"
+require_relative "promoted_mold"
 require_relative "server"
 
 module Highball
-  # A process that serves: the child that the mold forked, from its first line to its exit. Its main thread never
-  # serves; it waits for the supervisor's word and for signals.
+  # A process that serves: the child that the mold forked, from its first line to its exit, or until it becomes a mold.
+  # Its main thread never serves; it waits for the supervisor's word and for signals.
   class Worker
-    # `message` is the order to fork, `descriptors` what came with it: the ring's three, and the control socket.
+    # `message` is the order to fork, `descriptors` what came with it: the ring's three, and the control socket. `app`
+    # is nil where the mold has not loaded it.
     def initialize(message, descriptors, app)
       @number = message[:worker]
       @threads = message[:threads]
@@ -21,18 +25,15 @@ module Highball
       @app = app
     end
 
-    # Serves until it is told to end. Runs in the new process, and ends it.
-    def start(mold_control:)
-      mold_control.close
+    # Serves until it is told to end, or to become a mold: then it returns that mold.
+    def start
       Native.exit_when_closed(@control.fileno)
+      @fork_safety = ForkSafety.new
       introduce
-      begin
-        settle
-        server = open_server
-      rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
-        give_up(e)
-      end
-      serve(server)
+      word = serve(set_up)
+      return become_mold if word == :promote && can_be_forked_from?
+
+      Highball.hooks.run(:before_worker_shutdown, @number)
       exit(0) # with the application's at_exit blocks
     end
 
@@ -44,14 +45,36 @@ module Highball
       pidfd.close
     end
 
+    # The server, ready to serve. What goes wrong is told, and ends the process.
+    def set_up
+      settle
+      load_app unless @app
+      Highball.hooks.run(:after_fork, @number)
+      open_server
+    rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
+      give_up(e)
+    end
+
     # Makes the copy of the mold a process of its own.
     def settle
-      Process.setproctitle("highball worker #{@number}: #{@app.name}")
+      Process.setproctitle("highball worker #{@number}: #{File.basename(App::FOLDER)}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe
+      take_signals
+    end
+
+    def take_signals
       Mold.ignore_group_signals
       trap("TERM") { @announce.write_nonblock("t", exception: false) }
-      Highball.hooks.run(:after_fork, @number)
+    end
+
+    # Where the mold has not. A failure here is one of the spawn journey.
+    def load_app
+      @step = :load_app
+      @app = App.load
+      @step = nil
+      take_signals # once more: the application may have set its own
+      @control.say(:booted, **@app.description, restartable: true)
     end
 
     def open_server
@@ -64,6 +87,7 @@ module Highball
                                                     log: log, **@serving)
     end
 
+    # Returns, when every request has been answered, why it does: `:drain` or `:promote`.
     def serve(server)
       serving = Thread.new do
         server.run
@@ -72,18 +96,20 @@ module Highball
       end
       serving.report_on_exception = true
       @control.say(:ready)
-      wait_for_the_end(serving)
+      word = wait_for_the_end(serving)
+      @fork_safety.note_threads
       server.stop
       serving.join
-      Highball.hooks.run(:before_worker_shutdown, @number)
+      word
     end
 
-    # Returns when the supervisor says so. A TERM only asks it to: the front has to be told first, or requests
+    # Returns the supervisor's word that ends it. A TERM only asks it to: the front has to be told first, or requests
     # would wait in a ring that nobody reads.
     def wait_for_the_end(serving)
       loop do
         readable, = IO.select([@control, @news])
-        return if readable.include?(@control) && told_to_drain?
+        word = hear if readable.include?(@control)
+        return word if word
         next unless readable.include?(@news)
 
         @news.read_nonblock(16, exception: false)
@@ -93,15 +119,36 @@ module Highball
       end
     end
 
-    def told_to_drain?
+    # Does what the supervisor says; returns it if that is for the one who serves.
+    def hear
       message, = @control.receive
       exit!(1) unless message # the supervisor has gone
       case message[:type]
-      when "drain" then return true
+      when "drain" then return :drain
+      when "promote" then return :promote
+      when "may_promote" then tell_whether_fit
       when "heap" then tell_heap(collect: message[:gc])
       else warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
       end
+      nil
+    end
+
+    def tell_whether_fit
+      problem = @fork_safety.problem(serving: true)
+      problem ? @control.say(:unfit, why: problem) : @control.say(:fit)
+    end
+
+    # What only serves requests ends. If something is in the way of a fork all the same, the supervisor is told, and
+    # this process waits for its word to exit.
+    def can_be_forked_from?
+      Hijack.close_all
+      Highball.hooks.run(:before_refork, @number)
+      problem = @fork_safety.problem(serving: false) or return true
+      @control.say(:unfit, why: problem)
+      nil until hear == :drain
       false
+    rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
+      give_up(e)
     end
 
     def tell_heap(collect:)
@@ -109,8 +156,17 @@ module Highball
       @control.say(:heap, heap: Heap.figures)
     end
 
+    # Nothing of the worker is left to be inherited by what is forked from now on.
+    def become_mold
+      Mold.ignore_group_signals
+      [@news, @announce].each(&:close)
+      PromotedMold.new(@control, @app)
+    end
+
     def give_up(exception)
-      @control.say(:failed, error: Diagnosis.new(exception, root: @app.folder).error)
+      diagnosis = Diagnosis.new(exception)
+      journey = @step ? { step: @step, remedy: diagnosis.remedy } : {}
+      @control.say(:failed, error: diagnosis.error, **journey)
       $stdout.flush
       exit!(1)
     end

@@ -101,7 +101,7 @@ class MoldTest < Minitest::Test
     boot("config.ru" => <<~RUBY)
       Process.singleton_class.prepend(Module.new do
         def _fork = super.tap { |pid| File.write("forks", "_fork\n", mode: "a") if pid.zero? }
-        def fork(&block) = super { File.write("forks", "fork\n", mode: "a"); block.call }
+        def fork = super.tap { |pid| File.write("forks", "fork\n", mode: "a") unless pid }
       end)
       Highball.after_fork { raise "no worker is needed here" }
       #{HELLO}

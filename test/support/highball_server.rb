@@ -107,6 +107,16 @@ class HighballServer
     @ended.alive?
   end
 
+  # Another process has taken the place of this one: waits until this one has finished what it had, and is that one from
+  # now on. It is not our child, so nobody knows how it ends but by its log.
+  def succeeded_by(pid)
+    ended = wait
+    raise NotServing, "the process that was succeeded ended with #{ended}:\n#{log}" unless ended.nil? || ended.success?
+
+    @pid = pid
+    @ended = Thread.new { sleep Deadline::LOOK_EVERY while ProcessFacts.alive?(pid) }
+  end
+
   # --- talking to it
 
   def connect

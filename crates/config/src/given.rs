@@ -189,6 +189,18 @@ impl Given {
         })
     }
 
+    /// None for `off`.
+    pub(crate) fn counts(&self, name: &str) -> Result<Vec<u64>, ConfigError> {
+        let (form, raw) = self.value(name)?;
+        let Form::CountsOrOff(range) = form else { unreachable!("{name} is no list of counts") };
+        raw.read(|text| value::counts(text, range))
+    }
+
+    /// An error about the value of this option that only shows beside others.
+    pub(crate) fn clash(&self, name: &str, problem: &str) -> Result<ConfigError, ConfigError> {
+        Ok(self.value(name)?.1.wrong(problem.to_owned()))
+    }
+
     pub(crate) fn switch(&self, name: &str) -> Result<bool, ConfigError> {
         self.value(name)?.1.read(value::switch)
     }

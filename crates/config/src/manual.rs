@@ -76,6 +76,11 @@ fn range(form: &Form) -> Option<String> {
             Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
         }
         Form::OneOf(words) => Some(words.join(", ")),
+        Form::CountsOrOff(range) => Some(format!(
+            "numbers from {} to {} with commas between them, or `off`",
+            range.start(),
+            range.end()
+        )),
         Form::Addresses | Form::Path | Form::Word | Form::UrlPath | Form::Switch => None,
     }
 }

@@ -51,6 +51,8 @@ pub(crate) enum Form {
     OneOf(&'static [&'static str]),
     /// `on` or `off`.
     Switch,
+    /// Whole numbers in a range, with commas between them, or `off`.
+    CountsOrOff(RangeInclusive<u64>),
 }
 
 impl Form {
@@ -69,6 +71,7 @@ impl Form {
             Form::UrlPath => "PATH",
             Form::OneOf(_) => "FORM",
             Form::Switch => "on|off",
+            Form::CountsOrOff(_) => "N,N,…|off",
         }
     }
 }
@@ -472,6 +475,29 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Processes,
         example: "10s",
         doc: "Time that a new version of the application has to answer that request. Without an answer, the old version stays.",
+    },
+    Opt {
+        name: "preload",
+        short: None,
+        env: &[],
+        form: Form::Switch,
+        default: Default::Is("on"),
+        section: Section::Processes,
+        example: "off",
+        doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is for \
+              applications that do not stand a fork: each worker loads the application itself.",
+    },
+    Opt {
+        name: "refork_after",
+        short: None,
+        env: &[],
+        form: Form::CountsOrOff(1..=1_000_000_000),
+        default: Default::Is("off"),
+        section: Section::Processes,
+        example: "50,100,1000",
+        doc: "After how many requests of one worker all are forked anew from it, so that they share the memory that it has \
+              filled by then. With several numbers, the first counts for the first time, and so on; the last one is repeated. \
+              See `docs/restarts.md`.",
     },
     Opt {
         name: "max_boot_failures",

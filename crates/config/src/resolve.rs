@@ -43,19 +43,32 @@ pub(crate) fn resolve(
             enabled: given.switch("static_files")?,
             follow_symlinks: given.switch("follow_symlinks")?,
         },
-        process: Process {
-            boot_timeout: given.duration("boot_timeout")?,
-            drain_timeout: given.duration("drain_timeout")?,
-            probe_path: given.word("probe_path")?,
-            probe_timeout: given.duration("probe_timeout")?,
-            max_boot_failures: given.count("max_boot_failures")?,
-        },
+        process: process(&given)?,
         log: Log {
             format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
             access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
         },
         app: folders.app,
         app_link,
+    })
+}
+
+fn process(given: &Given) -> Result<Process, ConfigError> {
+    let (preload, refork_after) = (given.switch("preload")?, given.counts("refork_after")?);
+    if !preload && !refork_after.is_empty() {
+        return Err(given.clash(
+            "refork_after",
+            "without preloading workers have nothing to share; leave out either this or `preload = off`",
+        )?);
+    }
+    Ok(Process {
+        boot_timeout: given.duration("boot_timeout")?,
+        drain_timeout: given.duration("drain_timeout")?,
+        probe_path: given.word("probe_path")?,
+        probe_timeout: given.duration("probe_timeout")?,
+        preload,
+        refork_after,
+        max_boot_failures: given.count("max_boot_failures")?,
     })
 }
 

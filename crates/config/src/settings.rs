@@ -109,6 +109,11 @@ pub struct Process {
     pub probe_path: String,
     /// Time it has to answer.
     pub probe_timeout: Duration,
+    /// Whether the mold loads the application, or each worker does.
+    pub preload: bool,
+    /// After how many requests a worker is promoted to mold, the first time and so on; the last number is repeated.
+    /// Empty: never.
+    pub refork_after: Vec<u64>,
     /// Workers that may die before they served, one after the other, until Highball gives up.
     pub max_boot_failures: u32,
 }

@@ -107,6 +107,15 @@ pub(crate) fn count(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Stri
     }
 }
 
+/// Whole numbers with commas between them; none for `off`.
+pub(crate) fn counts(text: &str, range: &RangeInclusive<u64>) -> Result<Vec<u64>, String> {
+    if switch(text) == Ok(false) {
+        return Ok(Vec::new());
+    }
+    let counts: Result<Vec<u64>, String> = text.split(',').map(|one| count(one.trim(), range)).collect();
+    counts.map_err(|problem| format!("{problem}; write one or several with commas between them, or off"))
+}
+
 /// `on` or `off`, and the words other programs use for them.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -233,6 +242,17 @@ mod tests {
         assert_eq!(switch("on"), Ok(true));
         assert_eq!(switch("False"), Ok(false));
         assert!(switch("maybe").is_err());
+    }
+
+    #[test]
+    fn several_counts() {
+        let counts = |text| counts(text, &(1..=1000));
+        assert_eq!(counts("50, 100,1000"), Ok(vec![50, 100, 1000]));
+        assert_eq!(counts("7"), Ok(vec![7]));
+        assert_eq!(counts("off"), Ok(vec![]));
+        for text in ["", "on", "5,", "5;6", "5,1001"] {
+            assert!(counts(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(crate) struct Dispatcher {
     response_buffer_bytes: usize,
     response_spool_bytes: usize,
     draining: bool,
+    /// After how many requests a worker is named as warm, if anybody wants to know.
+    warm_after: Option<u64>,
     date: Rc<DateCache>,
     events: UnboundedSender<Event>,
     /// Slots with news: scratch space.
@@ -95,6 +97,7 @@ impl Dispatcher {
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,
+            warm_after: None,
             date,
             events,
             ready: Vec::new(),
@@ -298,6 +301,7 @@ impl Dispatcher {
         }
         if ended > 0 {
             self.workers[index].time.ended(ended, Instant::now());
+            self.look_whether_warm(index);
         }
     }
 
@@ -502,6 +506,29 @@ impl Dispatcher {
     pub(crate) fn withdraw(&mut self, generation: u32) {
         self.generations = Generations { withdrawn: generation, ..Generations::default() };
         self.workers_changed();
+    }
+
+    /// From now on the requests of each worker count, until one has answered so many and is named.
+    pub(crate) fn name_warm_worker(&mut self, requests: u64) {
+        self.warm_after = Some(requests);
+        let most = self.workers.iter().enumerate().filter(|(_, worker)| worker.state == State::Serving);
+        let most = most.max_by_key(|(_, worker)| worker.served).map(|(index, _)| index);
+        for worker in &mut self.workers {
+            worker.counted_from = worker.served;
+        }
+        if let Some(index) = most {
+            self.look_whether_warm(index);
+        }
+    }
+
+    fn look_whether_warm(&mut self, index: usize) {
+        let Some(requests) = self.warm_after else { return };
+        let worker = &self.workers[index];
+        if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
+            let number = worker.number;
+            self.warm_after = None;
+            self.tell(Event::WorkerWarm { worker: number });
+        }
     }
 
     /// Nothing more is placed with a worker; what it has not begun goes to others.

@@ -94,6 +94,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
             Command::AdmitCanary { worker } => dispatcher.admit_canary(worker),
             Command::WithdrawGeneration { generation } => dispatcher.withdraw(generation),
             Command::RetireWorker { worker } => dispatcher.retire_worker(worker),
+            Command::NameWarmWorker { requests } => dispatcher.name_warm_worker(requests),
             Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
             Command::Drain => {
                 dispatcher.drain();

@@ -82,7 +82,13 @@ pub enum Command {
         /// Its number.
         worker: u32,
     },
-    /// A worker is dead.
+    /// Count the requests that each worker answers from now on, and say [`Event::WorkerWarm`], once, as soon as one has
+    /// answered so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such command.
+    NameWarmWorker {
+        /// So many.
+        requests: u64,
+    },
+    /// A worker is dead, or serves no more.
     RemoveWorker {
         /// Its number.
         worker: u32,
@@ -128,6 +134,11 @@ pub enum Event {
     },
     /// A retired worker has nothing in flight any more.
     WorkerIdle {
+        /// Its number.
+        worker: u32,
+    },
+    /// The worker that was asked for by [`Command::NameWarmWorker`].
+    WorkerWarm {
         /// Its number.
         worker: u32,
     },

@@ -1,7 +1,9 @@
-//! `highball status`, `highball restart` and `highball stop`: finding the instance that is meant, and asking it.
+//! `highball status`, `highball restart`, `highball refork` and `highball stop`: finding the instance that is meant, and asking it.
 //! `highball memory` finds and asks by the same functions.
 
-use crate::instance::{folder, Answer, Question, RestartStatus, Status, WorkerStatus};
+use crate::instance::{
+    folder, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, Status, WorkerStatus,
+};
 use highball_config::Selector;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
@@ -36,11 +38,17 @@ pub(crate) enum CommandError {
     Silent(i32, io::Error),
     #[error("the instance with pid {0} does not restart: {1}")]
     Refused(i32, String),
+    #[error("the instance with pid {0} does not refork: {1}")]
+    NoRefork(i32, String),
+    #[error("the refork came to nothing, and everything is as it was: {0}")]
+    ReforkFailed(String),
+    #[error("another refork has begun since, and the outcome of this one is forgotten; see the log")]
+    ReforkForgotten,
     #[error("the restart to generation {0} failed; the version before serves on.\n{1}")]
     RestartFailed(u32, String),
     #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
     Forgotten(u32),
-    #[error("the instance with pid {0} has ended, and the restart with it")]
+    #[error("the instance with pid {0} has ended, and what was asked of it with it")]
     Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
     StillRuns(i32, u64),
@@ -69,7 +77,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-        Answer::Status(_) | Answer::Memory { .. } | Answer::Restarting { .. } => 0,
+        Answer::Status(_) | Answer::Memory { .. } | Answer::Restarting { .. } | Answer::Reforking { .. } => 0,
     };
     let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
     if !ends_within(&process, limit).map_err(|error| CommandError::Silent(pid, error))? {
@@ -90,6 +98,30 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => return Err(silent(io::ErrorKind::InvalidData.into())),
     };
+    follow(instance, |status| report_on(generation, status))
+}
+
+/// Reforks the selected instance, and waits for what becomes of it.
+pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    let pid = instance.status.pid;
+    let silent = |error| CommandError::Silent(pid, error);
+    let number = match ask(&instance.socket, Question::Refork).map_err(silent)? {
+        Answer::Reforking { number, .. } => number,
+        Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
+        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+    };
+    follow(instance, |status| report_on_refork(number, status))
+}
+
+/// Looks at an instance until `report` says that what it was asked for is done, and says where that is meanwhile.
+fn follow(
+    instance: &Instance,
+    report: impl Fn(&Status) -> Result<Option<String>, CommandError>,
+) -> Result<(), CommandError> {
+    let pid = instance.status.pid;
+    let silent = |error| CommandError::Silent(pid, error);
     let process = process(pid)?;
     let mut before = String::new();
     loop {
@@ -98,7 +130,7 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
             return Err(CommandError::Ended(pid));
         }
         let state = match asked {
-            Ok(Answer::Status(status)) => report_on(generation, &status)?,
+            Ok(Answer::Status(status)) => report(&status)?,
             Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
             // The machine is busy booting: it lives, and will answer when it is asked again.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
@@ -134,6 +166,26 @@ fn report_on(generation: u32, status: &Status) -> Result<Option<String>, Command
     }
 }
 
+/// Where this refork is; `None`: it is done, and that has been said.
+fn report_on_refork(number: u32, status: &Status) -> Result<Option<String>, CommandError> {
+    let refork = status.refork.as_ref().filter(|refork| refork.number == number);
+    let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
+        return Err(CommandError::ReforkForgotten);
+    };
+    match state.as_str() {
+        "done" => {
+            let worker = worker.unwrap_or_default();
+            println!(
+                "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {})",
+                status.pid
+            );
+            Ok(None)
+        }
+        "failed" | "refused" => Err(CommandError::ReforkFailed(failure.clone().unwrap_or_default())),
+        state => Ok(Some(state.into())),
+    }
+}
+
 /// Holds a process, so that its end is noticed.
 fn process(pid: i32) -> Result<OwnedFd, CommandError> {
     Pid::from_raw(pid)
@@ -154,6 +206,10 @@ fn stage_words(state: &str) -> &str {
         "booting" => "booting the new version",
         "probing" => "asking it whether it answers",
         "rolling" => "replacing the workers",
+        "choosing" | "asking" => "looking for a worker to fork from",
+        "relieving" => "forking a worker that serves in its place",
+        "retiring" => "letting it finish its requests",
+        "promoting" => "making a mold of it",
         other => other,
     }
 }
@@ -236,10 +292,7 @@ fn table(status: &Status) -> String {
     let mut text = String::new();
     let framework = status.framework.as_deref().unwrap_or("not booted yet");
     let ruby = status.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
-    let mold = status.mold.as_ref().map_or("none".into(), |mold| match mold.pid {
-        Some(pid) => format!("{} (pid {pid})", mold.state),
-        None => mold.state.clone(),
-    });
+    let mold = status.mold.as_ref().map_or("none".into(), mold_line);
     let restarts = match status.restartable {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
@@ -270,6 +323,12 @@ fn table(status: &Status) -> String {
     if let Some(restart) = status.restarts.last() {
         let _ = writeln!(text, "{:<12} {}", "restart", restart_line(restart));
     }
+    if let Some(refork) = &status.refork {
+        let _ = writeln!(text, "{:<12} {}", "refork", refork_line(refork));
+    }
+    if let Some(why) = &status.no_refork {
+        let _ = writeln!(text, "{:<12} none of this version: {why}", "reforks");
+    }
     if let Some(failure) = &status.last_failure {
         let _ = writeln!(text, "{:<12} {failure}", "last failure");
     }
@@ -282,6 +341,18 @@ fn table(status: &Status) -> String {
         let _ = writeln!(text, "{}", row(worker));
     }
     text
+}
+
+fn mold_line(mold: &MoldStatus) -> String {
+    let pid = mold.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let origin =
+        mold.promoted_from.map(|worker| format!(", promoted from worker {worker}")).unwrap_or_default();
+    format!("{}{pid}{origin}", mold.state)
+}
+
+fn refork_line(refork: &ReforkStatus) -> String {
+    let ReforkStatus { number, asked_by, state, seconds, .. } = refork;
+    format!("number {number}, by {asked_by}: {state}, {seconds:.1} s")
 }
 
 fn restart_line(restart: &RestartStatus) -> String {
@@ -317,7 +388,6 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instance::MoldStatus;
     use std::os::unix::net::UnixListener;
 
     fn a_status() -> Status {
@@ -334,7 +404,7 @@ mod tests {
             ports: vec![3000],
             generation: 2,
             restartable: Some(false),
-            mold: Some(MoldStatus { pid: Some(43), state: "booted".into() }),
+            mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),
             workers_wanted: 1,
             workers: vec![WorkerStatus {
                 worker: 1,
@@ -357,6 +427,16 @@ mod tests {
                 failure: None,
                 mold: None,
             }],
+            refork: Some(ReforkStatus {
+                number: 4,
+                asked_by: "100 requests".into(),
+                worker: Some(7),
+                state: "done".into(),
+                seconds: 0.5,
+                failure: None,
+                mold: None,
+            }),
+            no_refork: None,
             last_failure: None,
         }
     }
@@ -372,6 +452,8 @@ mod tests {
             "http://127.0.0.1:3000",
             "given as an object",
             "to generation 2 by USR1: done, 3.2 s",
+            "promoted from worker 7",
+            "number 4, by 100 requests: done, 0.5 s",
             "5 in the queue",
             "1000",
             "59s",

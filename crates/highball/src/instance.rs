@@ -35,6 +35,8 @@ pub(crate) enum Question {
     Status,
     /// Put a new version in the place of the one that is served.
     Restart,
+    /// Fork the workers anew, from one that is warm.
+    Refork,
     /// Drain and stop.
     Stop,
     /// Which processes are there, and how are their Ruby heaps?
@@ -48,7 +50,7 @@ impl Question {
     /// Time for finding the answer.
     pub(crate) fn time_limit(self) -> Duration {
         match self {
-            Question::Status | Question::Restart | Question::Stop => EXCHANGE_TIME,
+            Question::Status | Question::Restart | Question::Refork | Question::Stop => EXCHANGE_TIME,
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
         }
     }
@@ -75,6 +77,13 @@ pub(crate) enum Answer {
         pid: i32,
         /// The generation that the restart brings.
         generation: u32,
+    },
+    /// It reforks; `Status` tells what becomes of it.
+    Reforking {
+        /// Its process id.
+        pid: i32,
+        /// The how-manieth refork it is.
+        number: u32,
     },
     /// It will not do that.
     Refused {
@@ -138,6 +147,10 @@ pub(crate) struct Status {
     pub(crate) hijacked: usize,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub(crate) restarts: Vec<RestartStatus>,
+    /// The refork that is under way, or the last one.
+    pub(crate) refork: Option<ReforkStatus>,
+    /// Why the schedule of reforks is not followed, for as long as this version is served.
+    pub(crate) no_refork: Option<String>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
 }
@@ -147,6 +160,27 @@ pub(crate) struct Status {
 pub(crate) struct MoldStatus {
     pub(crate) pid: Option<i32>,
     pub(crate) state: String,
+    /// The number that it had as a worker, if it was promoted.
+    pub(crate) promoted_from: Option<u32>,
+}
+
+/// A refork.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReforkStatus {
+    /// The how-manieth it is, from 1.
+    pub(crate) number: u32,
+    /// `highball refork`, `URG`, or so many requests.
+    pub(crate) asked_by: String,
+    /// The worker that is or was promoted, once one is chosen.
+    pub(crate) worker: Option<u32>,
+    /// `choosing`, `asking`, `relieving`, `retiring`, `promoting`, `rolling`, `done`, `refused` or `failed`.
+    pub(crate) state: String,
+    /// How long it has taken.
+    pub(crate) seconds: f64,
+    /// Why it came to nothing.
+    pub(crate) failure: Option<String>,
+    /// The promoted mold, while it is under way.
+    pub(crate) mold: Option<MoldStatus>,
 }
 
 /// A restart.

@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart` and `stop`, which ask), `memory` (which asks as well, and looks at processes).
+//! (`status`, `restart`, `refork` and `stop`, which ask), `memory` (which asks as well, and looks at processes).
 
 mod commands;
 mod instance;
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Serve(settings)) => serve(*settings),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
+        Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),

@@ -2,13 +2,13 @@
 //! is told, and puts their two reports together.
 
 use crate::instance::{
-    heap_time, Answer, MoldStatus, Question, RestartStatus, RubyProcess, Status, WorkerStatus,
+    heap_time, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status, WorkerStatus,
 };
 use highball_config::Settings;
 use highball_front::{Command, Event, NewWorker, Report as FrontReport};
 use highball_supervisor::{
-    AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, Report, RestartReport, RubyHeap,
-    WorkerReport,
+    AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, ReforkReport, Report, RestartReport,
+    RubyHeap, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,6 +44,7 @@ fn command(notice: Notice, probe_path: &str) -> Command {
         Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
         Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
+        Notice::NameWarmWorker { requests } => Command::NameWarmWorker { requests },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
         Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
         Notice::ReopenLogs => Command::ReopenLogs,
@@ -65,6 +66,7 @@ pub(crate) async fn tell_supervisor(
         let order = match event {
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
+            Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
             Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
             Event::Drained => Order::FrontDrained,
         };
@@ -74,7 +76,7 @@ pub(crate) async fn tell_supervisor(
     }
 }
 
-/// Answers `highball status`, `highball restart`, `highball stop` and `highball memory`.
+/// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.
 #[derive(Debug)]
 pub(crate) struct Spokesman {
     pub(crate) settings: Arc<Settings>,
@@ -99,6 +101,14 @@ impl Spokesman {
                 self.supervisor.send(Order::Restart(to)).await.ok()?;
                 Some(match answer.await.ok()? {
                     Ok(generation) => Answer::Restarting { pid: pid(), generation },
+                    Err(why) => Answer::Refused { why },
+                })
+            }
+            Question::Refork => {
+                let (to, answer) = oneshot::channel();
+                self.supervisor.send(Order::Refork(to)).await.ok()?;
+                Some(match answer.await.ok()? {
+                    Ok(number) => Answer::Reforking { pid: pid(), number },
                     Err(why) => Answer::Refused { why },
                 })
             }
@@ -157,6 +167,8 @@ impl Spokesman {
             queue: requests.queue,
             connections: requests.connections,
             hijacked: requests.hijacked,
+            refork: processes.refork.map(refork_status),
+            no_refork: processes.no_refork,
             last_failure: processes.last_failure,
         }
     }
@@ -178,7 +190,7 @@ fn worker_status(worker: &WorkerReport, requests: &FrontReport) -> WorkerStatus 
 }
 
 fn mold_status(mold: MoldReport) -> MoldStatus {
-    MoldStatus { pid: mold.pid, state: mold.state.into() }
+    MoldStatus { pid: mold.pid, state: mold.state.into(), promoted_from: mold.promoted_from }
 }
 
 fn restart_status(restart: RestartReport) -> RestartStatus {
@@ -189,6 +201,18 @@ fn restart_status(restart: RestartReport) -> RestartStatus {
         seconds: restart.took.as_secs_f64(),
         failure: restart.failure,
         mold: restart.mold.map(mold_status),
+    }
+}
+
+fn refork_status(refork: ReforkReport) -> ReforkStatus {
+    ReforkStatus {
+        number: refork.number,
+        asked_by: refork.asked_by,
+        worker: refork.worker,
+        state: refork.state.into(),
+        seconds: refork.took.as_secs_f64(),
+        failure: refork.failure,
+        mold: refork.mold.map(mold_status),
     }
 }
 

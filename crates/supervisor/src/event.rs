@@ -112,14 +112,22 @@ pub(crate) struct HeldProcess {
 impl HeldProcess {
     /// Watches the process; one [`Event::Ended`] comes when it has ended.
     pub(crate) fn hold(pidfd: OwnedFd, who: Who, events: mpsc::Sender<Event>) -> io::Result<HeldProcess> {
-        let pidfd = Arc::new(watched(pidfd, Interest::READABLE)?);
+        Ok(HeldProcess::watch(Arc::new(watched(pidfd, Interest::READABLE)?), who, events))
+    }
+
+    fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, events: mpsc::Sender<Event>) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
                 let _ = events.send(Event::Ended(who)).await; // as above
             }
         }));
-        Ok(HeldProcess { pidfd, _watch: watch })
+        HeldProcess { pidfd, _watch: watch }
+    }
+
+    /// The same process, as something else from now on.
+    pub(crate) fn watched_as(self, who: Who, events: mpsc::Sender<Event>) -> HeldProcess {
+        HeldProcess::watch(self.pidfd, who, events)
     }
 
     /// Sends a signal; one that has ended meanwhile does not mind.

@@ -8,6 +8,7 @@
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
 //! - [`restart_file`], [`source_files`]: how files ask for that;
+//! - [`refork`]: how a warm worker takes the place of the mold;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
@@ -26,6 +27,7 @@ mod message;
 mod mold;
 mod process_table;
 mod reaper;
+mod refork;
 mod report;
 mod restart;
 mod restart_file;
@@ -41,7 +43,7 @@ mod worker_handle;
 pub use heap_questions::{HeapAnswer, NotAsked};
 pub use message::{BootFailure, Booted, RubyError, RubyHeap};
 pub use mold::MoldSource;
-pub use report::{AskedHeap, MoldReport, Report, RestartReport, WorkerReport};
+pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, WorkerReport};
 pub use spawn_journey::Step;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
@@ -72,13 +74,19 @@ pub enum Notice {
         /// Its number.
         worker: u32,
     },
-    /// This worker is dead: fail or repeat its requests.
+    /// This worker is dead, or serves no more: fail or repeat its requests.
     WorkerGone {
         /// Its number.
         worker: u32,
     },
     /// HUP has come: log files may have been moved away.
     ReopenLogs,
+    /// Count each worker's requests from now on, and say [`Order::WorkerWarm`], once, for the first that has answered so
+    /// many; 0: at once, for the one that has answered the most. Takes the place of an earlier such notice.
+    NameWarmWorker {
+        /// So many.
+        requests: u64,
+    },
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
 }
@@ -120,6 +128,13 @@ pub enum Order {
         /// The status, or why there is none.
         answer: Result<u16, String>,
     },
+    /// The worker that was asked for by [`Notice::NameWarmWorker`].
+    WorkerWarm {
+        /// Its number.
+        worker: u32,
+    },
+    /// Refork, and say the number of the refork; or why it cannot be done.
+    Refork(oneshot::Sender<Result<u32, String>>),
     /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
     Restart(oneshot::Sender<Result<u32, String>>),
     /// Drain, as after TERM. Repeats change nothing.

@@ -61,6 +61,8 @@ pub(crate) enum FromMold {
     Step { step: Step },
     /// The application is loaded: workers can be forked.
     Booted(Booted),
+    /// It is not to load the application, but each worker is: workers can be forked.
+    Bare { pid: i32 },
     /// The boot failed; the mold ends itself.
     Failed(BootFailure),
     /// A worker could not be forked.
@@ -77,6 +79,10 @@ pub(crate) enum FromMold {
 pub(crate) enum ToWorker {
     /// Finish what is claimed, run the hooks, exit 0.
     Drain,
+    /// Say whether you can be forked from.
+    MayPromote,
+    /// Join the serving threads, and become a mold.
+    Promote,
     /// Say how the Ruby heap is.
     Heap {
         /// Whether to run a full garbage collection first.
@@ -92,8 +98,22 @@ pub(crate) enum FromWorker {
     Hello { worker: u32, pid: i32 },
     /// Its threads wait for requests.
     Ready,
-    /// It could not start serving; it ends itself.
-    Failed { error: RubyError },
+    /// It has loaded the application, which the mold has not.
+    Booted(Booted),
+    /// It could not start serving, or become a mold; it ends itself. `step`: the application could not be loaded.
+    Failed {
+        error: RubyError,
+        #[serde(default)]
+        step: Option<Step>,
+        #[serde(default)]
+        remedy: Option<String>,
+    },
+    /// It can be forked from, as far as is known.
+    Fit,
+    /// It cannot be forked from. Told to become a mold, it has joined its threads by now, and waits to be drained.
+    Unfit { why: String },
+    /// It is a mold, and speaks as one from now on.
+    Promoted,
     /// It was sent TERM: it asks to be retired, and serves on until it is.
     Leaving,
     /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
@@ -226,6 +246,8 @@ mod tests {
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);
+        let promote = serde_json::to_string(&[ToWorker::MayPromote, ToWorker::Promote]).unwrap();
+        assert_eq!(promote, r#"[{"type":"may_promote"},{"type":"promote"}]"#);
         let question = r#"{"type":"heap","gc":true}"#;
         assert_eq!(serde_json::to_string(&ToWorker::Heap { gc: true }).unwrap(), question);
         assert_eq!(serde_json::to_string(&ToMold::Heap).unwrap(), r#"{"type":"heap"}"#);
@@ -260,6 +282,6 @@ mod tests {
     #[test]
     fn unknown_types_are_refused() {
         assert!(serde_json::from_str::<FromMold>(r#"{"type":"dance"}"#).is_err());
-        assert!(serde_json::from_str::<FromWorker>(r#"{"type":"booted"}"#).is_err());
+        assert!(serde_json::from_str::<FromWorker>(r#"{"type":"step","step":"load_app"}"#).is_err());
     }
 }

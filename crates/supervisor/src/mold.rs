@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// How long a mold may take to print its backtraces before it is killed.
-const DUMP_TIME: Duration = Duration::from_secs(2);
+pub(crate) const DUMP_TIME: Duration = Duration::from_secs(2);
 /// How long a mold that was sent SIGKILL may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(5);
 
@@ -71,6 +71,8 @@ pub(crate) struct Mold {
     pub(crate) deadline: Option<Instant>,
     /// `None` for a caller until it says its pid.
     pub(crate) pid: Option<Pid>,
+    /// The number that it had as a worker.
+    pub(crate) promoted_from: Option<u32>,
     process: Option<HeldProcess>,
     departure: Departure,
     pub(crate) heap_questions: HeapQuestions,
@@ -94,6 +96,7 @@ impl Mold {
             .arg(gem_lib.join("highball/boot.rb"))
             .current_dir(folder)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
+            .env("HIGHBALL_PRELOAD", if settings.process.preload { "on" } else { "off" })
             .env("RAILS_ENV", &settings.environment)
             .env("RACK_ENV", &settings.environment)
             .env("APP_ENV", &settings.environment)
@@ -102,7 +105,7 @@ impl Mold {
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), events.clone())?;
         let limit = settings.process.boot_timeout;
-        Ok(Mold::over(control, boot, limit, Some(pid), Some(process), events))
+        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), events))
     }
 
     /// Talks with a caller that has loaded the application already.
@@ -112,11 +115,26 @@ impl Mold {
         events: &mpsc::Sender<Event>,
     ) -> io::Result<Mold> {
         let control = ControlSocket::over(socket)?;
-        Ok(Mold::over(control, 1, settings.process.boot_timeout, None, None, events))
+        Ok(Mold::over(Arc::new(control), 1, settings.process.boot_timeout, None, None, events))
+    }
+
+    /// A worker that has become a mold: over the same control socket, as the same process.
+    pub(crate) fn promoted(
+        control: Arc<ControlSocket>,
+        process: HeldProcess,
+        pid: Option<Pid>,
+        (boot, worker): (u32, u32),
+        events: &mpsc::Sender<Event>,
+    ) -> Mold {
+        let mut mold = Mold::over(control, boot, Duration::ZERO, pid, Some(process), events);
+        mold.state = MoldState::Booted;
+        mold.deadline = None;
+        mold.promoted_from = Some(worker);
+        mold
     }
 
     fn over(
-        control: ControlSocket,
+        control: Arc<ControlSocket>,
         boot: u32,
         limit: Duration,
         pid: Option<Pid>,
@@ -124,12 +142,12 @@ impl Mold {
         events: &mpsc::Sender<Event>,
     ) -> Mold {
         let now = Instant::now();
-        let control = Arc::new(control);
         Mold {
             boot,
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             pid,
+            promoted_from: None,
             process,
             departure: Departure::default(),
             heap_questions: HeapQuestions::default(),
@@ -146,6 +164,10 @@ impl Mold {
         self.deadline = None;
         self.pid = Pid::from_raw(pid);
         Some(took)
+    }
+
+    pub(crate) fn raw_pid(&self) -> Option<i32> {
+        self.pid.map(Pid::as_raw_pid)
     }
 
     pub(crate) fn is_booted(&self) -> bool {

@@ -38,26 +38,31 @@ impl ProcessTable {
         self.workers.retain(|_, handle| handle.state != WorkerState::Forking);
     }
 
-    /// Ends what a generation has begun and not finished: its workers that do not serve yet.
-    pub(crate) fn halt_coming(&mut self, generation: u32, now: Instant) {
+    /// Ends what of a line has begun and not finished: its workers that do not serve yet.
+    pub(crate) fn halt_coming(&mut self, line: u32, now: Instant) {
         self.workers.retain(|_, handle| {
-            handle.generation != generation || handle.state != WorkerState::Forking
+            handle.line != line || handle.state != WorkerState::Forking
             // as above
         });
         for handle in self.workers.values_mut() {
-            if handle.generation == generation
-                && matches!(handle.state, WorkerState::Starting | WorkerState::Probing)
-            {
+            if handle.line == line && matches!(handle.state, WorkerState::Starting | WorkerState::Probing) {
                 handle.halt(now);
             }
         }
     }
 
-    /// How many there are, seen from the generation that is to stay.
+    /// A line is given up: what is left of it counts as of another.
+    pub(crate) fn join_line(&mut self, line: u32, into: u32) {
+        for handle in self.workers.values_mut().filter(|handle| handle.line == line) {
+            handle.line = into;
+        }
+    }
+
+    /// How many there are, seen from the line that is to stay.
     pub(crate) fn tally(&self, staying: u32, wanted: usize, surge: usize) -> Tally {
         let mut tally = Tally { wanted, surge, ..Tally::default() };
         for handle in self.workers.values() {
-            match (handle.generation == staying, handle.state) {
+            match (handle.line == staying, handle.state) {
                 (true, WorkerState::Serving) => tally.serving += 1,
                 (true, _) if handle.counts() => tally.coming += 1,
                 (true, _) => {}
@@ -68,11 +73,11 @@ impl ProcessTable {
         tally
     }
 
-    /// The worker to retire so that there is one fewer: of another generation the one that serves longest, of the
+    /// The worker to retire so that there is one fewer: of another line the one that serves longest, of the
     /// one that stays the youngest.
     pub(crate) fn to_retire(&self, staying: u32, of_staying: bool) -> Option<u32> {
         let mut serving = self.workers.iter().filter(|(_, handle)| {
-            handle.state == WorkerState::Serving && (handle.generation == staying) == of_staying
+            handle.state == WorkerState::Serving && (handle.line == staying) == of_staying
         });
         let chosen = if of_staying { serving.next_back() } else { serving.next() };
         chosen.map(|(number, _)| *number)

@@ -30,6 +30,10 @@ pub struct Report {
     pub restartable: Option<bool>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub restarts: Vec<RestartReport>,
+    /// The refork that is under way, or the last one.
+    pub refork: Option<ReforkReport>,
+    /// Why the schedule of reforks is not followed, for as long as this version is served.
+    pub no_refork: Option<String>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
 }
@@ -41,11 +45,17 @@ pub struct MoldReport {
     pub pid: Option<i32>,
     /// `booting`, `booted`, `hangs` or `halted`.
     pub state: &'static str,
+    /// The number that it had as a worker, if it was promoted.
+    pub promoted_from: Option<u32>,
 }
 
 impl MoldReport {
     pub(crate) fn of(mold: &Mold) -> MoldReport {
-        MoldReport { pid: mold.pid.map(Pid::as_raw_pid), state: mold.state.name() }
+        MoldReport {
+            pid: mold.pid.map(Pid::as_raw_pid),
+            state: mold.state.name(),
+            promoted_from: mold.promoted_from,
+        }
     }
 }
 
@@ -58,7 +68,8 @@ pub struct WorkerReport {
     pub generation: u32,
     /// Process id, once it has said hello.
     pub pid: Option<i32>,
-    /// `forking`, `starting`, `probing`, `serving`, `retiring`, `draining` or `halted`.
+    /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
+    /// `halted`.
     pub state: &'static str,
     /// Serving threads.
     pub threads: u16,
@@ -82,6 +93,26 @@ pub struct RestartReport {
     /// Why it failed, and what to do: several lines.
     pub failure: Option<String>,
     /// The new mold, while it is under way.
+    pub mold: Option<MoldReport>,
+}
+
+/// A refork.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReforkReport {
+    /// The how-manieth it is, from 1.
+    pub number: u32,
+    /// `highball refork`, `URG`, or so many requests.
+    pub asked_by: String,
+    /// The worker that is or was promoted, once one is chosen.
+    pub worker: Option<u32>,
+    /// `choosing`, `asking`, `relieving`, `retiring`, `promoting`, `rolling`, `done`, `refused` or `failed`.
+    pub state: &'static str,
+    /// How long it has taken.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Duration,
+    /// Why it came to nothing.
+    pub failure: Option<String>,
+    /// The promoted mold, while it is under way.
     pub mold: Option<MoldReport>,
 }
 

@@ -17,6 +17,9 @@ const REMEMBERED: usize = 8;
 pub(crate) struct Generation {
     /// From 1; later ones have larger numbers.
     pub(crate) number: u32,
+    /// What is forked from one mold, or from one that was booted in its place, is of one line. A refork begins a new line
+    /// of the same generation.
+    pub(crate) line: u32,
     /// Symbolic links resolved, so that a release stays what it is.
     pub(crate) folder: PathBuf,
     /// What it said of itself, once it was booted.

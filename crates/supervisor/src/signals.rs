@@ -5,6 +5,7 @@
 //! | TERM, QUIT | drain: finish what is in flight, then exit; a second one halts |
 //! | INT | the same; in development it ends without waiting for requests |
 //! | USR1 | rolling restart |
+//! | URG | refork |
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are opened anew |
@@ -23,6 +24,8 @@ pub(crate) enum Received {
     Hangup,
     /// USR1.
     Restart,
+    /// URG.
+    Refork,
     /// TTIN.
     MoreWorkers,
     /// TTOU.
@@ -39,6 +42,7 @@ pub(crate) struct Signals {
     int: Signal,
     hup: Signal,
     usr1: Signal,
+    urg: Signal,
     ttin: Signal,
     ttou: Signal,
     child: Signal,
@@ -54,6 +58,7 @@ impl Signals {
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
             usr1: signal(SignalKind::user_defined1())?,
+            urg: signal(SignalKind::from_raw(rustix::process::Signal::URG.as_raw()))?,
             ttin: signal(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             child: signal(SignalKind::child())?,
@@ -68,6 +73,7 @@ impl Signals {
             _ = self.int.recv() => Received::Interrupt,
             _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
             _ = self.usr1.recv() => Received::Restart,
+            _ = self.urg.recv() => Received::Refork,
             _ = self.ttin.recv() => Received::MoreWorkers,
             _ = self.ttou.recv() => Received::FewerWorkers,
             _ = self.child.recv() => Received::ChildEnded,

@@ -1,10 +1,11 @@
 //! The supervisor's loop: one event at a time, then whatever the new state asks for.
 //!
 //! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
-//! about stopping in [`ending`].
+//! about reforks in [`reforking`], about stopping in [`ending`].
 
 mod booting;
 mod ending;
+mod reforking;
 mod restarting;
 mod staffing;
 
@@ -13,7 +14,8 @@ use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
-use crate::report::{AskedHeap, MoldReport, Report, WorkerReport};
+use crate::refork::{Refork, ReforkCause, Schedule};
+use crate::report::{AskedHeap, MoldReport, ReforkReport, Report, WorkerReport};
 use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
@@ -109,6 +111,16 @@ pub struct Supervisor {
     wish: Option<Wish>,
     past_restarts: PastRestarts,
     last_generation: u32,
+    last_line: u32,
+    refork: Option<Refork>,
+    /// Reforks that were begun.
+    reforks: u32,
+    last_refork: Option<ReforkReport>,
+    schedule: Schedule,
+    /// Whether the front counts requests for the schedule.
+    counts_requests: bool,
+    /// Why workers of this version cannot be forked from.
+    unfit: Option<String>,
     restart_file: RestartFile,
     last_failure: Option<String>,
 
@@ -125,13 +137,20 @@ impl Supervisor {
         let policy = || RestartPolicy::new(settings.process.max_boot_failures);
         let now = Instant::now();
         Supervisor {
-            current: Generation { number: 1, folder: settings.app.clone(), app: None, mold: None },
+            current: Generation { number: 1, line: 1, folder: settings.app.clone(), app: None, mold: None },
             leaving_molds: Vec::new(),
             wanted: settings.workers,
             restart: None,
             wish: None,
             past_restarts: PastRestarts::default(),
             last_generation: 1,
+            last_line: 1,
+            refork: None,
+            reforks: 0,
+            last_refork: None,
+            schedule: Schedule::new(settings.process.refork_after.clone()),
+            counts_requests: false,
+            unfit: None,
             restart_file: RestartFile::of(&settings.app_link, now),
             mold_policy: policy(),
             worker_policy: policy(),
@@ -186,6 +205,7 @@ impl Supervisor {
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
             Event::Signal(Received::Hangup) => self.notify(Notice::ReopenLogs).await,
             Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
+            Event::Signal(Received::Refork) => drop(self.ask_refork(ReforkCause::Signal, now).await),
             Event::Signal(Received::MoreWorkers) => self.want_workers(1),
             Event::Signal(Received::FewerWorkers) => self.want_workers(-1),
             Event::Signal(signal) => self.signalled(signal, now).await,
@@ -210,6 +230,7 @@ impl Supervisor {
         match self.phase {
             Phase::Running => {
                 self.advance_restart(now).await;
+                self.advance_refork(now).await;
                 if self.needs_mold() && now >= self.mold_due {
                     self.boot(now);
                 }
@@ -243,12 +264,15 @@ impl Supervisor {
 
     async fn worker_overdue(&mut self, worker: u32, now: Instant) {
         let Some(handle) = self.workers.get_mut(worker) else { return };
-        let generation = handle.generation;
+        let line = handle.line;
         match (handle.state, handle.ending()) {
             (_, Some(ending)) => self.worker_gone(worker, ending, now).await,
             (WorkerState::Forking, None) => {
                 self.worker_gone(worker, Ending::Unknown, now).await;
-                self.mold_is_stuck(generation, now);
+                self.mold_is_stuck(line, now);
+            }
+            (WorkerState::Starting, None) if !self.settings.process.preload => {
+                self.worker_boots_too_long(worker, now)
             }
             (WorkerState::Probing, None) => self.canary_is_silent(worker, now).await,
             (WorkerState::Halted, None) => {
@@ -298,18 +322,24 @@ impl Supervisor {
         let leaving = running.then(|| self.workers.next_leaving()).flatten();
         let file = running.then_some(self.restart_file.due);
         let mold = self.molds().filter_map(|mold| mold.deadline).min();
-        [phase, boot, fork, leaving, file, mold, self.workers.next_deadline()].into_iter().flatten().min()
+        let refork = self.refork.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
+        [phase, boot, fork, leaving, file, mold, refork, self.workers.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Every mold that there is.
     fn molds(&self) -> impl Iterator<Item = &Mold> {
         let next = self.restart.as_ref().and_then(|restart| restart.next.mold.as_ref());
-        self.current.mold.iter().chain(next).chain(&self.leaving_molds)
+        self.current.mold.iter().chain(next).chain(self.promoted_mold()).chain(&self.leaving_molds)
     }
 
     fn mold_mut(&mut self, boot: u32) -> Option<&mut Mold> {
         let next = self.restart.as_mut().and_then(|restart| restart.next.mold.as_mut());
-        let mut molds = self.current.mold.iter_mut().chain(next).chain(&mut self.leaving_molds);
+        let promoted = self.refork.as_mut().and_then(|refork| refork.mold.as_mut());
+        let mut molds =
+            self.current.mold.iter_mut().chain(next).chain(promoted).chain(&mut self.leaving_molds);
         molds.find(|mold| mold.boot == boot)
     }
 
@@ -389,6 +419,9 @@ impl Supervisor {
             }
             Order::WorkerIdle { worker } => {
                 let until = now + self.settings.process.drain_timeout;
+                if self.promotes(worker, now) {
+                    return;
+                }
                 if let Some(handle) = self.workers.get_mut(worker) {
                     if handle.state == WorkerState::Retiring {
                         handle.drain(until);
@@ -401,6 +434,11 @@ impl Supervisor {
                 }
             }
             Order::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
+            Order::WorkerWarm { worker } => self.worker_warm(worker, now).await,
+            Order::Refork(to) => {
+                let _ = to.send(self.ask_refork(ReforkCause::Command, now).await);
+                // the one who asked may have left
+            }
             Order::Restart(to) => {
                 let _ = to.send(self.ask_restart(Asked::Command)); // the one who asked may have left
             }
@@ -463,6 +501,8 @@ impl Supervisor {
             workers: workers.collect(),
             restartable: self.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(now),
+            refork: self.refork_report(now),
+            no_refork: self.unfit.clone(),
             last_failure: self.last_failure.clone(),
         }
     }

@@ -2,15 +2,18 @@
 
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::event::{HeldProcess, Watch};
+use crate::event::{Event, HeldProcess, Watch, Who};
 use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
-use crate::message::{RubyError, ToWorker};
+use crate::message::{BootFailure, RubyError, ToWorker};
+use crate::mold::Mold;
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
+use crate::spawn_journey::Step;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 
 /// How long a worker that was sent SIGKILL, or has closed its control socket, may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(5);
@@ -28,6 +31,8 @@ pub(crate) enum WorkerState {
     Serving,
     /// The front gives it nothing more; it finishes what it has.
     Retiring,
+    /// It was told to become a mold.
+    Promoting,
     /// It was told to exit.
     Draining,
     /// It was sent SIGKILL.
@@ -43,9 +48,38 @@ impl WorkerState {
             WorkerState::Probing => "probing",
             WorkerState::Serving => "serving",
             WorkerState::Retiring => "retiring",
+            WorkerState::Promoting => "promoting",
             WorkerState::Draining => "draining",
             WorkerState::Halted => "halted",
         }
+    }
+}
+
+/// Why a worker could not start, as it says itself.
+#[derive(Debug)]
+pub(crate) struct StartFailure {
+    pub(crate) error: RubyError,
+    /// Where it was, if it was loading the application.
+    pub(crate) step: Option<Step>,
+    pub(crate) remedy: Option<String>,
+}
+
+impl StartFailure {
+    /// Of a worker that was forked from a mold which has loaded the application.
+    pub(crate) fn of_ours(message: String) -> StartFailure {
+        StartFailure { error: RubyError::of_ours(message), step: None, remedy: None }
+    }
+
+    /// That of a boot, if it is one: the worker was loading the application.
+    pub(crate) fn of_boot(&self) -> Option<BootFailure> {
+        let step = self.step?;
+        Some(BootFailure { step, error: self.error.clone(), remedy: self.remedy.clone() })
+    }
+}
+
+impl From<BootFailure> for StartFailure {
+    fn from(BootFailure { step, error, remedy }: BootFailure) -> Self {
+        StartFailure { error, step: Some(step), remedy }
     }
 }
 
@@ -54,6 +88,8 @@ impl WorkerState {
 pub(crate) struct WorkerHandle {
     /// The version of the application that it runs.
     pub(crate) generation: u32,
+    /// Which mold's worker it is; see [`crate::restart::Generation::line`].
+    pub(crate) line: u32,
     pub(crate) state: WorkerState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
@@ -64,7 +100,9 @@ pub(crate) struct WorkerHandle {
     /// Known once it has said hello.
     pub(crate) pid: Option<Pid>,
     /// Why it could not start, if it has said so.
-    pub(crate) failure: Option<RubyError>,
+    pub(crate) failure: Option<StartFailure>,
+    /// Whether it was asked where its threads are.
+    is_dumped: bool,
     process: Option<HeldProcess>,
     departure: Departure,
     control: Arc<ControlSocket>,
@@ -76,7 +114,7 @@ pub(crate) struct WorkerHandle {
 
 impl WorkerHandle {
     pub(crate) fn forking(
-        generation: u32,
+        (generation, line): (u32, u32),
         control: Arc<ControlSocket>,
         watch: Watch,
         ring: FrontRing,
@@ -85,6 +123,7 @@ impl WorkerHandle {
     ) -> WorkerHandle {
         WorkerHandle {
             generation,
+            line,
             state: WorkerState::Forking,
             deadline: Some(now + start_limit),
             leaves_at: None,
@@ -92,6 +131,7 @@ impl WorkerHandle {
             ready_at: None,
             pid: None,
             failure: None,
+            is_dumped: false,
             process: None,
             departure: Departure::default(),
             control,
@@ -172,9 +212,41 @@ impl WorkerHandle {
         self.heap_questions.ask(|| self.control.send(&ToWorker::Heap { gc }, &[]))
     }
 
+    /// Asks whether it can be forked from; true if it can be asked.
+    pub(crate) fn ask_fit(&self) -> bool {
+        self.state == WorkerState::Serving && self.control.send(&ToWorker::MayPromote, &[]).is_ok()
+    }
+
+    /// Tells it to become a mold within this time. Its requests have ended.
+    pub(crate) fn promote(&mut self, now: Instant, limit: Duration) {
+        if self.state == WorkerState::Retiring && self.control.send(&ToWorker::Promote, &[]).is_ok() {
+            self.state = WorkerState::Promoting;
+            self.deadline = Some(now + limit);
+        } else {
+            self.halt(now);
+        }
+    }
+
+    /// It has become the mold of this boot; `None` if it never said hello.
+    pub(crate) fn into_mold(self, boot: u32, worker: u32, events: &mpsc::Sender<Event>) -> Option<Mold> {
+        let process = self.process?.watched_as(Who::Mold(boot), events.clone());
+        Some(Mold::promoted(self.control, process, self.pid, (boot, worker), events))
+    }
+
+    /// Asks one that loads the application, and hangs, for its backtraces; false if it was asked before.
+    pub(crate) fn dump(&mut self, now: Instant, limit: Duration) -> bool {
+        let first = !std::mem::replace(&mut self.is_dumped, true);
+        if let Some(process) = self.process.as_ref().filter(|_| first) {
+            process.signal(Signal::USR2);
+            self.deadline = Some(now + limit);
+        }
+        first
+    }
+
     /// Tells it to exit, by kind words where it has got far enough to hear them.
     pub(crate) fn drain(&mut self, until: Instant) {
-        if self.hears() && self.control.send(&ToWorker::Drain, &[]).is_ok() {
+        let hears = self.hears() || self.state == WorkerState::Promoting;
+        if hears && self.control.send(&ToWorker::Drain, &[]).is_ok() {
             self.state = WorkerState::Draining;
             self.deadline = Some(until);
         } else if self.state != WorkerState::Draining {
@@ -253,7 +325,7 @@ mod tests {
         let control = Arc::new(control);
         let (ring, _fds) = highball_ring::create(Geometry::new(1, 1, 4096)).unwrap();
         let watch = watch_worker(Arc::clone(&control), 1, events.clone());
-        (WorkerHandle::forking(1, control, watch, ring, now, LIMIT), theirs)
+        (WorkerHandle::forking((1, 1), control, watch, ring, now, LIMIT), theirs)
     }
 
     /// This process stands in for the worker; it is never killed here.

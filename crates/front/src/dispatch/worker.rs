@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub(crate) unresponsive: u32,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
+    /// How many it had served when the count for [`crate::Command::NameWarmWorker`] began.
+    pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
     _wake: AsyncFd<OwnedFd>,
 }
@@ -76,6 +78,7 @@ impl Worker {
             unresponsive: 0,
             time: ServiceTime::new(Instant::now()),
             served: 0,
+            counted_from: 0,
             _wake: wake,
         }
     }

@@ -8,7 +8,7 @@ use crate::reaper::Ending;
 use crate::restart::Failure;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
-use crate::worker_handle::WorkerState;
+use crate::worker_handle::{StartFailure, WorkerState};
 use crate::Notice;
 use highball_config::Settings;
 use std::io;
@@ -23,6 +23,8 @@ enum Role {
     Current,
     /// Of the version that a restart brings.
     Next,
+    /// A worker until a moment ago, it is to become that of the version that is served.
+    Promoted,
     /// Of none any more.
     Leaving,
 }
@@ -31,7 +33,7 @@ impl Supervisor {
     /// Whether the version that is served needs a mold. (Not while it is being replaced: what would boot in its folder
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
-        self.current.mold.is_none() && self.staying() == self.current.number
+        self.current.mold.is_none() && self.staying() == self.current.line
     }
 
     /// Boots the mold of the version that is served.
@@ -62,6 +64,7 @@ impl Supervisor {
         match (self.current.mold.as_ref().is_some_and(is_it), next.is_some_and(is_it)) {
             (true, _) => Role::Current,
             (false, true) => Role::Next,
+            (false, false) if self.promoted_mold().is_some_and(is_it) => Role::Promoted,
             (false, false) => Role::Leaving,
         }
     }
@@ -78,7 +81,12 @@ impl Supervisor {
             (FromMold::Booted(app), MoldState::Booting(_)) => {
                 let took_ms = mold.booted(app.pid, now).map(|took| took.as_millis() as u64);
                 info!(framework = app.framework, ruby = app.ruby, pid = app.pid, took_ms, "booted");
-                self.booted(role, app).await;
+                self.booted(role, Some(app)).await;
+            }
+            (FromMold::Bare { pid }, MoldState::Booting(_)) => {
+                let took_ms = mold.booted(pid, now).map(|took| took.as_millis() as u64);
+                info!(pid, took_ms, "the mold is there; each worker loads the application itself");
+                self.booted(role, None).await;
             }
             (FromMold::Failed(failure), MoldState::Booting(_) | MoldState::Dumping(_)) => {
                 mold.ends(now);
@@ -88,7 +96,7 @@ impl Supervisor {
                 error!(worker, error = message, "the worker could not be forked");
                 self.last_failure = Some(format!("a worker could not be forked: {message}"));
                 if let Some(handle) = self.workers.get_mut(worker) {
-                    handle.failure = Some(RubyError::of_ours(message));
+                    handle.failure = Some(StartFailure::of_ours(message));
                 }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
@@ -105,15 +113,18 @@ impl Supervisor {
         }
     }
 
-    async fn booted(&mut self, role: Role, app: Booted) {
+    /// A mold can be forked from; what it says of the application, if it has loaded it.
+    async fn booted(&mut self, role: Role, app: Option<Booted>) {
         match role {
             Role::Current => {
                 self.mold_policy.ready();
-                self.current.app = Some(app.clone());
-                self.notify(Notice::AppBooted(app)).await;
+                if let Some(app) = app {
+                    self.current.app = Some(app.clone());
+                    self.notify(Notice::AppBooted(app)).await;
+                }
             }
             Role::Next => self.next_booted(app),
-            Role::Leaving => {}
+            Role::Promoted | Role::Leaving => {}
         }
     }
 
@@ -121,7 +132,7 @@ impl Supervisor {
         match self.role_of(boot) {
             Role::Current => self.boot_failed(failure, now),
             Role::Next => self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await,
-            Role::Leaving => {}
+            Role::Promoted | Role::Leaving => {}
         }
     }
 
@@ -129,13 +140,14 @@ impl Supervisor {
         match self.role_of(boot) {
             Role::Current => self.current_mold_gone(ending, now),
             Role::Next => self.next_mold_gone(ending, now).await,
+            Role::Promoted => self.promoted_mold_gone(ending, now).await,
             Role::Leaving => self.leaving_molds.retain(|mold| mold.boot != boot),
         }
     }
 
     fn current_mold_gone(&mut self, ending: Ending, now: Instant) {
         let Some(mold) = self.current.mold.take() else { return };
-        self.forks_are_lost(self.current.number, now);
+        self.forks_are_lost(self.current.line, now);
         if !matches!(self.phase, Phase::Running) {
             return;
         }
@@ -152,18 +164,18 @@ impl Supervisor {
         }
     }
 
-    /// What a generation's mold was asked for and has not forked will not come.
-    pub(super) fn forks_are_lost(&mut self, generation: u32, now: Instant) {
-        for (_, handle) in self.workers.iter_mut().filter(|(_, handle)| handle.generation == generation) {
+    /// What a line's mold was asked for and has not forked will not come.
+    pub(super) fn forks_are_lost(&mut self, line: u32, now: Instant) {
+        for (_, handle) in self.workers.iter_mut().filter(|(_, handle)| handle.line == line) {
             handle.mold_gone(now);
         }
     }
 
     /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may yet come round.) That of a
-    /// restart has been ended with it.
-    pub(super) fn mold_is_stuck(&mut self, generation: u32, now: Instant) {
+    /// restart or refork has been ended with it.
+    pub(super) fn mold_is_stuck(&mut self, line: u32, now: Instant) {
         let stuck = |mold: &&mut Mold| mold.is_booted() && !mold.is_caller();
-        if generation != self.current.number {
+        if line != self.current.line {
             return;
         }
         if let Some(mold) = self.current.mold.as_mut().filter(stuck) {

@@ -36,6 +36,7 @@ impl Supervisor {
         }
         info!("stopping");
         self.abandon_restarts(now);
+        self.abandon_refork(now);
         if self.current.app.is_none() {
             return self.end(Outcome::Stopped, now); // there is nothing yet to answer requests with
         }
@@ -69,6 +70,7 @@ impl Supervisor {
             handle.halt(now);
         }
         self.abandon_restarts(now);
+        self.abandon_refork(now);
         match &mut self.current.mold {
             Some(mold) if mold.is_caller() => self.current.mold = None,
             Some(mold) => mold.halt(now),

@@ -10,7 +10,7 @@ use crate::reaper::Ending;
 use crate::report::{MoldReport, RestartReport};
 use crate::restart::{Asked, Failure, Generation, Restart, Stage, Wish};
 use crate::rolling::passes;
-use crate::worker_handle::{WorkerHandle, WorkerState};
+use crate::worker_handle::{StartFailure, WorkerHandle, WorkerState};
 use crate::Notice;
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
@@ -27,7 +27,7 @@ impl Supervisor {
         }
         if self.wish.is_none() {
             self.last_generation += 1;
-            if self.restart.is_some() || self.current.app.is_none() {
+            if self.restart.is_some() || self.refork.is_some() || self.current.app.is_none() {
                 info!(%asked, generation = self.last_generation, "a restart waits until it can begin");
             }
         }
@@ -53,12 +53,12 @@ impl Supervisor {
             let _ = self.ask_restart(asked); // what speaks against it is in the log
         }
         if let Some(restart) = &self.restart {
-            let (stage, next) = (restart.stage, restart.next.number);
+            let (stage, next, line) = (restart.stage, restart.next.number, restart.next.line);
             match stage {
                 Stage::Booting => {}
                 Stage::Probing if self.workers.has_any_of(next) => {}
-                Stage::Probing => self.fork(next, now).await,
-                Stage::Rolling if self.workers.tally(next, self.wanted.into(), 0).is_settled() => {
+                Stage::Probing => self.fork(line, now).await,
+                Stage::Rolling if self.workers.tally(line, self.wanted.into(), 0).is_settled() => {
                     self.restart_succeeded(now);
                 }
                 Stage::Rolling => {}
@@ -66,7 +66,7 @@ impl Supervisor {
                 Stage::Undoing => self.restart = None,
             }
         }
-        if self.restart.is_none() && self.current.app.is_some() {
+        if self.restart.is_none() && self.refork.is_none() && self.current.app.is_some() {
             if let Some(wish) = self.wish.take() {
                 self.begin_restart(wish, now).await;
             }
@@ -81,7 +81,8 @@ impl Supervisor {
         let folder = link.canonicalize().unwrap_or(link);
         let spawned = self.spawn_mold(&folder);
         let failed = spawned.as_ref().err().map(|error| no_ruby(&self.settings, &folder, error));
-        let next = Generation { number, folder, app: None, mold: spawned.ok() };
+        self.last_line += 1;
+        let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
         if let Some(failure) = failed {
             self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await;
@@ -94,9 +95,10 @@ impl Supervisor {
         self.restart.as_ref().filter(going).is_some_and(|restart| restart.next.number == generation)
     }
 
-    pub(super) fn next_booted(&mut self, app: Booted) {
+    /// The new mold can be forked from; what it says of the application, if it has loaded it.
+    pub(super) fn next_booted(&mut self, app: Option<Booted>) {
         if let Some(restart) = &mut self.restart {
-            restart.next.app = Some(app);
+            restart.next.app = app;
             restart.stage = Stage::Probing;
         }
     }
@@ -104,8 +106,8 @@ impl Supervisor {
     pub(super) async fn next_mold_gone(&mut self, ending: Ending, now: Instant) {
         let Some(restart) = &mut self.restart else { return };
         let Some(mold) = restart.next.mold.take() else { return };
-        let number = restart.next.number;
-        self.forks_are_lost(number, now);
+        let line = restart.next.line;
+        self.forks_are_lost(line, now);
         let failure = match mold.state {
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
                 Failure::of_boot(died_while_booting(journey.step(), ending), BACKTRACE_LINES)
@@ -173,7 +175,11 @@ impl Supervisor {
         now: Instant,
     ) {
         let failure = match &handle.failure {
-            Some(error) => Failure {
+            Some(failure) if failure.step.is_some() => {
+                let boot = failure.of_boot().map(|failure| Failure::of_boot(failure, BACKTRACE_LINES));
+                return self.restart_failed(boot.unwrap_or_else(|| unreachable!("it has a step")), now).await;
+            }
+            Some(StartFailure { error, .. }) => Failure {
                 what: format!("starting worker {worker} of the new version failed: {error}"),
                 at: error.place(),
                 backtrace: error.calls(BACKTRACE_LINES),
@@ -199,7 +205,10 @@ impl Supervisor {
         self.past_restarts.add(Wish { generation, asked: restart.asked }, took, None);
         let old = std::mem::replace(&mut self.current, restart.next);
         self.mold_policy.ready();
-        self.let_go(old.number, old.mold, now);
+        self.schedule.restart();
+        self.unfit = None;
+        self.counts_requests = false; // those of the old version do not count
+        self.let_go(old.line, old.mold, now);
     }
 
     /// Takes the restart back: ends what it has started, and tells why.
@@ -208,7 +217,7 @@ impl Supervisor {
         let wish = Wish { generation: restart.next.number, asked: restart.asked };
         let was = std::mem::replace(&mut restart.stage, Stage::Undoing);
         let took = now - restart.began;
-        let mold = restart.next.mold.take();
+        let (line, mold) = (restart.next.line, restart.next.mold.take());
         error!(
             generation = wish.generation,
             stage = was.name(),
@@ -221,7 +230,7 @@ impl Supervisor {
         self.last_failure =
             Some(format!("the restart to generation {} failed: {}", wish.generation, failure.what));
         self.past_restarts.add(wish, took, Some(&failure));
-        self.let_go(wish.generation, mold, now);
+        self.let_go(line, mold, now);
         if was == Stage::Rolling {
             self.notify(Notice::GenerationWithdrawn { generation: wish.generation }).await;
             if let Some(app) = self.current.app.clone() {
@@ -245,12 +254,12 @@ impl Supervisor {
             let wish = Wish { generation: restart.next.number, asked: restart.asked };
             self.past_restarts.add(wish, now - restart.began, Some(&failure));
         }
-        self.let_go(restart.next.number, restart.next.mold, now);
+        self.let_go(restart.next.line, restart.next.mold, now);
     }
 
-    /// Nothing new comes of this generation any more.
-    fn let_go(&mut self, generation: u32, mold: Option<Mold>, now: Instant) {
-        self.workers.halt_coming(generation, now);
+    /// Nothing new comes of this line any more.
+    pub(super) fn let_go(&mut self, line: u32, mold: Option<Mold>, now: Instant) {
+        self.workers.halt_coming(line, now);
         if let Some(mut mold) = mold {
             if !matches!(mold.state, MoldState::Halted) {
                 mold.halt(now); // else it is ending already, and may still have something to print

@@ -1,15 +1,18 @@
 //! Keeping as many workers as there should be.
 
+use super::booting::{died_while_booting, too_slow};
 use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_worker, HeldProcess, Who};
-use crate::message::FromWorker;
-use crate::mold::Mold;
+use crate::message::{Booted, FromWorker};
+use crate::mold::{Mold, DUMP_TIME};
 use crate::reaper::Ending;
+use crate::refork::{Refork, ReforkStage};
 use crate::restart::{Failure, Restart, Stage};
 use crate::restart_policy::{Life, Verdict};
 use crate::rolling::{Move, Tally};
-use crate::worker_handle::{WorkerHandle, WorkerState};
+use crate::spawn_journey::Step;
+use crate::worker_handle::{StartFailure, WorkerHandle, WorkerState};
 use crate::{Notice, ReadyWorker};
 use rustix::process::Pid;
 use std::io;
@@ -26,16 +29,19 @@ const SURGE: usize = 1;
 const MOST_WORKERS: i32 = 512;
 
 impl Supervisor {
-    /// The generation that workers are to be of.
+    /// The line that workers are to be of.
     pub(super) fn staying(&self) -> u32 {
-        match &self.restart {
-            Some(Restart { stage: Stage::Rolling, next, .. }) => next.number,
-            _ => self.current.number,
+        match (&self.restart, &self.refork) {
+            (Some(Restart { stage: Stage::Rolling, next, .. }), _) => next.line,
+            (_, Some(Refork { stage: ReforkStage::Rolling, line, .. })) => *line,
+            _ => self.current.line,
         }
     }
 
-    fn tally(&self) -> Tally {
-        self.workers.tally(self.staying(), self.wanted.into(), SURGE)
+    pub(super) fn tally(&self) -> Tally {
+        let one_is_relieved = matches!(&self.refork, Some(Refork { stage: ReforkStage::Relieving, .. }));
+        let wanted = usize::from(self.wanted) + usize::from(one_is_relieved);
+        self.workers.tally(self.staying(), wanted, SURGE)
     }
 
     /// Forks the workers that are missing, and retires those that are too many.
@@ -60,7 +66,7 @@ impl Supervisor {
     /// While the front finishes what is in flight one worker is enough, should all have died.
     pub(super) async fn staff_for_drain(&mut self, now: Instant) {
         if self.workers.counting() == 0 && self.may_fork(now) {
-            self.fork(self.current.number, now).await;
+            self.fork(self.current.line, now).await;
         }
     }
 
@@ -96,17 +102,27 @@ impl Supervisor {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Ending(..))
     }
 
-    fn mold_of(&self, generation: u32) -> Option<&Mold> {
-        if generation == self.current.number {
+    fn mold_of(&self, line: u32) -> Option<&Mold> {
+        if line == self.current.line {
             return self.current.mold.as_ref();
         }
-        let restart = self.restart.as_ref().filter(|restart| restart.next.number == generation)?;
+        if self.refork.as_ref().is_some_and(|refork| refork.line == line) {
+            return self.promoted_mold();
+        }
+        let restart = self.restart.as_ref().filter(|restart| restart.next.line == line)?;
         restart.next.mold.as_ref()
     }
 
-    pub(super) async fn fork(&mut self, generation: u32, now: Instant) {
+    /// The version of the application that this line runs.
+    fn generation_of(&self, line: u32) -> u32 {
+        let next = self.restart.as_ref().filter(|restart| restart.next.line == line);
+        next.map_or(self.current.number, |restart| restart.next.number)
+    }
+
+    pub(super) async fn fork(&mut self, line: u32, now: Instant) {
         let worker = self.workers.next_number();
-        match self.try_fork(worker, generation, now) {
+        let generation = self.generation_of(line);
+        match self.try_fork(worker, (generation, line), now) {
             Ok(handle) => self.workers.insert(worker, handle),
             Err(error) => {
                 error!(worker, %error, "the worker could not be forked");
@@ -118,15 +134,21 @@ impl Supervisor {
                         now,
                     )
                     .await;
-                } else {
+                } else if !self.is_end_of_refork(worker, line, true, &error.to_string(), now).await {
                     self.postpone_fork(Life::NeverReady, now);
                 }
             }
         }
     }
 
-    fn try_fork(&self, worker: u32, generation: u32, now: Instant) -> io::Result<WorkerHandle> {
-        let mold = self.mold_of(generation).ok_or_else(|| io::Error::other("there is no mold"))?;
+    /// Asks the mold of a line for a worker of it.
+    fn try_fork(
+        &self,
+        worker: u32,
+        (generation, line): (u32, u32),
+        now: Instant,
+    ) -> io::Result<WorkerHandle> {
+        let mold = self.mold_of(line).ok_or_else(|| io::Error::other("there is no mold"))?;
         let (ring, fds) = highball_ring::create(self.geometry).map_err(io::Error::other)?;
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
@@ -135,7 +157,7 @@ impl Supervisor {
         let control = Arc::new(control);
         let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
         let limit = self.settings.process.boot_timeout;
-        Ok(WorkerHandle::forking(generation, control, watch, ring, now, limit))
+        Ok(WorkerHandle::forking((generation, line), control, watch, ring, now, limit))
     }
 
     pub(super) async fn worker_said(
@@ -159,16 +181,14 @@ impl Supervisor {
                 }
             }
             FromWorker::Ready => self.worker_ready(worker, now).await,
-            FromWorker::Failed { error } => {
-                error!(
-                    worker,
-                    %error,
-                    at = error.place(),
-                    backtrace = error.calls(BACKTRACE_LINES),
-                    "the worker could not start"
-                );
-                self.last_failure = Some(format!("a worker could not start: {error}"));
-                handle.failure = Some(error);
+            FromWorker::Booted(app) => self.worker_booted(worker, app).await,
+            FromWorker::Failed { error, step, remedy } => {
+                self.worker_failed(worker, StartFailure { error, step, remedy });
+            }
+            said @ (FromWorker::Fit | FromWorker::Unfit { .. } | FromWorker::Promoted) => {
+                if !self.said_of_promotion(worker, said, now).await {
+                    warn!(worker, "the worker spoke of its promotion at the wrong time");
+                }
             }
             FromWorker::Leaving => {
                 // Not at once: a TERM to the whole group reaches the workers before it has reached us, and then
@@ -181,6 +201,54 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    /// It could not start, or not become a mold, and says why.
+    fn worker_failed(&mut self, worker: u32, failure: StartFailure) {
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        let error = &failure.error;
+        error!(
+            worker,
+            %error,
+            at = error.place(),
+            backtrace = error.calls(BACKTRACE_LINES),
+            remedy = failure.remedy,
+            "the worker could not start"
+        );
+        self.last_failure = Some(format!("a worker could not start: {error}"));
+        handle.failure = Some(failure);
+    }
+
+    /// It has loaded the application, which its mold has not.
+    async fn worker_booted(&mut self, worker: u32, app: Booted) {
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        let generation = handle.generation;
+        if self.is_next(generation) {
+            if let Some(restart) = &mut self.restart {
+                restart.next.app.get_or_insert(app);
+            }
+        } else if generation == self.current.number && self.current.app.is_none() {
+            info!(
+                worker,
+                framework = app.framework,
+                ruby = app.ruby,
+                "the application is booted by its workers"
+            );
+            self.current.app = Some(app.clone());
+            self.notify(Notice::AppBooted(app)).await;
+        }
+    }
+
+    /// It loads the application, and its time for that is over: where it hangs is printed, and then it is killed.
+    pub(super) fn worker_boots_too_long(&mut self, worker: u32, now: Instant) {
+        let limit = self.settings.process.boot_timeout;
+        let Some(handle) = self.workers.get_mut(worker) else { return };
+        if handle.dump(now, DUMP_TIME) {
+            warn!(worker, "the worker takes too long to start; these are its threads:");
+            return;
+        }
+        handle.halt(now);
+        self.worker_failed(worker, too_slow(Step::LoadApp, limit).into());
     }
 
     async fn worker_ready(&mut self, worker: u32, now: Instant) {
@@ -227,6 +295,17 @@ impl Supervisor {
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = matches!(self.phase, Phase::Running);
+        if running && self.current.app.is_none() && !expected {
+            // No worker has ever loaded the application: it is as if its mold could not.
+            let failure = handle.failure.and_then(|failure| failure.of_boot());
+            return self
+                .boot_failed(failure.unwrap_or_else(|| died_while_booting(Step::LoadApp, ending)), now);
+        }
+        let why = handle.failure.as_ref().map_or(ending.to_string(), |failure| failure.error.to_string());
+        let is_unborn = !handle.was_ready() && !expected;
+        if running && self.is_end_of_refork(worker, handle.line, is_unborn, &why, now).await {
+            return;
+        }
         if running && self.is_next(handle.generation) && !expected {
             self.next_worker_gone(worker, &handle, ending, now).await;
         } else if handle.generation == self.current.number && !self.is_ending() && !expected {

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+# An application that does at boot what does not stand a fork: it starts a thread, opens a connection to its database
+# and another to a server (HUB_PORT), and seeds its random numbers. It answers with what has become of all that.
+require "active_record"
+require "json"
+require "securerandom"
+require "socket"
+
+class Visit < ActiveRecord::Base; end
+
+# A connection as to Redis: the server tells each by a number of its own, and is told who speaks.
+class Hub
+  def self.connect
+    @socket = TCPSocket.new("127.0.0.1", Integer(ENV.fetch("HUB_PORT")))
+  end
+
+  def self.close
+    @socket.close
+  end
+
+  def self.ask
+    @lock.synchronize do
+      @socket.puts(Process.pid)
+      Integer(@socket.gets)
+    end
+  end
+
+  @lock = Mutex.new
+end
+
+# A thread that counts.
+class Ticker
+  class << self
+    attr_reader :ticks
+
+    def start
+      @ticks = 0
+      @thread = Thread.new { loop { sleep(0.001) && @ticks += 1 } }
+    end
+
+    def stop
+      @thread.kill.join
+    end
+  end
+end
+
+DATABASE = File.join(__dir__, "db.sqlite3")
+
+# How many descriptors of the database file this process has.
+def database_files
+  Dir.glob("/proc/self/fd/*").count do |fd|
+    File.readlink(fd).start_with?(DATABASE)
+  rescue Errno::ENOENT
+    false
+  end
+end
+
+ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: DATABASE, pool: 5, timeout: 10_000)
+ActiveRecord::Base.connection.execute("CREATE TABLE IF NOT EXISTS visits (id INTEGER PRIMARY KEY, pid INTEGER)")
+Hub.connect
+Ticker.start
+Random.srand(42)
+OWN_RANDOM = [Random.new(42)] # of the application, which has to see to it itself
+BOOT = { files: database_files }.freeze
+
+Highball.before_fork do
+  Hub.close
+  Ticker.stop
+end
+Highball.after_fork do
+  INHERITED = database_files
+  Hub.connect
+  Ticker.start
+  OWN_RANDOM.replace([Random.new])
+end
+Highball.before_refork { Object.send(:remove_const, :INHERITED) }
+
+def facts
+  ticks = Ticker.ticks
+  sleep 0.005 until Ticker.ticks > ticks
+  Visit.create!(pid: Process.pid)
+  { pid: Process.pid, at_boot: BOOT[:files], inherited: INHERITED, files: database_files, hub: Hub.ask,
+    visits: Visit.where(pid: Process.pid).count,
+    random: [rand(1 << 62), Random.rand(1 << 62), OWN_RANDOM.first.rand(1 << 62), SecureRandom.hex(8)] }
+ensure
+  ActiveRecord::Base.connection_handler.clear_active_connections!
+end
+
+run ->(_env) { [200, { "content-type" => "application/json" }, [JSON.generate(facts)]] }
