@@ -107,16 +107,6 @@ class HighballServer
     @ended.alive?
   end
 
-  # Another process has taken the place of this one: waits until this one has finished what it had, and is that one from
-  # now on. It is not our child, so nobody knows how it ends but by its log.
-  def succeeded_by(pid)
-    ended = wait
-    raise NotServing, "the process that was succeeded ended with #{ended}:\n#{log}" unless ended.nil? || ended.success?
-
-    @pid = pid
-    @ended = Thread.new { sleep Deadline::LOOK_EVERY while ProcessFacts.alive?(pid) }
-  end
-
   # --- talking to it
 
   def connect
@@ -162,6 +152,15 @@ class HighballServer
   # The arguments by which a command finds this instance among several.
   def which
     socket_path ? [@app] : ["--port", port.to_s]
+  end
+
+  # Whether all workers serve, and there are no processes but those that there should be: this one, the one that serves
+  # (another, after a hot restart), its mold and its workers.
+  def settled?
+    now = status
+    serving = now.fetch("workers").select { |worker| worker["state"] == "serving" }
+    due = [pid, now["pid"], now.dig("mold", "pid"), *serving.map { |worker| worker["pid"] }].uniq
+    serving.length == now.fetch("workers_wanted") && pids.sort == due.sort
   end
 
   # --- what it takes

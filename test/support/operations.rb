@@ -70,8 +70,8 @@ module Operations
 
     def perform
       @app.release
-      said = command("upgrade")
-      @server.succeeded_by(said[/a new process serves: .* \(pid (\d+)\)/, 1].to_i)
+      command("upgrade")
+      Deadline.wait("the end of all that was there before", within: LIMIT, every: LOOK_EVERY) { @server.settled? }
     end
   end
 
