@@ -11,6 +11,9 @@ module Highball
     class NotAnApp < StandardError
     end
 
+    # The folder of this process's application, as long as its processes live: they outlive a release that is removed.
+    FOLDER = Dir.pwd
+
     # Frameworks and where each says its version; the first that is loaded names the application.
     FRAMEWORKS = {
       "Rails" => "::Rails::VERSION::STRING",
@@ -25,8 +28,7 @@ module Highball
     # Where an application may set its hooks, if it likes: loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
-    # `folder` may be gone by now: releases that are old are removed while their molds and workers still serve.
-    attr_reader :rack_app, :folder
+    attr_reader :rack_app
 
     # Sets up the gems of a Gemfile, if there is one.
     def self.set_up_gems(folder = Dir.pwd)
@@ -63,9 +65,6 @@ module Highball
       @rack_app = rack_app
       @folder = folder
     end
-
-    # What its processes are called by.
-    def name = File.basename(@folder)
 
     # "Rails 6.1.7", or "Rack" where no framework is known.
     def framework

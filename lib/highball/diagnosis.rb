@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "app"
 require_relative "remedies"
 
 module Highball
@@ -13,7 +14,7 @@ module Highball
     NOISE = %r{\A(?:<internal:|#{Regexp.escape(__dir__)}/)|/bundler(?:-[\d.]+)?/lib/bundler/|/rubygems/}
     PLACE = /\A(?<file>[^\n]+?):(?<line>\d+)(?::|\z)/
 
-    def initialize(exception, root: Dir.pwd)
+    def initialize(exception, root: App::FOLDER)
       @exception = culprit(exception)
       @root = root
     end

@@ -154,7 +154,7 @@ module Highball
     end
 
     def name_process
-      Process.setproctitle("highball mold: #{File.basename(Dir.pwd)}")
+      Process.setproctitle("highball mold: #{File.basename(App::FOLDER)}")
     end
   end
 end

@@ -61,7 +61,7 @@ module Highball
 
     # Makes the copy of the mold a process of its own.
     def settle
-      Process.setproctitle("highball worker #{@number}: #{@app.name}")
+      Process.setproctitle("highball worker #{@number}: #{File.basename(App::FOLDER)}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe
       take_signals

@@ -154,6 +154,15 @@ class HighballServer
     socket_path ? [@app] : ["--port", port.to_s]
   end
 
+  # Whether all workers serve, and there are no processes but those that there should be: this one, the one that serves
+  # (another, after a hot restart), its mold and its workers.
+  def settled?
+    now = status
+    serving = now.fetch("workers").select { |worker| worker["state"] == "serving" }
+    due = [pid, now["pid"], now.dig("mold", "pid"), *serving.map { |worker| worker["pid"] }].uniq
+    serving.length == now.fetch("workers_wanted") && pids.sort == due.sort
+  end
+
   # --- what it takes
 
   def pids

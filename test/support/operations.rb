@@ -24,10 +24,12 @@ module Operations
 
     private
 
-    # Runs a command of `highball` that waits until it is done.
+    # Runs a command of `highball` that waits until it is done: what it says.
     def command(name)
       output, ended = HighballServer.run(name, *@server.which, within: LIMIT)
       raise Failed, "highball #{name}: #{ended}\n#{output}" unless ended.success?
+
+      output
     end
 
     def wait_for_workers(count)
@@ -56,5 +58,22 @@ module Operations
     end
   end
 
-  KINDS = { "restart" => RollingRestart, "workers" => MoreAndFewerWorkers }.freeze
+  # A warm worker becomes the mold, and the others are forked from it.
+  class Refork < Operation
+    def perform = command("refork")
+  end
+
+  # A new `highball` takes over the listening sockets; the old one finishes what it has, and ends.
+  class HotRestart < Operation
+    # An answer is the last on its connection when the old process gives it.
+    def self.allowed = [:closed]
+
+    def perform
+      @app.release
+      command("upgrade")
+      Deadline.wait("the end of all that was there before", within: LIMIT, every: LOOK_EVERY) { @server.settled? }
+    end
+  end
+
+  KINDS = { "restart" => RollingRestart, "refork" => Refork, "workers" => MoreAndFewerWorkers }.freeze
 end

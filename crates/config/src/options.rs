@@ -483,7 +483,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         form: Form::Switch,
         default: Default::Is("on"),
         section: Section::Processes,
-        example: "off",
+        example: "on",
         doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is for \
               applications that do not stand a fork: each worker loads the application itself.",
     },

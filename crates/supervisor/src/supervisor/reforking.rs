@@ -244,6 +244,7 @@ impl Supervisor {
         let old = std::mem::replace(&mut self.current.mold, refork.mold.take());
         let old_line = std::mem::replace(&mut self.current.line, refork.line);
         self.schedule.advance();
+        self.unfit = None;
         self.mold_policy.ready();
         self.let_go(old_line, old, now);
     }
