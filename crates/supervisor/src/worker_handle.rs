@@ -276,7 +276,7 @@ impl WorkerHandle {
     /// It has ended. How, if it has gone; else its last words are still to come.
     pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
         self.departure.ended(ending);
-        if self.state != WorkerState::Starting {
+        if !matches!(self.state, WorkerState::Starting | WorkerState::Promoting) {
             return self.departure.ending(); // whatever it says now changes nothing
         }
         self.due_by(now + LAST_WORDS_TIME);
@@ -364,6 +364,19 @@ mod tests {
         handle.exists(Some(getpid()), us(&events), now + LIMIT);
         assert_eq!(handle.ended(Ending::Exited(1), now), None);
         assert_eq!(handle.deadline, Some(now + LAST_WORDS_TIME));
+        assert_eq!(handle.heard_out(now), Some(Ending::Exited(1)));
+    }
+
+    #[tokio::test]
+    async fn one_that_dies_while_it_becomes_a_mold_is_heard_out_first() {
+        let (events, _) = mpsc::channel(8);
+        let now = Instant::now();
+        let (mut handle, _theirs) = forking(now, &events);
+        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        handle.serve(now);
+        handle.retire(now, LIMIT);
+        handle.promote(now, LIMIT);
+        assert_eq!((handle.state, handle.ended(Ending::Exited(1), now)), (WorkerState::Promoting, None));
         assert_eq!(handle.heard_out(now), Some(Ending::Exited(1)));
     }
 

@@ -45,6 +45,14 @@ class Ticker
   end
 end
 
+# What is this process's own.
+class State
+  class << self
+    # inherited:: descriptors of the database file that were there when the process began.
+    attr_accessor :random, :inherited
+  end
+end
+
 DATABASE = File.join(__dir__, "db.sqlite3")
 
 # How many descriptors of the database file this process has.
@@ -61,7 +69,7 @@ ActiveRecord::Base.connection.execute("CREATE TABLE IF NOT EXISTS visits (id INT
 Hub.connect
 Ticker.start
 Random.srand(42)
-OWN_RANDOM = [Random.new(42)] # of the application, which has to see to it itself
+State.random = Random.new(42) # of the application, which has to see to it itself
 BOOT = { files: database_files }.freeze
 
 Highball.before_fork do
@@ -69,20 +77,19 @@ Highball.before_fork do
   Ticker.stop
 end
 Highball.after_fork do
-  INHERITED = database_files
+  State.inherited = database_files
   Hub.connect
   Ticker.start
-  OWN_RANDOM.replace([Random.new])
+  State.random = Random.new
 end
-Highball.before_refork { Object.send(:remove_const, :INHERITED) }
 
 def facts
   ticks = Ticker.ticks
   sleep 0.005 until Ticker.ticks > ticks
   Visit.create!(pid: Process.pid)
-  { pid: Process.pid, at_boot: BOOT[:files], inherited: INHERITED, files: database_files, hub: Hub.ask,
+  { pid: Process.pid, at_boot: BOOT[:files], inherited: State.inherited, files: database_files, hub: Hub.ask,
     visits: Visit.where(pid: Process.pid).count,
-    random: [rand(1 << 62), Random.rand(1 << 62), OWN_RANDOM.first.rand(1 << 62), SecureRandom.hex(8)] }
+    random: [rand(1 << 62), Random.rand(1 << 62), State.random.rand(1 << 62), SecureRandom.hex(8)] }
 ensure
   ActiveRecord::Base.connection_handler.clear_active_connections!
 end

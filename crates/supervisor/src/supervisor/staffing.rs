@@ -220,15 +220,17 @@ impl Supervisor {
     fn worker_failed(&mut self, worker: u32, failure: StartFailure) {
         let Some(handle) = self.workers.get_mut(worker) else { return };
         let error = &failure.error;
+        let promoting = handle.state == WorkerState::Promoting;
+        let what = if promoting { "a worker could not become a mold" } else { "a worker could not start" };
         error!(
             worker,
             %error,
             at = error.place(),
             backtrace = error.calls(BACKTRACE_LINES),
             remedy = failure.remedy,
-            "the worker could not start"
+            "{what}"
         );
-        self.last_failure = Some(format!("a worker could not start: {error}"));
+        self.last_failure = Some(format!("{what}: {error}"));
         handle.failure = Some(failure);
     }
 
