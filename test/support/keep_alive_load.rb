@@ -10,9 +10,10 @@ class KeepAliveLoad
   # What one client has seen.
   Account = Struct.new(:versions, :failures)
 
-  # Runs the block while the clients are at it; returns the load, to be asked.
-  def self.during(server, clients: 20)
-    load = new(server, clients)
+  # Runs the block while the clients are at it; returns the load, to be asked. With `reconnect`, a client whose
+  # connection the server has ended with an answer opens another.
+  def self.during(server, clients: 20, reconnect: false)
+    load = new(server, clients, reconnect)
     yield load
     load.stop
     load
@@ -20,8 +21,9 @@ class KeepAliveLoad
     load&.kill
   end
 
-  def initialize(server, clients)
+  def initialize(server, clients, reconnect)
     @stopping = false
+    @reconnect = reconnect
     @accounts = Array.new(clients) { Account.new([], []) }
     @threads = @accounts.map { |account| Thread.new { ask_until_stopped(server, account) } }
     more(1)
@@ -55,17 +57,21 @@ class KeepAliveLoad
   private
 
   def ask_until_stopped(server, account)
-    server.connect do |connection|
-      number = 0
-      until @stopping
-        ask(connection, account, number += 1)
-        sleep PAUSE
+    number = 0
+    until @stopping
+      server.connect do |connection|
+        until @stopping
+          goes_on = ask(connection, account, number += 1)
+          sleep PAUSE
+          break unless goes_on
+        end
       end
     end
   rescue SystemCallError, EOFError, HttpConnection::TimedOut, HttpConnection::BadAnswer => e
     account.failures << "#{e.class}: #{e.message}"
   end
 
+  # One request; whether the connection goes on.
   def ask(connection, account, number)
     body = "body #{number}" if number.even?
     answer = connection.request(body ? "POST" : "GET", "/", {}, body, within: 30)
@@ -73,7 +79,8 @@ class KeepAliveLoad
 
     version, _, echo = answer.body.partition(" ")
     account.failures << "#{answer.status} #{answer.body}" unless answer.status == 200 && echo == body.to_s
-    account.failures << "Connection: #{answer['connection']}" if answer["connection"]
+    account.failures << "Connection: #{answer['connection']}" if answer["connection"] && !@reconnect
     account.versions << version.to_i
+    answer["connection"].nil?
   end
 end

@@ -16,6 +16,7 @@ pub(crate) enum Command {
     Serve { path: Option<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
+    Upgrade { selector: Selector },
     Stop { selector: Selector },
     Bench { arguments: Vec<OsString> },
     Memory { json: bool, gc: bool, selector: Selector },
@@ -34,6 +35,7 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
         }
         Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
+        Some(("upgrade", matches)) => Ok(Command::Upgrade { selector: selector(matches) }),
         Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
         Some(("bench", matches)) => {
             let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
@@ -57,7 +59,7 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
@@ -69,6 +71,10 @@ pub(crate) fn command() -> clap::Command {
         )
         .subcommand(with_selector_args(clap::Command::new("restart").about(
             "Put the application's current code in the place of a running server's, unnoticed by its clients",
+        )))
+        .subcommand(with_selector_args(clap::Command::new("upgrade").about(
+            "Put a new process in the place of a running server, unnoticed by its clients: Highball as it is installed \
+             now, its options, and the application's current code",
         )))
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
@@ -194,7 +200,7 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let commands = ["serve", "status", "restart", "stop", "memory", "bench", "help"];
+    let commands = ["serve", "status", "restart", "upgrade", "stop", "memory", "bench", "help"];
     did_you_mean(path.to_str()?, commands.into_iter())
 }
 

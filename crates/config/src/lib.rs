@@ -51,6 +51,11 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Put a new process in the place of a running instance: its program as it is by now, and its options.
+    Upgrade {
+        /// Which instance.
+        selector: Selector,
+    },
     /// Drain and stop a running instance.
     Stop {
         /// Which instance.
@@ -101,6 +106,7 @@ pub fn parse(
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },
+        Command::Upgrade { selector } => Invocation::Upgrade { selector },
         Command::Stop { selector } => Invocation::Stop { selector },
         Command::Bench { arguments } => Invocation::Bench { arguments },
         Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },

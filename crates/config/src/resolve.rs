@@ -28,6 +28,7 @@ pub(crate) fn resolve(
         file::read(&path, &mut given)?;
     }
 
+    let drain_timeout = given.duration("drain_timeout")?;
     Ok(Settings {
         environment: given.word("environment")?,
         binds: given.binds(given.count("port")?, &folders)?,
@@ -45,7 +46,8 @@ pub(crate) fn resolve(
         },
         process: Process {
             boot_timeout: given.duration("boot_timeout")?,
-            drain_timeout: given.duration("drain_timeout")?,
+            drain_timeout,
+            hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
             probe_path: given.word("probe_path")?,
             probe_timeout: given.duration("probe_timeout")?,
             max_boot_failures: given.count("max_boot_failures")?,

@@ -35,6 +35,8 @@ pub(crate) enum Question {
     Status,
     /// Put a new version in the place of the one that is served.
     Restart,
+    /// Put a new process in the place of this one.
+    Upgrade,
     /// Drain and stop.
     Stop,
     /// Which processes are there, and how are their Ruby heaps?
@@ -48,7 +50,7 @@ impl Question {
     /// Time for finding the answer.
     pub(crate) fn time_limit(self) -> Duration {
         match self {
-            Question::Status | Question::Restart | Question::Stop => EXCHANGE_TIME,
+            Question::Status | Question::Restart | Question::Upgrade | Question::Stop => EXCHANGE_TIME,
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
         }
     }
@@ -75,6 +77,13 @@ pub(crate) enum Answer {
         pid: i32,
         /// The generation that the restart brings.
         generation: u32,
+    },
+    /// It starts a new process in its place; `Status` tells what becomes of it.
+    Upgrading {
+        /// Its process id.
+        pid: i32,
+        /// The number of the hot restart.
+        number: u32,
     },
     /// It will not do that.
     Refused {
@@ -138,6 +147,12 @@ pub(crate) struct Status {
     pub(crate) hijacked: usize,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub(crate) restarts: Vec<RestartStatus>,
+    /// The last hot restart, or the one under way.
+    pub(crate) upgrade: Option<UpgradeStatus>,
+    /// The process that this one has succeeded by a hot restart.
+    pub(crate) predecessor: Option<i32>,
+    /// The process that has succeeded this one, which only finishes what it has.
+    pub(crate) successor: Option<i32>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
 }
@@ -164,6 +179,25 @@ pub(crate) struct RestartStatus {
     pub(crate) failure: Option<String>,
     /// The new mold, while it is under way.
     pub(crate) mold: Option<MoldStatus>,
+}
+
+/// A hot restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UpgradeStatus {
+    /// The how-manieth of this process.
+    pub(crate) number: u32,
+    /// `highball upgrade` or `USR2`.
+    pub(crate) asked_by: String,
+    /// `queued`, `booting`, `taking over`, `done` or `failed`.
+    pub(crate) state: String,
+    /// How long it has taken.
+    pub(crate) seconds: f64,
+    /// The new process.
+    pub(crate) pid: Option<i32>,
+    /// Its version.
+    pub(crate) version: Option<String>,
+    /// Why it failed, and what to do.
+    pub(crate) failure: Option<String>,
 }
 
 /// One worker.

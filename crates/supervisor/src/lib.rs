@@ -8,6 +8,8 @@
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`rolling`], [`restart`], [`restart_file`]: how one version of the application takes the place of another;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
+//! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
+//!   this one; [`inherited_fd`] is what it begins with;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
@@ -20,9 +22,12 @@
 mod control_socket;
 mod departure;
 mod event;
+mod handover;
 mod heap_questions;
+mod inherited_fd;
 mod message;
 mod mold;
+mod predecessor;
 mod process_table;
 mod reaper;
 mod report;
@@ -32,6 +37,8 @@ mod restart_policy;
 mod rolling;
 mod signals;
 mod spawn_journey;
+mod stand_in;
+mod successor;
 mod supervisor;
 mod watched_fd;
 mod worker_handle;
@@ -39,8 +46,11 @@ mod worker_handle;
 pub use heap_questions::{HeapAnswer, NotAsked};
 pub use message::{BootFailure, Booted, RubyError, RubyHeap};
 pub use mold::MoldSource;
-pub use report::{AskedHeap, MoldReport, Report, RestartReport, WorkerReport};
+pub use predecessor::Predecessor;
+pub use report::{AskedHeap, MoldReport, Report, RestartReport, UpgradeReport, WorkerReport};
 pub use spawn_journey::Step;
+pub use stand_in::StandIn;
+pub use successor::Heritage;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
 use highball_ring::FrontRing;
@@ -74,6 +84,14 @@ pub enum Notice {
     WorkerGone {
         /// Its number.
         worker: u32,
+    },
+    /// A new `highball` accepts connections by now: accept no more, finish what is there, and say
+    /// [`Order::FrontDrained`].
+    HandOver {
+        /// Its process id.
+        pid: i32,
+        /// The addresses on which it accepts.
+        kept: Vec<String>,
     },
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
@@ -118,6 +136,10 @@ pub enum Order {
     },
     /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
     Restart(oneshot::Sender<Result<u32, String>>),
+    /// From now on this process may be succeeded by another: it serves, and no other does in its place.
+    MayUpgrade(Box<Heritage>),
+    /// Start a new `highball` in the place of this one, and say the number of this upgrade; or why it cannot be done.
+    Upgrade(oneshot::Sender<Result<u32, String>>),
     /// Drain, as after TERM. Repeats change nothing.
     Stop,
     /// Say how things are.

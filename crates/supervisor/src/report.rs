@@ -30,6 +30,10 @@ pub struct Report {
     pub restartable: Option<bool>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub restarts: Vec<RestartReport>,
+    /// The last hot restart, or the one under way.
+    pub upgrade: Option<UpgradeReport>,
+    /// The process that has taken this one's place.
+    pub successor: Option<i32>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
 }
@@ -83,6 +87,26 @@ pub struct RestartReport {
     pub failure: Option<String>,
     /// The new mold, while it is under way.
     pub mold: Option<MoldReport>,
+}
+
+/// A hot restart.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpgradeReport {
+    /// The how-manieth of this process, from 1.
+    pub number: u32,
+    /// `highball upgrade` or `USR2`.
+    pub asked_by: String,
+    /// `queued`, `booting`, `taking over`, `done` or `failed`.
+    pub state: &'static str,
+    /// How long it has taken.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Duration,
+    /// The new process.
+    pub pid: Option<i32>,
+    /// The new version, once it has said so.
+    pub version: Option<String>,
+    /// Why it failed, and what to do: several lines.
+    pub failure: Option<String>,
 }
 
 /// A Ruby process that was asked for its heap.

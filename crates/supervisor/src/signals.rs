@@ -5,6 +5,7 @@
 //! | TERM, QUIT | drain: finish what is in flight, then exit; a second one halts |
 //! | INT | the same; in development it ends without waiting for requests |
 //! | USR1 | rolling restart |
+//! | USR2 | hot restart |
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: ignored, and said so |
@@ -23,12 +24,31 @@ pub(crate) enum Received {
     Hangup,
     /// USR1.
     Restart,
+    /// USR2.
+    Upgrade,
     /// TTIN.
     MoreWorkers,
     /// TTOU.
     FewerWorkers,
     /// CHLD.
     ChildEnded,
+}
+
+impl Received {
+    /// The signal by which this is passed on to another process; none, where it concerns this process alone.
+    pub(crate) fn to_pass_on(self) -> Option<rustix::process::Signal> {
+        use rustix::process::Signal;
+        match self {
+            Received::Terminate => Some(Signal::TERM),
+            Received::Interrupt => Some(Signal::INT),
+            Received::Hangup => Some(Signal::HUP),
+            Received::Restart => Some(Signal::USR1),
+            Received::Upgrade => Some(Signal::USR2),
+            Received::MoreWorkers => Some(Signal::TTIN),
+            Received::FewerWorkers => Some(Signal::TTOU),
+            Received::ChildEnded => None,
+        }
+    }
 }
 
 /// The listening side of the signals.
@@ -39,6 +59,7 @@ pub(crate) struct Signals {
     int: Signal,
     hup: Signal,
     usr1: Signal,
+    usr2: Signal,
     ttin: Signal,
     ttou: Signal,
     child: Signal,
@@ -54,6 +75,7 @@ impl Signals {
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
             usr1: signal(SignalKind::user_defined1())?,
+            usr2: signal(SignalKind::user_defined2())?,
             ttin: signal(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             child: signal(SignalKind::child())?,
@@ -68,6 +90,7 @@ impl Signals {
             _ = self.int.recv() => Received::Interrupt,
             _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
             _ = self.usr1.recv() => Received::Restart,
+            _ = self.usr2.recv() => Received::Upgrade,
             _ = self.ttin.recv() => Received::MoreWorkers,
             _ = self.ttou.recv() => Received::FewerWorkers,
             _ = self.child.recv() => Received::ChildEnded,
