@@ -79,6 +79,20 @@ class HijackTest < E2ETest
     end
   end
 
+  def test_one_whose_worker_is_replaced_has_time_to_end
+    server = serve("probe", "--hijacked-drain-timeout", "2s")
+    server.connect do |connection|
+      connection.write(UPGRADE).read_response
+      server.signal("USR1")
+      wait_for("the new worker") { server.status["workers"].any? { |worker| worker["state"] == "retiring" } }
+      connection.write("at the end\n")
+      assert_equal "echo at the end\n", connection.read_bytes(16)
+      assert_predicate connection, :ended?
+    end
+    wait_for("the end of the old worker") { server.status["workers"].length == 1 }
+    refute_match(/took too long|died/, server.log)
+  end
+
   private
 
   def open_files

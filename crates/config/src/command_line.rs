@@ -17,6 +17,7 @@ pub(crate) enum Command {
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
+    Upgrade { selector: Selector },
     Stop { selector: Selector },
     Bench { arguments: Vec<OsString> },
     Memory { json: bool, gc: bool, selector: Selector },
@@ -36,6 +37,7 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
         }
         Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
         Some(("refork", matches)) => Ok(Command::Refork { selector: selector(matches) }),
+        Some(("upgrade", matches)) => Ok(Command::Upgrade { selector: selector(matches) }),
         Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
         Some(("bench", matches)) => {
             let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
@@ -59,7 +61,7 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|refork|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
@@ -74,6 +76,10 @@ pub(crate) fn command() -> clap::Command {
         )))
         .subcommand(with_selector_args(clap::Command::new("refork").about(
             "Fork a running server's workers anew from one that is warm, so that they share more memory",
+        )))
+        .subcommand(with_selector_args(clap::Command::new("upgrade").about(
+            "Put a new process in the place of a running server, unnoticed by its clients: Highball as it is installed \
+             now, its options, and the application's current code",
         )))
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and end"),
@@ -199,7 +205,7 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let commands = ["serve", "status", "restart", "refork", "stop", "memory", "bench", "help"];
+    let commands = ["serve", "status", "restart", "refork", "upgrade", "stop", "memory", "bench", "help"];
     did_you_mean(path.to_str()?, commands.into_iter())
 }
 

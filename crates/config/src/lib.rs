@@ -56,6 +56,11 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Put a new process in the place of a running instance: its program as it is by now, and its options.
+    Upgrade {
+        /// Which instance.
+        selector: Selector,
+    },
     /// Drain and stop a running instance.
     Stop {
         /// Which instance.
@@ -107,6 +112,7 @@ pub fn parse(
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },
         Command::Refork { selector } => Invocation::Refork { selector },
+        Command::Upgrade { selector } => Invocation::Upgrade { selector },
         Command::Stop { selector } => Invocation::Stop { selector },
         Command::Bench { arguments } => Invocation::Bench { arguments },
         Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },

@@ -453,7 +453,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
-        doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off.",
+        doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off. As long, idle \
+              connections wait for one more answer when the server is replaced (hot restart).",
+    },
+    Opt {
+        name: "hijacked_drain_timeout",
+        short: None,
+        env: &[],
+        form: Form::Duration(Duration::ZERO..=YEAR),
+        default: Default::Is("5s"),
+        section: Section::Processes,
+        example: "1m",
+        doc: "Time that connections which the application has taken over (WebSockets and the like) have to end when their \
+              worker is replaced, or the server is stopped or replaced. After that they are closed. It is never more than \
+              `drain_timeout`.",
     },
     Opt {
         name: "probe_path",

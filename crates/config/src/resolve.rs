@@ -61,9 +61,11 @@ fn process(given: &Given) -> Result<Process, ConfigError> {
             "without preloading workers have nothing to share; leave out either this or `preload = off`",
         )?);
     }
+    let drain_timeout = given.duration("drain_timeout")?;
     Ok(Process {
         boot_timeout: given.duration("boot_timeout")?,
-        drain_timeout: given.duration("drain_timeout")?,
+        drain_timeout,
+        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
         probe_path: given.word("probe_path")?,
         probe_timeout: given.duration("probe_timeout")?,
         preload,

@@ -3,6 +3,7 @@
 //! Nothing here is optional unless "none" is a meaning of its own: defaults, environment variables,
 //! the configuration file and the command line have all been weighed by [`crate::resolve`].
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,15 @@ pub enum Bind {
     Tcp(SocketAddr),
     /// The path of a Unix socket (`unix:/path`).
     Unix(PathBuf),
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bind::Tcp(address) => address.fmt(f),
+            Bind::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// Limits on requests, connections and buffers. Sizes in bytes.
@@ -105,6 +115,8 @@ pub struct Process {
     pub boot_timeout: Duration,
     /// Time requests in flight have to end after TERM; beyond it the workers are halted.
     pub drain_timeout: Duration,
+    /// Time connections have to end that the application has taken over; no more than `drain_timeout`.
+    pub hijacked_drain_timeout: Duration,
     /// What a new version is asked for in a restart, before clients' requests go to it.
     pub probe_path: String,
     /// Time it has to answer.

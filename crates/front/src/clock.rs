@@ -43,6 +43,14 @@ impl Deadline {
         self.put_back(after.map_or(Self::NEVER, |after| now_ms().saturating_add(after.as_millis() as u64)));
     }
 
+    /// From now on no later than `after` from now.
+    pub(crate) fn at_most(&self, after: Duration) {
+        let at_ms = now_ms().saturating_add(after.as_millis() as u64);
+        if at_ms < self.at_ms.get() {
+            self.put_back(at_ms);
+        }
+    }
+
     /// What it is, for [`Deadline::put_back`].
     pub(crate) fn at_ms(&self) -> u64 {
         self.at_ms.get()

@@ -45,6 +45,8 @@ struct Connection {
     deadline_before_stall_ms: u64,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
+    /// The time of a connection that the application has taken over is limited by now.
+    told_to_leave: bool,
 }
 
 /// Whether a client takes what it is sent.
@@ -100,6 +102,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         stalled: Stalled::No,
         deadline_before_stall_ms: 0,
         entry: None,
+        told_to_leave: false,
     };
     let end = loop {
         match connection.serve_one().await {

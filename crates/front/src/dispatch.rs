@@ -142,7 +142,14 @@ impl Dispatcher {
     /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
     /// was, the answer is dropped as it comes.
     pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
-        let place = exchange.borrow().place;
+        let (place, taken_over_by) = {
+            let mut inner = exchange.borrow();
+            (inner.place, inner.taken_over_by.take())
+        };
+        if let Some(index) = taken_over_by.and_then(|number| self.position(number)) {
+            self.workers[index].hijacked -= 1;
+            self.settle();
+        }
         match place {
             Place::Connection => {}
             Place::Queue => {
@@ -328,6 +335,10 @@ impl Dispatcher {
             let ring = &mut worker.ring;
             inner.generation = worker.generation;
             inner.response.feed(bytes, &self.date, &mut || ring.receive_descriptor(slot))?;
+            if inner.response.hijack.is_some() && inner.taken_over_by.is_none() {
+                inner.taken_over_by = Some(worker.number);
+                worker.hijacked += 1;
+            }
             news = true;
             if read == READS {
                 ring.look_again(slot);
@@ -352,7 +363,7 @@ impl Dispatcher {
             self.share_out();
         }
         for worker in &mut self.workers {
-            if worker.state == State::Retiring && worker.is_idle() {
+            if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
                 // Nobody listens any more when the program is ending.
                 let _ = self.events.send(Event::WorkerIdle { worker: worker.number });
@@ -531,15 +542,25 @@ impl Dispatcher {
         }
     }
 
-    /// Nothing more is placed with a worker; what it has not begun goes to others.
-    pub(crate) fn retire_worker(&mut self, number: u32) {
-        let Some(index) = self.position(number) else { return };
+    /// Nothing more is placed with a worker; what it has not begun goes to others. `true`: its application has taken
+    /// connections over, whose time is limited from now on.
+    pub(crate) fn retire_worker(&mut self, number: u32) -> bool {
+        let Some(index) = self.position(number) else { return false };
+        let has_hijacked = self.workers[index].hijacked > 0;
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
         if matches!(self.workers[index].state, State::Serving | State::Canary) {
             self.workers[index].state = State::Retiring;
         }
         self.workers_changed();
+        has_hijacked
+    }
+
+    /// Whether the worker that has taken this connection over is to end.
+    pub(crate) fn is_leaving(&self, exchange: &Exchange) -> bool {
+        let taken_over_by = exchange.borrow().taken_over_by;
+        let index = taken_over_by.and_then(|number| self.position(number));
+        index.is_some_and(|index| self.workers[index].state == State::Retiring)
     }
 
     /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had

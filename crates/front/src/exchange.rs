@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     /// The generation that answered last on this connection, 0 before the first answer: an older one never does
     /// again.
     pub(crate) generation: u32,
+    /// The worker whose application has taken the connection over.
+    pub(crate) taken_over_by: Option<u32>,
     /// The connection's task, to be woken when there is something to do.
     pub(crate) waker: Option<Waker>,
 }
@@ -77,6 +79,7 @@ impl Exchange {
             response: Response::new(),
             place: Place::Connection,
             generation,
+            taken_over_by: None,
             waker: None,
         }))
     }

@@ -15,10 +15,10 @@ use crate::connection;
 use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
-use crate::shared::{Counted, Shared};
+use crate::shared::{Counted, Leaving, Shared};
 use crate::static_files::StaticFiles;
 use crate::stream::{Peer, Stream};
-use crate::{Command, Event};
+use crate::{Command, Event, Opening};
 
 /// How long requests may rely on busy threads before another is woken.
 const OVERDUE: Duration = Duration::from_millis(2);
@@ -39,13 +39,14 @@ fn with_shared(act: impl FnOnce(&Shared)) {
     });
 }
 
-/// Serves on these listeners until nobody holds the other end of `commands` any more. Takes this thread.
+/// Serves on these listeners, from the start or from when it is told, until nobody holds the other end of `commands` any more. Takes this thread.
 ///
 /// # Errors
 /// The event loop cannot be set up.
 pub fn run(
     settings: Arc<Settings>,
     listeners: Vec<Listener>,
+    opening: Opening,
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
 ) -> io::Result<()> {
@@ -54,7 +55,7 @@ pub fn run(
         .on_thread_park(|| with_shared(Shared::before_sleep))
         .on_thread_unpark(|| with_shared(Shared::after_sleep))
         .build()?;
-    let shared = Rc::new(Shared::new(settings, events, listeners.len()));
+    let shared = Rc::new(Shared::new(settings, events, listeners.len(), opening));
     SHARED.set(Some(Rc::clone(&shared)));
     let result = runtime.block_on(async {
         for listener in listeners {
@@ -93,14 +94,24 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
             }
             Command::AdmitCanary { worker } => dispatcher.admit_canary(worker),
             Command::WithdrawGeneration { generation } => dispatcher.withdraw(generation),
-            Command::RetireWorker { worker } => dispatcher.retire_worker(worker),
             Command::NameWarmWorker { requests } => dispatcher.name_warm_worker(requests),
+            Command::RetireWorker { worker } => {
+                if dispatcher.retire_worker(worker) {
+                    drop(dispatcher);
+                    shared.deadlines.nudge_all();
+                }
+            }
             Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
+            Command::Open => drop(shared.open.send_replace(true)),
+            Command::HandOver { kept } => {
+                dispatcher.drain();
+                drop(dispatcher);
+                shared.leave(Leaving::HandedOver, kept);
+            }
             Command::Drain => {
                 dispatcher.drain();
                 drop(dispatcher);
-                shared.draining.send_replace(true);
-                shared.deadlines.nudge_all();
+                shared.leave(Leaving::Stopping, Vec::new());
             }
             Command::ReopenLogs => {
                 if let Some(log) = &shared.access_log {
@@ -151,21 +162,28 @@ async fn look_once_more(shared: Rc<Shared>) {
     }
 }
 
-/// Accepts until the server drains, and then what is in the backlog: it was accepted by the kernel already.
+/// Accepts until the server drains, and then what is in the backlog: it was accepted by the kernel already. (Where
+/// another server has the same socket, that one will take it.)
 async fn accept_all(acceptor: Acceptor, shared: Rc<Shared>) {
     let mut draining = shared.draining.subscribe();
     tokio::select! {
         () = accept_while_there_is_room(&acceptor, &shared) => {}
         _ = draining.wait_for(|draining| *draining) => {}
     }
-    // The event loop may not have looked at the backlog yet; and all of it has to be taken in one go.
-    tokio::task::yield_now().await;
-    tokio::task::unconstrained(accept_backlog(&acceptor, &shared)).await;
+    if shared.is_left_to_another(&acceptor) {
+        acceptor.leave_to_another();
+    } else {
+        // The event loop may not have looked at the backlog yet; and all of it has to be taken in one go.
+        tokio::task::yield_now().await;
+        tokio::task::unconstrained(accept_backlog(&acceptor, &shared)).await;
+    }
     drop(acceptor);
     shared.acceptor_ended();
 }
 
 async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
+    // Fails only when the front is gone.
+    let _ = shared.open.subscribe().wait_for(|open| *open).await;
     let mut failing = false;
     loop {
         while shared.connections() >= shared.settings.limits.connections {

@@ -47,14 +47,32 @@ use highball_ring::{FrontRing, Geometry};
 use tokio::sync::oneshot;
 
 pub use front::run;
-pub use listener::{bind, BindError, Listener};
+pub use listener::{adopt, bind, BindError, Listener};
 
 /// Most requests placed ahead in a ring, beyond those that its threads can begin.
 const LOOK_AHEAD: u32 = 32;
 
+/// When the front begins to accept connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// From the start: what comes before there are workers waits for them.
+    AtOnce,
+    /// Once it is told [`Command::Open`].
+    WhenTold,
+}
+
 /// What the front is told.
 #[derive(Debug)]
 pub enum Command {
+    /// Accept connections.
+    Open,
+    /// Another server accepts connections by now: accept no more, finish what is there, and say [`Event::Drained`].
+    /// Connections that are idle may wait for one more answer, as long as the time for draining.
+    HandOver {
+        /// The addresses ([`Listener::address`]) on which the other server accepts. What is in the backlogs of the
+        /// rest is accepted first.
+        kept: Vec<String>,
+    },
     /// The application is there; where its static files are, and what header fields they get.
     AppBooted {
         /// Its public folder.
@@ -77,7 +95,8 @@ pub enum Command {
         /// Its number.
         generation: u32,
     },
-    /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished.
+    /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished: its requests have been
+    /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
         /// Its number.
         worker: u32,

@@ -1,7 +1,9 @@
 //! Listening sockets: binding them, with errors that say what to do, and accepting from them.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
@@ -67,6 +69,8 @@ impl BindError {
 #[derive(Debug)]
 pub struct Listener {
     socket: Bound,
+    /// Another server has bound it, and may still accept from it.
+    inherited: bool,
 }
 
 #[derive(Debug)]
@@ -89,7 +93,29 @@ pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
         }
         Bind::Unix(path) => Bound::Unix(bind_unix(path)?, path.clone()),
     };
-    Ok(Listener { socket })
+    Ok(Listener { socket, inherited: false })
+}
+
+/// Takes over a socket that another server has bound to this address, and listens on.
+///
+/// # Errors
+/// It is not such a socket.
+pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
+    let socket = match bind {
+        Bind::Tcp(address) => {
+            let listener = StdTcpListener::from(socket);
+            let failed = |source| BindError::new(format!("http://{address}"), source);
+            let address = listener.local_addr().map_err(failed)?;
+            Bound::Tcp(listener, address)
+        }
+        Bind::Unix(path) => {
+            let listener = StdUnixListener::from(socket);
+            let failed = |source| BindError::new(format!("unix:{}", path.display()), source);
+            listener.local_addr().map_err(failed)?;
+            Bound::Unix(listener, path.clone())
+        }
+    };
+    Ok(Listener { socket, inherited: true })
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
@@ -144,6 +170,22 @@ impl Listener {
         }
     }
 
+    /// Whether another server has bound it.
+    pub fn is_inherited(&self) -> bool {
+        self.inherited
+    }
+
+    /// The same socket once more, for another server: both accept from one backlog.
+    ///
+    /// # Errors
+    /// There are no file descriptors left.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        match &self.socket {
+            Bound::Tcp(listener, _) => listener.as_fd().try_clone_to_owned(),
+            Bound::Unix(listener, _) => listener.as_fd().try_clone_to_owned(),
+        }
+    }
+
     /// The TCP port.
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
@@ -154,41 +196,66 @@ impl Listener {
 
     /// The same socket, to accept from on this thread's runtime.
     pub(crate) fn open(self) -> io::Result<Acceptor> {
-        Ok(match self.socket {
+        let (address, inherited) = (self.address(), self.inherited);
+        let socket = match self.socket {
             Bound::Tcp(listener, address) => {
-                Acceptor::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
+                Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
             }
             Bound::Unix(listener, path) => {
-                Acceptor::Unix(RemovedAtEnd(path), tokio::net::UnixListener::from_std(listener)?)
+                let path = SocketPath { path, stays: Cell::new(false) };
+                Accepting::Unix(path, tokio::net::UnixListener::from_std(listener)?)
             }
-        })
+        };
+        Ok(Acceptor { address, inherited, socket })
     }
 }
 
 /// The path of a Unix socket, which goes before nobody accepts on it any more.
 #[derive(Debug)]
-pub(crate) struct RemovedAtEnd(PathBuf);
+struct SocketPath {
+    path: PathBuf,
+    /// Another server accepts on it.
+    stays: Cell<bool>,
+}
 
-impl Drop for RemovedAtEnd {
+impl Drop for SocketPath {
     fn drop(&mut self) {
-        // Somebody may have removed it before.
-        let _ = std::fs::remove_file(&self.0);
+        if !self.stays.get() {
+            // Somebody may have removed it before.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
 /// A listening socket on the runtime.
 #[derive(Debug)]
-pub(crate) enum Acceptor {
+pub(crate) struct Acceptor {
+    /// As [`Listener::address`].
+    pub(crate) address: String,
+    /// Another server has bound it.
+    pub(crate) inherited: bool,
+    socket: Accepting,
+}
+
+#[derive(Debug)]
+enum Accepting {
     Tcp(tokio::net::TcpListener, SocketAddr),
     /// In this order: once nobody listens on it, the path may be another server's.
-    Unix(#[allow(dead_code)] RemovedAtEnd, tokio::net::UnixListener), // held for its end
+    Unix(SocketPath, tokio::net::UnixListener),
 }
 
 impl Acceptor {
+    /// Another server accepts here: neither what is in the backlog nor the path is ours to deal with.
+    pub(crate) fn leave_to_another(&self) {
+        if let Accepting::Unix(path, _) = &self.socket {
+            path.stays.set(true);
+        }
+    }
+
     /// The next connection.
     pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer)> {
-        match self {
-            Acceptor::Tcp(listener, local) => {
+        match &self.socket {
+            Accepting::Tcp(listener, local) => {
                 let (stream, remote) = listener.accept().await?;
                 // Answers are written whole; waiting to fill a segment would only delay them.
                 stream.set_nodelay(true)?;
@@ -199,7 +266,7 @@ impl Acceptor {
                 };
                 Ok((Stream::Tcp(stream), peer))
             }
-            Acceptor::Unix(_, listener) => {
+            Accepting::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 let peer = Peer {
                     remote_addr: "127.0.0.1".into(),

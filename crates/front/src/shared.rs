@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use highball_config::Settings;
 use tokio::sync::mpsc::UnboundedSender;
@@ -11,9 +12,10 @@ use tokio::sync::{watch, Notify};
 use crate::access_log::AccessLog;
 use crate::clock::{Deadline, Deadlines};
 use crate::dispatch::Dispatcher;
+use crate::listener::Acceptor;
 use crate::response_head::DateCache;
 use crate::static_files::StaticFiles;
-use crate::{Event, Report};
+use crate::{Event, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -23,6 +25,20 @@ const TURN_BOUND: u32 = 32;
 
 /// How often the rings are looked at before the sleep, while there is always something new in them.
 const LOOKS: u32 = 8;
+
+/// While the server stops, an idle client may send one more request for so long.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+
+/// Whether, and why, every answer is the last of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// It is not.
+    No,
+    /// Another server accepts the connections by now: those that are here can wait for their last request.
+    HandedOver,
+    /// The server stops.
+    Stopping,
+}
 
 /// The front's state.
 #[derive(Debug)]
@@ -35,8 +51,13 @@ pub(crate) struct Shared {
     pub(crate) access_log: Option<AccessLog>,
     /// What was read last; connections keep only what they cannot use at once.
     pub(crate) scratch: RefCell<Box<[u8]>>,
-    /// Whether the server is stopping.
+    /// Whether connections are accepted, or were.
+    pub(crate) open: watch::Sender<bool>,
+    /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) draining: watch::Sender<bool>,
+    leaving: Cell<Leaving>,
+    /// The addresses on which another server accepts.
+    left_to_another: RefCell<Vec<String>>,
     /// A connection has ended.
     pub(crate) freed: Notify,
     /// Requests rely on threads that are busy: look again soon.
@@ -53,7 +74,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Arc<Settings>, events: UnboundedSender<Event>, acceptors: usize) -> Self {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        events: UnboundedSender<Event>,
+        acceptors: usize,
+        opening: Opening,
+    ) -> Self {
         let date = Rc::new(DateCache::new());
         let dispatcher = Dispatcher::new(&settings.limits, Rc::clone(&date), events.clone());
         Shared {
@@ -63,7 +89,10 @@ impl Shared {
             deadlines: Deadlines::default(),
             access_log: settings.log.access.as_deref().and_then(AccessLog::open),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
+            open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
+            leaving: Cell::new(Leaving::No),
+            left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
             overdue: Notify::new(),
             look: Notify::new(),
@@ -77,9 +106,39 @@ impl Shared {
         }
     }
 
-    /// Whether the server is stopping.
+    /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) fn is_draining(&self) -> bool {
         *self.draining.borrow()
+    }
+
+    /// From now on every answer is the last of its connection; what is `left` to another server is accepted by that.
+    pub(crate) fn leave(&self, leaving: Leaving, left: Vec<String>) {
+        self.leaving.set(leaving);
+        if leaving == Leaving::HandedOver {
+            self.left_to_another.replace(left);
+        }
+        self.draining.send_replace(true);
+        self.deadlines.nudge_all();
+    }
+
+    pub(crate) fn leaving(&self) -> Leaving {
+        self.leaving.get()
+    }
+
+    /// How long an idle connection may wait for its last request.
+    pub(crate) fn time_for_last_request(&self) -> Duration {
+        match self.leaving.get() {
+            Leaving::Stopping => LAST_REQUEST,
+            Leaving::No | Leaving::HandedOver => self.settings.process.drain_timeout,
+        }
+    }
+
+    /// Whether another server accepts, or still accepts, on this socket.
+    pub(crate) fn is_left_to_another(&self, acceptor: &Acceptor) -> bool {
+        if *self.open.borrow() {
+            return self.left_to_another.borrow().contains(&acceptor.address);
+        }
+        acceptor.inherited
     }
 
     /// Open client connections.

@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-use highball_front::{Command, Event};
-use support::{eventually, Client, Front};
+use highball_config::Bind;
+use highball_front::{adopt, Command, Event, Opening};
+use support::{eventually, Client, FakeWorker, Front};
 
 #[test]
 fn everything_that_was_asked_is_answered() {
@@ -70,6 +73,137 @@ fn idle_connections_do_not_hold_up_the_end() {
     front.tell(Command::Drain);
     assert!(used.has_ended() && silent.has_ended());
     assert!(matches!(front.event(), Event::Drained));
+}
+
+#[test]
+fn what_was_handed_over_has_time_for_one_more_answer() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut used = front.get("/");
+    worker.claim().answer("");
+    used.answer();
+    front.tell(Command::HandOver { kept: Vec::new() });
+    eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
+    // Longer than an idle connection has while the server stops.
+    used.stays_quiet(Duration::from_millis(1500));
+    used.get("/");
+    worker.claim().answer("its last");
+    let last = used.answer();
+    assert_eq!((last.text(), last.field("connection")), ("its last", Some("close")));
+    assert!(used.has_ended());
+    assert!(matches!(front.event(), Event::Drained));
+}
+
+#[test]
+fn what_was_handed_over_and_asks_for_nothing_ends_with_the_time_for_draining() {
+    let front = Front::with(|settings| settings.process.drain_timeout = Duration::from_millis(300));
+    let mut idle = front.connect();
+    front.until("it is there", |report| report.connections == 1);
+    front.tell(Command::HandOver { kept: Vec::new() });
+    assert!(idle.has_ended());
+    assert!(matches!(front.event(), Event::Drained));
+}
+
+#[test]
+fn a_stop_after_the_handing_over_waits_no_longer_for_idle_connections() {
+    let front = Front::start();
+    let mut idle = front.connect();
+    front.until("it is there", |report| report.connections == 1);
+    front.tell(Command::HandOver { kept: Vec::new() });
+    front.tell(Command::Drain);
+    assert!(idle.has_ended());
+    assert!(matches!(front.event(), Event::Drained));
+}
+
+#[test]
+fn a_socket_that_another_front_accepts_from_is_left_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.sock");
+    let bind = Bind::Unix(path.clone());
+    let listener = highball_front::bind(&bind).unwrap();
+    let (address, shared) = (listener.address(), listener.share().unwrap());
+    let front = Front::on(vec![listener], Opening::AtOnce);
+    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::WhenTold);
+    let worker = front.worker(1);
+    let mut client = Client::unix(&path);
+    client.get("/");
+    worker.claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+
+    front.tell(Command::HandOver { kept: vec![address] });
+    drop(client);
+    assert!(matches!(front.event(), Event::Drained));
+    // Nobody accepts this one before the new front is told to.
+    let mut client = Client::unix(&path);
+    client.get("/");
+    let worker = new.worker(1);
+    new.tell(Command::Open);
+    worker.claim().answer("new");
+    assert_eq!(client.answer().text(), "new");
+    new.tell(Command::Drain);
+    assert!(matches!(new.event(), Event::Drained));
+    assert!(!path.exists());
+}
+
+#[test]
+fn one_that_never_opened_leaves_the_socket_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.sock");
+    let bind = Bind::Unix(path.clone());
+    let listener = highball_front::bind(&bind).unwrap();
+    let shared = listener.share().unwrap();
+    let front = Front::on(vec![listener], Opening::AtOnce);
+    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::WhenTold);
+    new.tell(Command::Drain);
+    assert!(matches!(new.event(), Event::Drained));
+    drop(new);
+    let worker = front.worker(1);
+    let mut client = Client::unix(&path);
+    client.get("/");
+    worker.claim().answer("still here");
+    assert_eq!(client.answer().text(), "still here");
+}
+
+#[test]
+fn hijacked_connections_end_when_their_time_is_over() {
+    let limit = Duration::from_millis(300);
+    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let worker = front.worker(1);
+    let mut client = front.get("/");
+    let mut job = worker.claim();
+    let (mut application, theirs) = UnixStream::pair().unwrap();
+    job.hijack(theirs).end();
+    front.until("it is hijacked", |report| report.hijacked == 1);
+    front.tell(Command::Drain);
+    assert!(client.has_ended());
+    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
+    assert!(matches!(front.event(), Event::Drained));
+}
+
+#[test]
+fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
+    let limit = Duration::from_millis(300);
+    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let (worker, other) = (front.worker(1), front.worker(1));
+    let take_over = |front: &Front, worker: &FakeWorker| {
+        let client = front.get("/");
+        let (application, theirs) = UnixStream::pair().unwrap();
+        worker.claim().hijack(theirs).end();
+        (client, application)
+    };
+    let (mut client, mut application) = take_over(&front, &worker);
+    let (mut others_client, mut others_application) = {
+        front.until("it is hijacked", |report| report.hijacked == 1);
+        front.retire(&worker);
+        take_over(&front, &other)
+    };
+    // It is told of its end only after the connection's.
+    assert!(client.has_ended());
+    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
+    assert!(matches!(front.event(), Event::WorkerIdle { .. }));
+    // The other worker's goes on.
+    others_application.write_all(b"x").unwrap();
+    assert_eq!(others_client.read_exact(1), b"x");
 }
 
 #[test]

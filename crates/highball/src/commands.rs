@@ -1,8 +1,8 @@
-//! `highball status`, `highball restart`, `highball refork` and `highball stop`: finding the instance that is meant, and asking it.
-//! `highball memory` finds and asks by the same functions.
+//! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
+//! that is meant, and asking it. `highball memory` finds and asks by the same functions.
 
 use crate::instance::{
-    folder, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, Status, WorkerStatus,
+    folder, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
 };
 use highball_config::Selector;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -18,6 +18,8 @@ use thiserror::Error;
 
 /// What an answer may take, beyond the time that an instance has for finding it.
 const ANSWER_SLACK: Duration = Duration::from_secs(1);
+/// How often instances are looked for, while one takes the place of another.
+const LOOKS: u32 = 5;
 /// How often a restart is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What an instance may take to end, beyond its own time for draining.
@@ -36,7 +38,7 @@ pub(crate) enum CommandError {
     Output(io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
-    #[error("the instance with pid {0} does not restart: {1}")]
+    #[error("the instance with pid {0} does not do that: {1}")]
     Refused(i32, String),
     #[error("the instance with pid {0} does not refork: {1}")]
     NoRefork(i32, String),
@@ -46,6 +48,8 @@ pub(crate) enum CommandError {
     ReforkForgotten,
     #[error("the restart to generation {0} failed; the version before serves on.\n{1}")]
     RestartFailed(u32, String),
+    #[error("the hot restart failed; the process with pid {0} serves on.\n{1}")]
+    UpgradeFailed(i32, String),
     #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
     Forgotten(u32),
     #[error("the instance with pid {0} has ended, and what was asked of it with it")]
@@ -77,7 +81,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-        Answer::Status(_) | Answer::Memory { .. } | Answer::Restarting { .. } | Answer::Reforking { .. } => 0,
+        _ => 0,
     };
     let limit = Duration::from_secs(drain_seconds) + STOP_SLACK;
     if !ends_within(&process, limit).map_err(|error| CommandError::Silent(pid, error))? {
@@ -146,6 +150,63 @@ fn follow(
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Puts a new process in the place of the selected instance, and waits for what becomes of it.
+pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    let pid = instance.status.pid;
+    let silent = |error| CommandError::Silent(pid, error);
+    let number = match ask(&instance.socket, Question::Upgrade).map_err(silent)? {
+        Answer::Upgrading { number, .. } => number,
+        Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
+        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+    };
+    let process = process(pid)?;
+    let mut before = String::new();
+    loop {
+        let has_ended = ends_within(&process, LOOK_EVERY).map_err(silent)?;
+        let upgrade = match ask(&instance.socket, Question::Status) {
+            Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
+            Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                continue
+            }
+            // It has finished what it had, and is not asked any more.
+            Err(_) => match running(&folder())?.iter().find(|one| one.status.predecessor == Some(pid)) {
+                Some(successor) => return say_succeeded(successor.status.pid, &successor.status.version),
+                None if has_ended => return Err(CommandError::Ended(pid)),
+                None => continue,
+            },
+        };
+        let Some(UpgradeStatus { state, pid: new, version, failure, .. }) = upgrade else {
+            return Err(silent(io::ErrorKind::InvalidData.into()));
+        };
+        match (state.as_str(), new) {
+            ("done", Some(new)) => return say_succeeded(new, &version.unwrap_or_default()),
+            ("failed", _) => return Err(CommandError::UpgradeFailed(pid, failure.unwrap_or_default())),
+            (now, _) if now != before => {
+                println!("{}", upgrade_words(now));
+                before = state;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn say_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
+    println!("a new process serves: highball {version} (pid {pid})");
+    Ok(())
+}
+
+fn upgrade_words(state: &str) -> &str {
+    match state {
+        "queued" => "waiting until it can begin",
+        "booting" => "starting the new process",
+        "taking over" => "letting it accept connections",
+        other => other,
     }
 }
 
@@ -237,7 +298,12 @@ fn matches(selector: &Selector, status: &Status) -> bool {
         && selector.app.as_ref().is_none_or(|app| *app == status.app)
 }
 
+/// The one that is meant. One that has been succeeded only finishes what it has, and is nobody to talk to.
 fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
+    let mut serving = found.iter().filter(|instance| instance.status.successor.is_none());
+    if let (Some(one), None) = (serving.next(), serving.next()) {
+        return Ok(one);
+    }
     if let [one] = found {
         return Ok(one);
     }
@@ -250,12 +316,26 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
 
 /// Every instance that answers. Sockets of dead ones are removed.
 pub(crate) fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
+    for _ in 1..LOOKS {
+        let (found, one_has_gone) = look(folder)?;
+        let is_there = |pid: i32| found.iter().any(|instance| instance.status.pid == pid);
+        let successors = found.iter().filter_map(|instance| instance.status.successor);
+        if !one_has_gone && successors.into_iter().all(is_there) {
+            return Ok(found);
+        }
+    }
+    Ok(look(folder)?.0)
+}
+
+/// Looks once, and says whether one that was there has gone before it answered: another may have come in its place
+/// meanwhile.
+fn look(folder: &Path) -> Result<(Vec<Instance>, bool), CommandError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
         Err(error) => return Err(CommandError::Folder(folder.into(), error)),
     };
-    let mut found = Vec::new();
+    let (mut found, mut one_has_gone) = (Vec::new(), false);
     for socket in entries.flatten().map(|entry| entry.path()) {
         let stem = socket.file_stem().and_then(|stem| stem.to_str());
         let Some(pid) = stem.and_then(|stem| stem.parse().ok()) else { continue };
@@ -264,13 +344,20 @@ pub(crate) fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = fs::remove_file(&socket); // its process was killed; somebody else may be quicker
+                one_has_gone = true;
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_of_one_that_ends(&error) => one_has_gone = true,
             Err(error) => eprintln!("highball: {}", CommandError::Silent(pid, error)),
         }
     }
     found.sort_by_key(|instance| instance.status.pid);
-    Ok(found)
+    Ok((found, one_has_gone))
+}
+
+/// Its socket has gone, or was closed with our question in it.
+fn is_of_one_that_ends(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | UnexpectedEof | ConnectionReset | BrokenPipe)
 }
 
 /// Asks an instance; waits no longer than it may take.
@@ -329,6 +416,13 @@ fn table(status: &Status) -> String {
     if let Some(why) = &status.no_refork {
         let _ = writeln!(text, "{:<12} none of this version: {why}", "reforks");
     }
+    if let Some(upgrade) = &status.upgrade {
+        let _ = writeln!(text, "{:<12} {}", "hot restart", upgrade_line(upgrade));
+    }
+    if let Some(successor) = status.successor {
+        let _ =
+            writeln!(text, "{:<12} pid {successor} serves; this process finishes what it has", "succeeded");
+    }
     if let Some(failure) = &status.last_failure {
         let _ = writeln!(text, "{:<12} {failure}", "last failure");
     }
@@ -358,6 +452,12 @@ fn refork_line(refork: &ReforkStatus) -> String {
 fn restart_line(restart: &RestartStatus) -> String {
     let RestartStatus { generation, asked_by, state, seconds, .. } = restart;
     format!("to generation {generation} by {asked_by}: {state}, {seconds:.1} s")
+}
+
+fn upgrade_line(upgrade: &UpgradeStatus) -> String {
+    let UpgradeStatus { asked_by, state, seconds, pid, .. } = upgrade;
+    let new = pid.map(|pid| format!(" (new process: pid {pid})")).unwrap_or_default();
+    format!("by {asked_by}: {state}, {seconds:.1} s{new}")
 }
 
 fn row(worker: &WorkerStatus) -> String {
@@ -437,6 +537,9 @@ mod tests {
                 mold: None,
             }),
             no_refork: None,
+            upgrade: None,
+            predecessor: None,
+            successor: None,
             last_failure: None,
         }
     }

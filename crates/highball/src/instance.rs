@@ -37,6 +37,8 @@ pub(crate) enum Question {
     Restart,
     /// Fork the workers anew, from one that is warm.
     Refork,
+    /// Put a new process in the place of this one.
+    Upgrade,
     /// Drain and stop.
     Stop,
     /// Which processes are there, and how are their Ruby heaps?
@@ -50,7 +52,11 @@ impl Question {
     /// Time for finding the answer.
     pub(crate) fn time_limit(self) -> Duration {
         match self {
-            Question::Status | Question::Restart | Question::Refork | Question::Stop => EXCHANGE_TIME,
+            Question::Status
+            | Question::Restart
+            | Question::Refork
+            | Question::Upgrade
+            | Question::Stop => EXCHANGE_TIME,
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
         }
     }
@@ -83,6 +89,13 @@ pub(crate) enum Answer {
         /// Its process id.
         pid: i32,
         /// The how-manieth refork it is.
+        number: u32,
+    },
+    /// It starts a new process in its place; `Status` tells what becomes of it.
+    Upgrading {
+        /// Its process id.
+        pid: i32,
+        /// The number of the hot restart.
         number: u32,
     },
     /// It will not do that.
@@ -151,6 +164,12 @@ pub(crate) struct Status {
     pub(crate) refork: Option<ReforkStatus>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
     pub(crate) no_refork: Option<String>,
+    /// The last hot restart, or the one under way.
+    pub(crate) upgrade: Option<UpgradeStatus>,
+    /// The process that this one has succeeded by a hot restart.
+    pub(crate) predecessor: Option<i32>,
+    /// The process that has succeeded this one, which only finishes what it has.
+    pub(crate) successor: Option<i32>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
 }
@@ -198,6 +217,25 @@ pub(crate) struct RestartStatus {
     pub(crate) failure: Option<String>,
     /// The new mold, while it is under way.
     pub(crate) mold: Option<MoldStatus>,
+}
+
+/// A hot restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UpgradeStatus {
+    /// The how-manieth of this process.
+    pub(crate) number: u32,
+    /// `highball upgrade` or `USR2`.
+    pub(crate) asked_by: String,
+    /// `queued`, `booting`, `taking over`, `done` or `failed`.
+    pub(crate) state: String,
+    /// How long it has taken.
+    pub(crate) seconds: f64,
+    /// The new process.
+    pub(crate) pid: Option<i32>,
+    /// Its version.
+    pub(crate) version: Option<String>,
+    /// Why it failed, and what to do.
+    pub(crate) failure: Option<String>,
 }
 
 /// One worker.

@@ -2,28 +2,36 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart`, `refork` and `stop`, which ask), `memory` (which asks as well, and looks at processes).
+//! (`status`, `restart`, `refork`, `upgrade` and `stop`, which ask), `memory` (which asks as well, and looks at processes),
+//! `succession` (taking over from an older process, in a hot restart), `started_path` (what the next one is started
+//! from), `service_notification` (telling systemd).
 
 mod commands;
 mod instance;
 mod log;
 mod memory;
 mod pidfile;
+mod service_notification;
+mod started_path;
+mod succession;
 mod wiring;
 
-use highball_config::{Invocation, Settings};
+use front::Opening;
+use highball_config::{Bind, Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, MoldSource, Outcome, Supervisor};
+use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use std::error::Error;
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use succession::{Candidate, Succession};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wiring::{tell_front, tell_supervisor, Spokesman};
 
@@ -33,12 +41,21 @@ const UNHEARD: usize = 1024;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    // First of all: it takes descriptors and a variable that nobody else may inherit.
+    let predecessor = match Predecessor::from_environment() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            eprintln!("highball: cannot take over from the process that started this one: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let env = |name: &str| std::env::var(name).ok();
     let done = match highball_config::parse(std::env::args_os(), &env) {
-        Ok(Invocation::Serve(settings)) => serve(*settings),
+        Ok(Invocation::Serve(settings)) => serve(*settings, predecessor),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
+        Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
@@ -47,6 +64,9 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+            }
             eprintln!("highball: {error}");
             return ExitCode::from(error.exit_code());
         }
@@ -61,52 +81,144 @@ fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn E
     Ok(result.map(|()| ExitCode::SUCCESS)?)
 }
 
-/// The life of a server: bind, boot, serve, drain.
-fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
-    let started = Instant::now();
-    let settings = Arc::new(settings);
-    let source = mold_source()?;
-    let _pidfile = settings.pidfile.as_deref().map(Pidfile::claim).transpose()?;
-    log::start(settings.log.format);
-    warn_of_root(&settings);
+/// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
+fn serve(settings: Settings, mut predecessor: Option<Predecessor>) -> Result<ExitCode, Box<dyn Error>> {
+    if let Some(predecessor) = &predecessor {
+        predecessor.booting(env!("CARGO_PKG_VERSION"), succession::patience(&settings));
+    }
+    let begun = Begun::begin(settings, predecessor.as_mut());
+    let predecessor = predecessor.map(Arc::new);
+    let done = begun.and_then(|begun| begun.run(predecessor.clone()));
+    if let (Err(error), Some(predecessor)) = (&done, predecessor) {
+        predecessor.failed(&error.to_string());
+    }
+    done
+}
 
-    let listeners = settings.binds.iter().map(front::bind).collect::<Result<Vec<_>, _>>()?;
-    let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
-    let ports = listeners.iter().filter_map(front::Listener::port).collect();
+/// A server that listens, and has begun nothing else yet.
+struct Begun {
+    settings: Arc<Settings>,
+    started: Instant,
+    source: MoldSource,
+    pidfile: Option<Pidfile>,
+    listeners: Vec<front::Listener>,
+    /// What a successor will be made from; none where the application was given as an object.
+    heritage: Option<Heritage>,
+}
 
-    let (to_front, commands) = mpsc::channel(UNHEARD);
-    let (say, events) = mpsc::unbounded_channel();
-    let front = start_front(Arc::clone(&settings), listeners, commands, say)?;
+impl Begun {
+    fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
+        let started = Instant::now();
+        let source = mold_source()?;
+        let pidfile = match (&settings.pidfile, &predecessor) {
+            (Some(path), None) => Some(Pidfile::claim(path)?),
+            _ => None, // or once we have taken over
+        };
+        log::start(settings.log.format);
+        warn_of_root(&settings);
+        let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut()));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        let stand_in = predecessor.and_then(|predecessor| {
+            predecessor.drop_rest();
+            predecessor.take_stand_in()
+        });
+        let heritage = match &source {
+            MoldSource::Folder { .. } => heritage(&settings, &listeners, stand_in)?,
+            MoldSource::Caller(_) => None,
+        };
+        Ok(Begun { settings: Arc::new(settings), started, source, pidfile, listeners, heritage })
+    }
 
-    let (notify, notices) = mpsc::channel(UNHEARD);
-    let (to_supervisor, orders) = mpsc::channel(UNHEARD);
-    let geometry = front::geometry(&settings.limits, settings.threads);
-    let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
-    let supervisor = Supervisor::new(blueprint, notify);
-    let probe_path = settings.process.probe_path.clone();
-    let spokesman = Arc::new(Spokesman {
-        settings,
-        started,
-        binds: binds.clone(),
-        ports,
-        supervisor: to_supervisor.clone(),
-        front: to_front.clone(),
-    });
+    /// Boot, serve, drain.
+    fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
+        let Begun { settings, started, source, mut pidfile, listeners, heritage } = self;
+        let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
+        let ports = listeners.iter().filter_map(front::Listener::port).collect();
+        let inherited = listeners.iter().filter(|listener| listener.is_inherited());
+        let kept = inherited.map(front::Listener::address).collect();
 
-    let outcome = event_loop()?.block_on(async {
-        tokio::spawn(tell_front(notices, to_front, binds, probe_path));
-        tokio::select! {
-            outcome = supervisor.run(orders) => outcome,
-            () = tell_supervisor(events, to_supervisor) => {
-                error!("the front has ended by itself"); // workers end when their control sockets close
-                Ok(Outcome::Halted)
-            }
-            () = speak(&spokesman) => unreachable!("the spokesman answers for ever"),
+        let (to_front, commands) = mpsc::channel(UNHEARD);
+        let (say, events) = mpsc::unbounded_channel();
+        let opening = if predecessor.is_some() { Opening::WhenTold } else { Opening::AtOnce };
+        let front = start_front(Arc::clone(&settings), listeners, opening, commands, say)?;
+
+        let (notify, notices) = mpsc::channel(UNHEARD);
+        let (to_supervisor, orders) = mpsc::channel(UNHEARD);
+        let geometry = front::geometry(&settings.limits, settings.threads);
+        let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
+        let supervisor = Supervisor::new(blueprint, notify);
+        let probe_path = settings.process.probe_path.clone();
+        let spokesman = Arc::new(Spokesman {
+            settings: Arc::clone(&settings),
+            started,
+            binds: binds.clone(),
+            ports,
+            predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
+            supervisor: to_supervisor.clone(),
+            front: to_front.clone(),
+        });
+
+        let (serving_in, serving) = watch::channel(false);
+        let (candidate, news) = Candidate::of(predecessor.as_ref());
+        let mut succession = Succession {
+            settings,
+            binds: binds.clone(),
+            kept,
+            front: to_front.clone(),
+            supervisor: to_supervisor.clone(),
+            heritage,
+            serving: serving_in,
+            news,
+        };
+
+        let runtime = event_loop()?;
+        let outcome = runtime.block_on(async {
+            let telling = tokio::spawn(tell_front(notices, to_front, binds, probe_path, candidate.clone()));
+            let outcome = tokio::select! {
+                outcome = supervisor.run(orders) => outcome,
+                () = tell_supervisor(events, to_supervisor, candidate) => {
+                    error!("the front has ended by itself"); // workers end when their control sockets close
+                    Ok(Outcome::Halted)
+                }
+                () = succession.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
+                () = speak(&spokesman, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
+            };
+            let _ = tokio::time::timeout(FAREWELL, telling).await; // for what the supervisor has said last
+            outcome
+        })?;
+        drop((spokesman, succession));
+        front.end();
+        if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
+            predecessor.failed(&why_not(&outcome));
         }
-    })?;
-    drop(spokesman);
-    front.end();
-    Ok(conclude(outcome))
+        drop(pidfile);
+        Ok(conclude(outcome, &runtime))
+    }
+}
+
+/// Listens on an address: with the socket that the process before has for it, or with one of its own.
+fn listen(bind: &Bind, predecessor: Option<&mut Predecessor>) -> Result<front::Listener, front::BindError> {
+    match predecessor.and_then(|predecessor| predecessor.take_listener(&bind.to_string())) {
+        Some(socket) => front::adopt(bind, socket),
+        None => front::bind(bind),
+    }
+}
+
+/// What a successor of this process will be made from.
+fn heritage(
+    settings: &Settings,
+    listeners: &[front::Listener],
+    stand_in: Option<OwnedFd>,
+) -> io::Result<Option<Heritage>> {
+    let share = |(bind, listener): (&Bind, &front::Listener)| Ok((bind.to_string(), listener.share()?));
+    let Some(program) = started_path::started_path() else { return Ok(None) };
+    Ok(Some(Heritage {
+        program,
+        arguments: std::env::args_os().collect(),
+        listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
+        is_waited_for: !service_notification::is_wanted(),
+        stand_in,
+    }))
 }
 
 /// Highball does not change users yet: whoever starts it is who the application runs as.
@@ -120,7 +232,7 @@ fn warn_of_root(settings: &Settings) {
 /// our standard input.
 fn mold_source() -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
-        return Ok(MoldSource::Caller(std::io::stdin().as_fd().try_clone_to_owned()?));
+        return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
     let gem_lib = gem_lib().ok_or(
         "cannot find Highball's Ruby code (lib/highball) near this binary: reinstall Highball, or name the \
@@ -139,14 +251,26 @@ fn gem_lib() -> Option<PathBuf> {
     libs.find(|lib| lib.join("highball/boot.rb").is_file())
 }
 
-fn event_loop() -> std::io::Result<Runtime> {
+fn event_loop() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Answers `highball status` and its like for ever. A server without them still serves.
-async fn speak(spokesman: &Arc<Spokesman>) {
+/// Answers `highball status` and its like for ever, from when connections are accepted. A server without them still
+/// serves.
+async fn speak(
+    spokesman: &Arc<Spokesman>,
+    mut serving: watch::Receiver<bool>,
+    predecessor: Option<&Predecessor>,
+) {
+    if serving.wait_for(|serving| *serving).await.is_err() {
+        return std::future::pending().await; // it has given up, and is ending
+    }
     let folder = instance::folder();
-    match InstanceSocket::open(&folder) {
+    let socket = InstanceSocket::open(&folder);
+    if let Some(predecessor) = predecessor {
+        predecessor.serving(); // whoever asks for the server finds us from here on
+    }
+    match socket {
         Ok(socket) => {
             let spokesman = Arc::clone(spokesman);
             let respond = move |question| {
@@ -172,12 +296,13 @@ struct FrontThread {
 fn start_front(
     settings: Arc<Settings>,
     listeners: Vec<front::Listener>,
+    opening: Opening,
     commands: mpsc::Receiver<front::Command>,
     events: mpsc::UnboundedSender<front::Event>,
-) -> std::io::Result<FrontThread> {
+) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        if let Err(error) = front::run(settings, listeners, commands, events) {
+        if let Err(error) = front::run(settings, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }
         let _ = end.send(()); // nobody waits any more when the run has ended first
@@ -197,8 +322,18 @@ impl FrontThread {
     }
 }
 
-/// Says how the run ended, and makes an exit code of it.
-fn conclude(outcome: Outcome) -> ExitCode {
+/// Why a process that was to take over has ended instead.
+fn why_not(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::BootFailed(failure) => failure.diagnosis(),
+        Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
+        Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process was told to stop".into(),
+        Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),
+    }
+}
+
+/// Says how the run ended, and makes an exit code of it. One that was succeeded may still have to stand in.
+fn conclude(outcome: Outcome, runtime: &Runtime) -> ExitCode {
     match outcome {
         Outcome::Drained => info!("stopped; every request was answered"),
         Outcome::Stopped => info!("stopped"),
@@ -206,9 +341,11 @@ fn conclude(outcome: Outcome) -> ExitCode {
         Outcome::BootFailed(_) => {} // the supervisor has said all there is to say
         Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
         Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
+        Outcome::HandedOver(_) => info!("finished what was left after the hot restart"),
     }
     match outcome {
         Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,
+        Outcome::HandedOver(stand_in) => ExitCode::from(runtime.block_on(stand_in.stay())),
         _ => ExitCode::FAILURE,
     }
 }

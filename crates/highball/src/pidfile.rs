@@ -39,6 +39,12 @@ impl Pidfile {
         if let Some(pid) = read(path).filter(|pid| *pid != us && is_highball(*pid)) {
             return Err(PidfileError::Taken { path: path.into(), pid });
         }
+        Pidfile::write(path)
+    }
+
+    /// Writes our process id, whoever stands there: the one that we have taken over from.
+    pub(crate) fn write(path: &Path) -> Result<Pidfile, PidfileError> {
+        let us = std::process::id();
         // Written beside it and renamed, so that nobody reads half of it.
         let beside = path.with_extension(format!("{us}.new"));
         fs::write(&beside, format!("{us}\n"))

@@ -2,13 +2,16 @@
 //! is told, and puts their two reports together.
 
 use crate::instance::{
-    heap_time, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status, WorkerStatus,
+    heap_time, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status, UpgradeStatus,
+    WorkerStatus,
 };
+use crate::service_notification::notify;
+use crate::succession::{Candidate, News};
 use highball_config::Settings;
 use highball_front::{Command, Event, NewWorker, Report as FrontReport};
 use highball_supervisor::{
     AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, ReforkReport, Report, RestartReport,
-    RubyHeap, WorkerReport,
+    RubyHeap, UpgradeReport, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,37 +19,52 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 use tracing::info;
 
-/// Tells the front what the supervisor says, until the supervisor is gone.
+/// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
     binds: Vec<String>,
     probe_path: String,
+    candidate: Candidate,
 ) {
-    let mut serving = false;
+    let mut serving = candidate.is_one(); // that is said elsewhere then
     while let Some(notice) = notices.recv().await {
         if !serving && matches!(notice, Notice::WorkerReady(_)) {
             serving = true;
             info!(pid = std::process::id(), "serving on {}", binds.join(" "));
+            notify("READY=1");
         }
-        if front.send(command(notice, &probe_path)).await.is_err() {
+        if let Notice::HandOver { pid, .. } = notice {
+            notify(&format!("MAINPID={pid}\nREADY=1"));
+        }
+        if front.send(command(notice, &probe_path, &candidate)).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice, probe_path: &str) -> Command {
+fn command(notice: Notice, probe_path: &str, candidate: &Candidate) -> Command {
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
-        Notice::WorkerReady(ready) => Command::AddWorker(new_worker(ready)),
+        Notice::WorkerReady(ready) if candidate.begins_with(ready.worker) => {
+            Command::AddCanary(new_worker(ready), probe_path.into())
+        }
+        Notice::WorkerReady(ready) => {
+            candidate.tell(News::WorkerReady(ready.worker));
+            Command::AddWorker(new_worker(ready))
+        }
         Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
         Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
         Notice::NameWarmWorker { requests } => Command::NameWarmWorker { requests },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
-        Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
+        Notice::WorkerGone { worker } => {
+            candidate.tell(News::WorkerGone(worker));
+            Command::RemoveWorker { worker }
+        }
+        Notice::HandOver { kept, .. } => Command::HandOver { kept },
         Notice::ReopenLogs => Command::ReopenLogs,
         Notice::Drain => Command::Drain,
     }
@@ -61,12 +79,17 @@ fn new_worker(ready: ReadyWorker) -> NewWorker {
 pub(crate) async fn tell_supervisor(
     mut events: mpsc::UnboundedReceiver<Event>,
     supervisor: mpsc::Sender<Order>,
+    candidate: Candidate,
 ) {
     while let Some(event) = events.recv().await {
         let order = match event {
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
             Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
+            Event::CanaryAnswered { worker, answer } if candidate.is_first(worker) => {
+                candidate.tell(News::FirstAnswered(worker, answer));
+                continue;
+            }
             Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
             Event::Drained => Order::FrontDrained,
         };
@@ -83,6 +106,8 @@ pub(crate) struct Spokesman {
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) ports: Vec<u16>,
+    /// The process that this one has succeeded.
+    pub(crate) predecessor: Option<i32>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     pub(crate) front: mpsc::Sender<Command>,
 }
@@ -109,6 +134,14 @@ impl Spokesman {
                 self.supervisor.send(Order::Refork(to)).await.ok()?;
                 Some(match answer.await.ok()? {
                     Ok(number) => Answer::Reforking { pid: pid(), number },
+                    Err(why) => Answer::Refused { why },
+                })
+            }
+            Question::Upgrade => {
+                let (to, answer) = oneshot::channel();
+                self.supervisor.send(Order::Upgrade(to)).await.ok()?;
+                Some(match answer.await.ok()? {
+                    Ok(number) => Answer::Upgrading { pid: pid(), number },
                     Err(why) => Answer::Refused { why },
                 })
             }
@@ -169,6 +202,9 @@ impl Spokesman {
             hijacked: requests.hijacked,
             refork: processes.refork.map(refork_status),
             no_refork: processes.no_refork,
+            upgrade: processes.upgrade.map(upgrade_status),
+            predecessor: self.predecessor,
+            successor: processes.successor,
             last_failure: processes.last_failure,
         }
     }
@@ -213,6 +249,18 @@ fn refork_status(refork: ReforkReport) -> ReforkStatus {
         seconds: refork.took.as_secs_f64(),
         failure: refork.failure,
         mold: refork.mold.map(mold_status),
+    }
+}
+
+fn upgrade_status(upgrade: UpgradeReport) -> UpgradeStatus {
+    UpgradeStatus {
+        number: upgrade.number,
+        asked_by: upgrade.asked_by,
+        state: upgrade.state.into(),
+        seconds: upgrade.took.as_secs_f64(),
+        pid: upgrade.pid,
+        version: upgrade.version,
+        failure: upgrade.failure,
     }
 }
 

@@ -1,11 +1,12 @@
 //! The closed set of events that the supervisor's loop acts on, and the small tasks that watch for them.
 
 use crate::control_socket::ControlSocket;
+use crate::handover::{FromSuccessor, ToStandIn};
 use crate::message::{FromMold, FromWorker};
 use crate::signals::Received;
 use crate::watched_fd::watched;
 use crate::Order;
-use rustix::process::{pidfd_send_signal, Signal};
+use rustix::process::{pidfd_send_signal, Pid, Signal};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -42,6 +43,12 @@ pub(crate) enum Said {
         message: FromWorker,
         descriptors: Vec<OwnedFd>,
     },
+    Successor(FromSuccessor),
+    /// A process for which this one stands in has been succeeded by another, whose pidfd comes with it.
+    Succeeded {
+        pid: i32,
+        descriptors: Vec<OwnedFd>,
+    },
     /// Something that cannot be understood; nothing more is heard of it.
     Nonsense(Who, io::Error),
     Closed(Who),
@@ -54,6 +61,10 @@ pub(crate) enum Who {
     Mold(u32),
     /// The worker with this number, from 1.
     Worker(u32),
+    /// The process that is to take our place, or has.
+    Successor(Pid),
+    /// Those that have been succeeded, while this process stands in for them.
+    Succeeded,
 }
 
 /// A watching task, which ends with its owner.
@@ -76,6 +87,18 @@ pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, events: mpsc::Se
 pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, events: mpsc::Sender<Event>) -> Watch {
     let said = move |message, descriptors| Said::Worker { worker, message, descriptors };
     Watch(tokio::spawn(read_all(socket, Who::Worker(worker), events, said)))
+}
+
+/// Reads the control socket of the process that is to take our place until it closes.
+pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, events: mpsc::Sender<Event>) -> Watch {
+    let said = |message, _descriptors| Said::Successor(message);
+    Watch(tokio::spawn(read_all(socket, Who::Successor(pid), events, said)))
+}
+
+/// Reads who succeeds the processes that this one stands in for.
+pub(crate) fn watch_succeeded(socket: Arc<ControlSocket>, events: mpsc::Sender<Event>) -> Watch {
+    let said = |ToStandIn::Succeeded { pid }, descriptors| Said::Succeeded { pid, descriptors };
+    Watch(tokio::spawn(read_all(socket, Who::Succeeded, events, said)))
 }
 
 async fn read_all<M: DeserializeOwned>(

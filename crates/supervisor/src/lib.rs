@@ -10,6 +10,8 @@
 //! - [`restart_file`], [`source_files`]: how files ask for that;
 //! - [`refork`]: how a warm worker takes the place of the mold;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
+//! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
+//!   this one; [`inherited_fd`] is what it begins with;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
@@ -24,9 +26,12 @@ pub mod checkpoint;
 mod control_socket;
 mod departure;
 mod event;
+mod handover;
 mod heap_questions;
+mod inherited_fd;
 mod message;
 mod mold;
+mod predecessor;
 mod process_table;
 mod reaper;
 mod refork;
@@ -38,6 +43,8 @@ mod rolling;
 mod signals;
 mod source_files;
 mod spawn_journey;
+mod stand_in;
+mod successor;
 mod supervisor;
 mod watched_fd;
 mod worker_handle;
@@ -45,8 +52,11 @@ mod worker_handle;
 pub use heap_questions::{HeapAnswer, NotAsked};
 pub use message::{BootFailure, Booted, RubyError, RubyHeap};
 pub use mold::MoldSource;
-pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, WorkerReport};
+pub use predecessor::Predecessor;
+pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};
 pub use spawn_journey::Step;
+pub use stand_in::StandIn;
+pub use successor::Heritage;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
 use highball_ring::FrontRing;
@@ -88,6 +98,14 @@ pub enum Notice {
     NameWarmWorker {
         /// So many.
         requests: u64,
+    },
+    /// A new `highball` accepts connections by now: accept no more, finish what is there, and say
+    /// [`Order::FrontDrained`].
+    HandOver {
+        /// Its process id.
+        pid: i32,
+        /// The addresses on which it accepts.
+        kept: Vec<String>,
     },
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
@@ -139,6 +157,10 @@ pub enum Order {
     Refork(oneshot::Sender<Result<u32, String>>),
     /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
     Restart(oneshot::Sender<Result<u32, String>>),
+    /// From now on this process may be succeeded by another: it serves, and no other does in its place.
+    MayUpgrade(Box<Heritage>),
+    /// Start a new `highball` in the place of this one, and say the number of this upgrade; or why it cannot be done.
+    Upgrade(oneshot::Sender<Result<u32, String>>),
     /// Drain, as after TERM. Repeats change nothing.
     Stop,
     /// Say how things are.

@@ -1,5 +1,6 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
+use crate::restart::Failure;
 use crate::spawn_journey::Step;
 use highball_config::LogFormat;
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,9 @@ use std::path::PathBuf;
 
 /// The largest message, in bytes: one packet on the control socket.
 pub(crate) const MESSAGE_BYTES: usize = 128 * 1024;
+
+/// Lines of a backtrace that are told.
+const BACKTRACE_LINES: usize = 20;
 
 /// The most descriptors that travel beside one message.
 pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;
@@ -177,6 +181,13 @@ pub struct BootFailure {
     pub error: RubyError,
     /// What to do: a sentence, and a command where there is one.
     pub remedy: Option<String>,
+}
+
+impl BootFailure {
+    /// What failed, where, and what to do: several lines.
+    pub fn diagnosis(&self) -> String {
+        Failure::of_boot(self.clone(), BACKTRACE_LINES).to_string()
+    }
 }
 
 /// An exception, as Ruby tells it.

@@ -36,6 +36,12 @@ pub enum MoldSource {
     Caller(OwnedFd),
 }
 
+impl MoldSource {
+    pub(crate) fn is_caller(&self) -> bool {
+        matches!(self, MoldSource::Caller(_))
+    }
+}
+
 /// Where a mold is in its life.
 #[derive(Debug)]
 pub(crate) enum MoldState {

@@ -1,6 +1,6 @@
 //! The one place that waits for child processes, and the words for how they ended.
 
-use rustix::process::{wait, Pid, WaitOptions, WaitStatus};
+use rustix::process::{wait, waitid, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use std::fmt;
 
 /// How a process ended.
@@ -22,6 +22,20 @@ impl Ending {
             (None, None) => Ending::Unknown,
         }
     }
+
+    /// The exit code by which a shell tells of it.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Ending::Exited(code) => code as u8,
+            Ending::Killed(signal) => 128 + signal as u8,
+            Ending::Unknown => 1,
+        }
+    }
+}
+
+/// Whether there are children, also such as have ended and are not reaped yet.
+pub(crate) fn has_children() -> bool {
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT).is_ok()
 }
 
 impl fmt::Display for Ending {

@@ -34,6 +34,10 @@ pub struct Report {
     pub refork: Option<ReforkReport>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
     pub no_refork: Option<String>,
+    /// The last hot restart, or the one under way.
+    pub upgrade: Option<UpgradeReport>,
+    /// The process that has taken this one's place.
+    pub successor: Option<i32>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
 }
@@ -114,6 +118,26 @@ pub struct ReforkReport {
     pub failure: Option<String>,
     /// The promoted mold, while it is under way.
     pub mold: Option<MoldReport>,
+}
+
+/// A hot restart.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpgradeReport {
+    /// The how-manieth of this process, from 1.
+    pub number: u32,
+    /// `highball upgrade` or `USR2`.
+    pub asked_by: String,
+    /// `queued`, `booting`, `taking over`, `done` or `failed`.
+    pub state: &'static str,
+    /// How long it has taken.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Duration,
+    /// The new process.
+    pub pid: Option<i32>,
+    /// The new version, once it has said so.
+    pub version: Option<String>,
+    /// Why it failed, and what to do: several lines.
+    pub failure: Option<String>,
 }
 
 /// A Ruby process that was asked for its heap.

@@ -6,6 +6,7 @@
 //! | INT | the same; in development it ends without waiting for requests |
 //! | USR1 | rolling restart |
 //! | URG | refork |
+//! | USR2 | hot restart |
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are opened anew |
@@ -26,12 +27,31 @@ pub(crate) enum Received {
     Restart,
     /// URG.
     Refork,
+    /// USR2.
+    Upgrade,
     /// TTIN.
     MoreWorkers,
     /// TTOU.
     FewerWorkers,
     /// CHLD.
     ChildEnded,
+}
+
+impl Received {
+    /// The signal by which this is passed on to another process; none, where it concerns this process alone.
+    pub(crate) fn to_pass_on(self) -> Option<rustix::process::Signal> {
+        use rustix::process::Signal;
+        match self {
+            Received::Terminate => Some(Signal::TERM),
+            Received::Interrupt => Some(Signal::INT),
+            Received::Hangup => Some(Signal::HUP),
+            Received::Restart => Some(Signal::USR1),
+            Received::Upgrade => Some(Signal::USR2),
+            Received::MoreWorkers => Some(Signal::TTIN),
+            Received::FewerWorkers => Some(Signal::TTOU),
+            Received::ChildEnded => None,
+        }
+    }
 }
 
 /// The listening side of the signals.
@@ -43,6 +63,7 @@ pub(crate) struct Signals {
     hup: Signal,
     usr1: Signal,
     urg: Signal,
+    usr2: Signal,
     ttin: Signal,
     ttou: Signal,
     child: Signal,
@@ -59,6 +80,7 @@ impl Signals {
             hup: signal(SignalKind::hangup())?,
             usr1: signal(SignalKind::user_defined1())?,
             urg: signal(SignalKind::from_raw(rustix::process::Signal::URG.as_raw()))?,
+            usr2: signal(SignalKind::user_defined2())?,
             ttin: signal(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             child: signal(SignalKind::child())?,
@@ -74,6 +96,7 @@ impl Signals {
             _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
             _ = self.usr1.recv() => Received::Restart,
             _ = self.urg.recv() => Received::Refork,
+            _ = self.usr2.recv() => Received::Upgrade,
             _ = self.ttin.recv() => Received::MoreWorkers,
             _ = self.ttou.recv() => Received::FewerWorkers,
             _ = self.child.recv() => Received::ChildEnded,

@@ -1,13 +1,14 @@
 //! The supervisor's loop: one event at a time, then whatever the new state asks for.
 //!
 //! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
-//! about reforks in [`reforking`], about stopping in [`ending`].
+//! about reforks in [`reforking`], about hot restarts in [`upgrading`], about stopping in [`ending`].
 
 mod booting;
 mod ending;
 mod reforking;
 mod restarting;
 mod staffing;
+mod upgrading;
 
 use crate::checkpoint;
 use crate::event::{Event, Said, Who};
@@ -21,6 +22,7 @@ use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
 use crate::signals::{Received, Signals};
+use crate::stand_in::StandIn;
 use crate::worker_handle::WorkerState;
 use crate::{Notice, Order};
 use highball_config::Settings;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
+use upgrading::Upgrades;
 
 /// Events that may wait for the loop; watchers wait when it is full.
 const EVENTS: usize = 256;
@@ -68,6 +71,8 @@ pub enum Outcome {
     BootLoop(String),
     /// The caller that was the mold has gone.
     CallerGone,
+    /// Another process has taken over, and nothing is left here but to stand in for it.
+    HandedOver(Box<StandIn>),
 }
 
 /// Where the run is.
@@ -123,6 +128,7 @@ pub struct Supervisor {
     /// Why workers of this version cannot be forked from.
     unfit: Option<String>,
     restart_file: RestartFile,
+    upgrades: Upgrades,
     last_failure: Option<String>,
 
     events: mpsc::Receiver<Event>,
@@ -153,6 +159,7 @@ impl Supervisor {
             counts_requests: false,
             unfit: None,
             restart_file: RestartFile::of(&settings.app_link, now),
+            upgrades: Upgrades::default(),
             mold_policy: policy(),
             worker_policy: policy(),
             source,
@@ -181,7 +188,9 @@ impl Supervisor {
         loop {
             self.advance(Instant::now()).await;
             if let Phase::Ending(until, _) = self.phase {
-                if (self.workers.is_empty() && self.molds().next().is_none()) || Instant::now() >= until {
+                let is_empty =
+                    self.workers.is_empty() && self.molds().next().is_none() && !self.upgrades.is_leaving();
+                if is_empty || Instant::now() >= until {
                     break;
                 }
             }
@@ -194,6 +203,17 @@ impl Supervisor {
             };
             self.handle(event).await;
         }
+        if let Some(succession) = self.upgrades.succession.take() {
+            let drain_time = 2 * self.settings.process.drain_timeout;
+            let (events, events_in) = (self.events, self.events_in);
+            return Ok(Outcome::HandedOver(Box::new(StandIn {
+                succession,
+                signals,
+                events,
+                events_in,
+                drain_time,
+            })));
+        }
         match self.phase {
             Phase::Ending(_, outcome) => Ok(outcome),
             _ => Ok(Outcome::Halted),
@@ -203,10 +223,12 @@ impl Supervisor {
     async fn handle(&mut self, event: Event) {
         let now = Instant::now();
         match event {
+            Event::Signal(signal) if self.pass_on(signal, now).await => {}
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
             Event::Signal(Received::Hangup) => self.notify(Notice::ReopenLogs).await,
             Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
             Event::Signal(Received::Refork) => drop(self.ask_refork(ReforkCause::Signal, now).await),
+            Event::Signal(Received::Upgrade) => drop(self.ask_upgrade("USR2", now)),
             Event::Signal(Received::MoreWorkers) => self.want_workers(1),
             Event::Signal(Received::FewerWorkers) => self.want_workers(-1),
             Event::Signal(signal) => self.signalled(signal, now).await,
@@ -214,6 +236,12 @@ impl Supervisor {
             Event::Said(Said::Mold { boot, message }) => self.mold_said(boot, message, now).await,
             Event::Said(Said::Worker { worker, message, descriptors }) => {
                 self.worker_said(worker, message, descriptors, now).await;
+            }
+            Event::Said(Said::Successor(message)) => self.successor_said(message, now).await,
+            Event::Said(Said::Succeeded { pid, descriptors }) => {
+                if let Some(succession) = &mut self.upgrades.succession {
+                    succession.succeeded(pid, descriptors, &self.events_in);
+                }
             }
             Event::Said(Said::Nonsense(who, error)) => self.halt_mad(who, &error, now),
             Event::Said(Said::Closed(who)) => self.closed(who, now).await,
@@ -232,6 +260,7 @@ impl Supervisor {
             Phase::Running => {
                 self.advance_restart(now).await;
                 self.advance_refork(now).await;
+                self.advance_upgrade(now);
                 if self.needs_mold() && now >= self.mold_due {
                     self.boot(now);
                 }
@@ -257,6 +286,7 @@ impl Supervisor {
         for worker in self.workers.overdue(now) {
             self.worker_overdue(worker, now).await;
         }
+        self.enforce_upgrade_deadlines(now);
         let overdue = self.molds().filter(|mold| mold.deadline.is_some_and(|at| now >= at));
         for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
             self.mold_overdue(boot, now).await;
@@ -324,7 +354,8 @@ impl Supervisor {
         let file = running.then_some(self.restart_file.due);
         let mold = self.molds().filter_map(|mold| mold.deadline).min();
         let refork = self.refork.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
-        [phase, boot, fork, leaving, file, mold, refork, self.workers.next_deadline()]
+        let upgrade = self.upgrades.next_deadline();
+        [phase, boot, fork, leaving, file, mold, refork, upgrade, self.workers.next_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -353,7 +384,10 @@ impl Supervisor {
             let mold = self.molds().find(|mold| mold.pid == Some(pid)).map(|mold| mold.boot);
             match mold {
                 Some(boot) => self.ended(Who::Mold(boot), ending, now).await,
-                None => debug!(pid = pid.as_raw_pid(), %ending, "an orphan was reaped"),
+                None => {
+                    debug!(pid = pid.as_raw_pid(), %ending, "an orphan or a successor was reaped");
+                    self.successor_ended(pid, ending, now).await;
+                }
             }
         }
     }
@@ -372,6 +406,8 @@ impl Supervisor {
                     self.mold_gone(boot, ending, now).await;
                 }
             }
+            Who::Successor(pid) => self.successor_ended(pid, ending, now).await,
+            Who::Succeeded => {}
         }
     }
 
@@ -389,6 +425,8 @@ impl Supervisor {
                     mold.halt(now);
                 }
             }
+            Who::Successor(pid) => self.successor_heard_out(pid, now),
+            Who::Succeeded => {}
         }
     }
 
@@ -406,6 +444,8 @@ impl Supervisor {
                     self.mold_gone(boot, ending, now).await;
                 }
             }
+            Who::Successor(pid) => self.successor_heard_out(pid, now),
+            Who::Succeeded => {}
         }
     }
 
@@ -444,6 +484,10 @@ impl Supervisor {
             }
             Order::Restart(to) => {
                 let _ = to.send(self.ask_restart(Asked::Command)); // the one who asked may have left
+            }
+            Order::MayUpgrade(heritage) => self.may_be_succeeded(*heritage),
+            Order::Upgrade(to) => {
+                let _ = to.send(self.ask_upgrade("highball upgrade", now)); // as above
             }
             Order::Stop => self.drain(false, now).await,
             Order::Report(to) => {
@@ -506,6 +550,8 @@ impl Supervisor {
             restarts: self.restart_reports(now),
             refork: self.refork_report(now),
             no_refork: self.unfit.clone(),
+            upgrade: self.upgrades.report(now),
+            successor: self.upgrades.succession.as_ref().map(|succession| succession.pid().as_raw_pid()),
             last_failure: self.last_failure.clone(),
         }
     }

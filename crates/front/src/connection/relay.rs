@@ -36,6 +36,7 @@ impl Connection {
     pub(super) async fn relay(&mut self, socket: OwnedFd) {
         self.counted.hijack();
         self.counted.deadline.set(None);
+        self.told_to_leave = false;
         if let Err(error) = self.relay_all(socket).await {
             // Either side may leave without saying so; there is nobody to tell.
             tracing::debug!(%error, "a hijacked connection has ended");
@@ -60,6 +61,7 @@ impl Connection {
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
         self.shared.bound_turn();
+        self.hurry();
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
         let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
@@ -76,12 +78,24 @@ impl Connection {
         }
         if down.closed && !was_closed {
             // It may have gone for good, which shows only at the next byte for it. The client has this long.
-            self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
+            self.counted.deadline.at_most(self.shared.settings.limits.idle_timeout);
         }
-        if down.closed && self.counted.deadline.has_passed(context) {
+        if self.counted.deadline.has_passed(context) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending
+    }
+}
+
+impl Connection {
+    /// Limits the time that is left, once the server or the worker is to end.
+    fn hurry(&mut self) {
+        if !self.told_to_leave
+            && (self.shared.is_draining() || self.shared.dispatcher.borrow().is_leaving(&self.exchange))
+        {
+            self.told_to_leave = true;
+            self.counted.deadline.at_most(self.shared.settings.process.hijacked_drain_timeout);
+        }
     }
 }
 

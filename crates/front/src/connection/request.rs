@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
@@ -13,10 +12,8 @@ use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
 use crate::response::FilePart;
 use crate::response_head::HeadContext;
+use crate::shared::Leaving;
 use crate::static_files::{StaticAnswer, StaticRequest};
-
-/// While the server drains, an idle client may send one more request for so long.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;
@@ -32,15 +29,11 @@ impl Connection {
             }
             self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
         }
-        let mut told_to_drain = false;
-        poll_fn(|context| self.poll_request(context, &mut told_to_drain)).await
+        let mut known = Leaving::No;
+        poll_fn(|context| self.poll_request(context, &mut known)).await
     }
 
-    fn poll_request(
-        &mut self,
-        context: &mut Context<'_>,
-        told_to_drain: &mut bool,
-    ) -> Poll<Result<Step, End>> {
+    fn poll_request(&mut self, context: &mut Context<'_>, known: &mut Leaving) -> Poll<Result<Step, End>> {
         loop {
             let begun = self.head.has_begun(&self.buffer);
             if self.counted.deadline.has_passed(context) {
@@ -50,9 +43,9 @@ impl Connection {
                     Err(End::Gone)
                 });
             }
-            if self.shared.is_draining() && !begun && !*told_to_drain {
-                *told_to_drain = true;
-                self.counted.deadline.set(Some(LAST_REQUEST));
+            if self.shared.leaving() != *known && !begun {
+                *known = self.shared.leaving();
+                self.counted.deadline.at_most(self.shared.time_for_last_request());
             }
             if self.eof {
                 return Poll::Ready(Err(End::Gone));

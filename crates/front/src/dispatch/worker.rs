@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     pub(crate) slots: Vec<Option<Rc<Exchange>>>,
     /// How many of them there are.
     pub(crate) in_flight: u32,
+    /// Connections that its application has taken over.
+    pub(crate) hijacked: u32,
     /// Those that the worker has not begun, as far as is known, in order.
     pub(crate) unclaimed: VecDeque<Placed>,
     /// Threads that were woken since the last request was begun.
@@ -72,6 +74,7 @@ impl Worker {
             state,
             slots: (0..slots).map(|_| None).collect(),
             in_flight: 0,
+            hijacked: 0,
             unclaimed: VecDeque::new(),
             rung: 0,
             oldest: (0, 0),

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use highball_config::{Bind, Invocation, Settings};
-use highball_front::{Command, Event, NewWorker, Report};
+use highball_front::{Command, Event, Listener, NewWorker, Opening, Report};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
@@ -44,15 +44,30 @@ impl Front {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = settings(&folder);
         adjust(&mut settings);
+        let listeners = settings.binds.iter().map(|bind| highball_front::bind(bind).unwrap()).collect();
+        Front::run(folder, settings, listeners, Opening::AtOnce)
+    }
+
+    /// A front that accepts, or will, from these sockets.
+    pub(crate) fn on(listeners: Vec<Listener>, opening: Opening) -> Front {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(&folder);
+        Front::run(folder, settings, listeners, opening)
+    }
+
+    fn run(
+        folder: tempfile::TempDir,
+        settings: Settings,
+        listeners: Vec<Listener>,
+        opening: Opening,
+    ) -> Front {
         let settings = Arc::new(settings);
-        let listeners: Vec<_> =
-            settings.binds.iter().map(|bind| highball_front::bind(bind).unwrap()).collect();
         let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
         let (commands, obeyed) = mpsc::channel(16);
         let (said, mut events_in) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, listeners, obeyed, said).unwrap();
+            highball_front::run(for_front, listeners, opening, obeyed, said).unwrap();
         });
         let (events_out, events) = sync_channel(1000);
         std::thread::spawn(move || {

@@ -9,6 +9,8 @@ use tracing::{info, warn};
 
 /// How long a worker may go on after Ctrl-C in development.
 const CURT_DRAIN: Duration = Duration::from_millis(500);
+/// What the front may take to close what it closes itself at a time limit.
+pub(super) const FRONT_TIME: Duration = Duration::from_millis(500);
 /// How long killed processes may take to be gone at the very end.
 const END_TIME: Duration = Duration::from_secs(3);
 
@@ -38,6 +40,7 @@ impl Supervisor {
         info!("stopping");
         self.abandon_restarts(now);
         self.abandon_refork(now);
+        self.abandon_upgrades(now);
         if self.current.app.is_none() {
             return self.end(Outcome::Stopped, now); // there is nothing yet to answer requests with
         }
@@ -45,7 +48,7 @@ impl Supervisor {
         if curt {
             self.finish(now + CURT_DRAIN, true);
         } else {
-            self.phase = Phase::Draining(now + self.settings.process.drain_timeout);
+            self.phase = Phase::Draining(now + self.settings.process.drain_timeout + FRONT_TIME);
             checkpoint::pass("drain.begun").await;
         }
     }
@@ -73,6 +76,8 @@ impl Supervisor {
         }
         self.abandon_restarts(now);
         self.abandon_refork(now);
+        self.abandon_upgrades(now);
+        self.kill_leaving_successor();
         match &mut self.current.mold {
             Some(mold) if mold.is_caller() => self.current.mold = None,
             Some(mold) => mold.halt(now),

@@ -1,6 +1,7 @@
 //! Reforks: a warm worker of the version that is served becomes its mold, and the other workers are replaced from it,
 //! one at a time. Whatever fails on the way, the mold that there was keeps, and replaces what is missing.
 
+use super::ending::FRONT_TIME;
 use super::{Phase, Supervisor};
 use crate::checkpoint;
 use crate::message::FromWorker;
@@ -39,6 +40,9 @@ impl Supervisor {
         }
         if self.restart.is_some() || self.wish.is_some() {
             return Err("a restart is under way: ask again when it is done");
+        }
+        if self.upgrades.is_asked_for() {
+            return Err("a hot restart is under way: the new process begins with workers of its own");
         }
         if !self.settings.process.preload {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");
@@ -125,7 +129,7 @@ impl Supervisor {
 
     /// Another serves in its place: the worker gets no more requests.
     async fn relieve(&mut self, worker: u32, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
+        let limit = self.settings.process.drain_timeout + FRONT_TIME;
         let serves = self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit));
         if !serves {
             let what = "the worker that was to be promoted does not serve any more";

@@ -22,7 +22,7 @@ impl Supervisor {
     /// Notes that a restart is wanted, and says the number of the generation that it will bring. Whoever asks while
     /// one waits already shares it: it will see everything that is there by now.
     pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
-        if let Err(why) = self.may_restart() {
+        if let Err(why) = self.may_restart(asked) {
             warn!(%asked, why, "no restart");
             return Err(why.into());
         }
@@ -36,9 +36,12 @@ impl Supervisor {
         Ok(wish.generation)
     }
 
-    fn may_restart(&self) -> Result<(), &'static str> {
+    fn may_restart(&self, asked: Asked) -> Result<(), &'static str> {
         if !matches!(self.phase, Phase::Running) {
             return Err("the server is stopping");
+        }
+        if asked == Asked::Command && self.upgrades.is_going() {
+            return Err("a hot restart is under way, and brings the new version of the application as well: wait for its outcome");
         }
         match &self.current.app {
             Some(app) if !app.restartable => {
@@ -70,7 +73,8 @@ impl Supervisor {
                 Stage::Undoing => self.restart = None,
             }
         }
-        if self.restart.is_none() && self.refork.is_none() && self.current.app.is_some() {
+        let idle = self.restart.is_none() && self.refork.is_none() && !self.upgrades.is_going();
+        if idle && self.current.app.is_some() {
             if let Some(wish) = self.wish.take() {
                 self.begin_restart(wish, now).await;
             }

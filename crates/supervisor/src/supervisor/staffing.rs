@@ -1,6 +1,7 @@
 //! Keeping as many workers as there should be.
 
 use super::booting::{died_while_booting, too_slow};
+use super::ending::FRONT_TIME;
 use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::checkpoint;
 use crate::control_socket::ControlSocket;
@@ -93,7 +94,7 @@ impl Supervisor {
     async fn retire_one(&mut self, of_staying: bool, now: Instant) {
         let limit = self.settings.process.drain_timeout;
         let Some(worker) = self.workers.to_retire(self.staying(), of_staying) else { return };
-        if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
+        if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
             debug!(worker, "worker retires");
             self.notify(Notice::WorkerRetiring { worker }).await;
             if self.tally().is_settled() {
@@ -295,7 +296,7 @@ impl Supervisor {
     pub(super) async fn retire_leaving(&mut self, now: Instant) {
         let limit = self.settings.process.drain_timeout;
         for worker in self.workers.leaving(now) {
-            if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
+            if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
                 info!(worker, "the worker was sent TERM and is replaced");
                 self.notify(Notice::WorkerRetiring { worker }).await;
             }

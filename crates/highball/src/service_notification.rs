@@ -1,0 +1,55 @@
+//! Telling systemd how things are (`sd_notify(3)`): only where it wants to know, which is where it has set
+//! `NOTIFY_SOCKET`.
+
+use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use tracing::warn;
+
+/// Where it wants to be told.
+fn address() -> Option<OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())
+}
+
+/// Whether it wants to know. Then it also knows which process is the one that serves, and none has to stand in for it.
+pub(crate) fn is_wanted() -> bool {
+    address().is_some()
+}
+
+/// Tells it: variables as `NAME=value`, one a line.
+pub(crate) fn notify(state: &str) {
+    let Some(address) = address() else { return };
+    let told = || {
+        let name = address.as_bytes();
+        let address = match name {
+            [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
+            _ => SocketAddrUnix::new(name)?,
+        };
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        sendto(&socket, state.as_bytes(), SendFlags::NOSIGNAL, &address)
+    };
+    if let Err(error) = told() {
+        warn!(%error, "systemd cannot be told how things are: NOTIFY_SOCKET is {}", address.to_string_lossy());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn it_is_told_in_one_datagram() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let systemd = UnixDatagram::bind(&path).unwrap();
+        std::env::set_var("NOTIFY_SOCKET", &path);
+        assert!(is_wanted());
+        notify("MAINPID=42\nREADY=1");
+        std::env::remove_var("NOTIFY_SOCKET");
+        notify("READY=1"); // to nobody
+        let mut heard = [0; 64];
+        let length = systemd.recv(&mut heard).unwrap();
+        assert_eq!(&heard[..length], b"MAINPID=42\nREADY=1");
+    }
+}

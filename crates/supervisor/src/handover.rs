@@ -1,0 +1,63 @@
+//! What the old and the new `highball` say to each other in a hot restart. They may be of different versions: see
+//! `PROTOCOL.md`.
+
+use serde::{Deserialize, Serialize};
+
+/// The variable that names the new process's end of the control socket.
+pub(crate) const VARIABLE: &str = "HIGHBALL_PREDECESSOR_FD";
+
+/// What the old process tells the new one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToSuccessor {
+    /// A listening socket, which comes with it.
+    Listener {
+        /// The address as it was given, which is how the new process knows it again.
+        bind: String,
+    },
+    /// With it comes the socket by which it tells who succeeds it: to the process that stands in for both.
+    StandIn,
+    /// That was all there is to inherit.
+    Begin {
+        /// The old process.
+        pid: i32,
+    },
+    /// Accept connections.
+    TakeOver,
+}
+
+/// What the new process tells the old one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum FromSuccessor {
+    /// It has read its options, and boots the application.
+    Booting {
+        /// Its version.
+        version: String,
+        /// When it is to be given up, in milliseconds from now.
+        limit_ms: u64,
+    },
+    /// Its workers wait for requests.
+    Ready {
+        /// The addresses that it has taken over.
+        kept: Vec<String>,
+    },
+    /// It accepts connections.
+    Serving,
+    /// It ends.
+    Failed {
+        /// At which step, why, and what to do.
+        why: String,
+    },
+}
+
+/// What a process that has been succeeded tells the one that stands in for it; a pidfd comes with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToStandIn {
+    /// This process serves from now on.
+    Succeeded {
+        /// Its process id.
+        pid: i32,
+    },
+}

@@ -1,0 +1,101 @@
+//! A hot restart as the new process sees it: what it inherits from the old one, and what it says to it.
+
+use crate::control_socket::{receive_packet, send_packet, ControlSocket};
+use crate::handover::{FromSuccessor, ToSuccessor, VARIABLE};
+use crate::inherited_fd;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The process that this one is to succeed.
+#[derive(Debug)]
+pub struct Predecessor {
+    pid: i32,
+    control: OwnedFd,
+    listeners: Vec<(String, OwnedFd)>,
+    stand_in: Option<OwnedFd>,
+}
+
+impl Predecessor {
+    /// The one that has started this process; `None` if it was started by anybody else. To be called before there
+    /// are threads, and before anything is opened.
+    ///
+    /// # Errors
+    /// It has gone, or said what cannot be understood.
+    pub fn from_environment() -> io::Result<Option<Predecessor>> {
+        let Some(control) = inherited_fd::take(VARIABLE)? else { return Ok(None) };
+        let (mut listeners, mut stand_in) = (Vec::new(), None);
+        loop {
+            let (bytes, mut descriptors) =
+                receive_packet(&control)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            match (serde_json::from_slice(&bytes)?, descriptors.pop()) {
+                (ToSuccessor::Listener { bind }, Some(socket)) => listeners.push((bind, socket)),
+                (ToSuccessor::StandIn, socket) => stand_in = socket,
+                (ToSuccessor::Begin { pid }, _) => {
+                    return Ok(Some(Predecessor { pid, control, listeners, stand_in }))
+                }
+                (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
+                    return Err(io::Error::other("the old process said this at the wrong time"))
+                }
+            }
+        }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// The socket that listens on this address, as it was given; once.
+    pub fn take_listener(&mut self, bind: &str) -> Option<OwnedFd> {
+        let index = self.listeners.iter().position(|(address, _)| address == bind)?;
+        Some(self.listeners.swap_remove(index).1)
+    }
+
+    /// The socket to the process that stands in for it, if one does.
+    pub fn take_stand_in(&mut self) -> Option<OwnedFd> {
+        self.stand_in.take()
+    }
+
+    /// Closes what nobody has taken: addresses that are not listened on any more.
+    pub fn drop_rest(&mut self) {
+        self.listeners.clear();
+    }
+
+    /// Says that the application boots, and when it is to be given up.
+    pub fn booting(&self, version: &str, limit: Duration) {
+        self.say(&FromSuccessor::Booting { version: version.into(), limit_ms: limit.as_millis() as u64 });
+    }
+
+    /// Says that everything is there to serve, and on which addresses the old process need not accept any more.
+    pub fn ready(&self, kept: Vec<String>) {
+        self.say(&FromSuccessor::Ready { kept });
+    }
+
+    /// Says that connections are accepted.
+    pub fn serving(&self) {
+        self.say(&FromSuccessor::Serving);
+    }
+
+    /// Says why nothing will come of it.
+    pub fn failed(&self, why: &str) {
+        self.say(&FromSuccessor::Failed { why: why.into() });
+    }
+
+    /// Where it has gone there is nobody to tell; that it has is noticed by [`Predecessor::yields`].
+    fn say(&self, message: &FromSuccessor) {
+        if let Err(error) = send_packet(&self.control, message, &[]) {
+            tracing::debug!(%error, "the old process cannot be told");
+        }
+    }
+
+    /// Waits until the old process says that this one is to take over. `false`: it has gone instead, or does not want
+    /// that any more.
+    pub async fn yields(&self) -> bool {
+        let heard = async {
+            let socket = ControlSocket::over(self.control.try_clone()?)?;
+            socket.receive::<ToSuccessor>().await
+        };
+        matches!(heard.await, Ok(Some(packet)) if packet.message == ToSuccessor::TakeOver)
+    }
+}

@@ -1,0 +1,156 @@
+//! Standing in for a successor. Whoever has started a server in the foreground (a container, a supervisor of services,
+//! a shell) waits for this one process and sends its signals to it. So a process that has been succeeded, and has
+//! answered its last request, stays: it passes signals on, reaps, and ends when the one that serves ends, and as that did.
+//!
+//! There is one such process at most: the first. Those that come later tell it who succeeds them, and end; being a
+//! subreaper it becomes the parent of those that it stands in for.
+
+use crate::control_socket::ControlSocket;
+use crate::event::{watch_succeeded, Event, HeldProcess, Said, Watch, Who};
+use crate::reaper::{has_children, reap, Ending};
+use crate::signals::{Received, Signals};
+use rustix::process::Pid;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tracing::{debug, info, warn};
+
+/// Children reaped at a time.
+const REAP_AT_A_TIME: usize = 128;
+/// What is left of the processes that have been succeeded may take to be gone, beyond their time for draining.
+const END_TIME: Duration = Duration::from_secs(10);
+
+/// The process that serves in the place of this one.
+#[derive(Debug)]
+pub(crate) struct Succession {
+    pid: Pid,
+    process: HeldProcess,
+    has_ended: bool,
+    /// How it ended, or one before it that has passed on how it did.
+    ending: Option<Ending>,
+    /// Where those that are succeeded say by whom; only with whoever stands in.
+    stand_in: Option<Watch>,
+}
+
+impl Succession {
+    /// `stand_in`: whether this process is to stay until its successors end, and where it hears of them.
+    pub(crate) fn new(
+        (pid, process): (Pid, HeldProcess),
+        stand_in: Option<ControlSocket>,
+        events: &mpsc::Sender<Event>,
+    ) -> Succession {
+        let stand_in = stand_in.map(|socket| watch_succeeded(Arc::new(socket), events.clone()));
+        Succession { pid, process, has_ended: false, ending: None, stand_in }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(crate) fn stands_in(&self) -> bool {
+        self.stand_in.is_some()
+    }
+
+    /// Passes a signal on to the one that serves.
+    pub(crate) fn pass_on(&self, signal: Received) {
+        if let Some(signal) = signal.to_pass_on().filter(|_| self.stands_in()) {
+            debug!(?signal, pid = self.pid.as_raw_pid(), "a signal is passed on");
+            self.process.signal(signal);
+        }
+    }
+
+    /// The one that served has been succeeded by another.
+    pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, events: &mpsc::Sender<Event>) {
+        let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
+        match HeldProcess::hold(pidfd, Who::Successor(pid), events.clone()) {
+            Ok(process) => {
+                info!(pid = pid.as_raw_pid(), "standing in for this process from now on");
+                (self.pid, self.process) = (pid, process);
+                (self.has_ended, self.ending) = (false, None);
+            }
+            Err(error) => warn!(%error, "the process that serves now cannot be watched"),
+        }
+    }
+
+    /// A process has ended. `true`: the one that serves.
+    pub(crate) fn ended(&mut self, pid: Pid, ending: Ending) -> bool {
+        if pid != self.pid {
+            // One that has been succeeded, and has seen the end of its successor.
+            if self.ending.is_none_or(|known| known == Ending::Unknown) && self.has_ended {
+                self.ending = Some(ending);
+            }
+            return false;
+        }
+        let is_news = !self.has_ended;
+        self.has_ended = true;
+        if self.ending.is_none_or(|known| known == Ending::Unknown) {
+            self.ending = Some(ending);
+        }
+        is_news
+    }
+}
+
+/// A process that has been succeeded, and has nothing to do any more but for its successor.
+#[derive(Debug)]
+pub struct StandIn {
+    pub(crate) succession: Succession,
+    pub(crate) signals: Signals,
+    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) events_in: mpsc::Sender<Event>,
+    /// How long its successors may be at their last requests when they end.
+    pub(crate) drain_time: Duration,
+}
+
+impl StandIn {
+    /// Stands in for the one that serves, where somebody waits for this process. The exit code.
+    pub async fn stay(mut self) -> u8 {
+        if !self.succession.stands_in() {
+            return 0;
+        }
+        info!(
+            pid = self.succession.pid().as_raw_pid(),
+            "standing in for the process that serves: signals are passed on to it, and its end is ours"
+        );
+        self.reap();
+        while !self.succession.has_ended {
+            self.next().await;
+        }
+        let limit = self.drain_time + END_TIME;
+        let left = async {
+            while has_children() {
+                self.next().await;
+            }
+        };
+        if timeout(limit, left).await.is_err() {
+            warn!("processes that have been succeeded are still there, and are left to themselves");
+        }
+        self.succession.ending.map_or(1, Ending::exit_code)
+    }
+
+    async fn next(&mut self) {
+        let event = tokio::select! {
+            signal = self.signals.next() => Event::Signal(signal),
+            Some(event) = self.events.recv() => event,
+        };
+        match event {
+            Event::Signal(Received::ChildEnded) => self.reap(),
+            Event::Signal(signal) => self.succession.pass_on(signal),
+            Event::Said(Said::Succeeded { pid, descriptors }) => {
+                self.succession.succeeded(pid, descriptors, &self.events_in);
+            }
+            Event::Ended(Who::Successor(pid)) => {
+                self.reap();
+                self.succession.ended(pid, Ending::Unknown);
+            }
+            _ => {} // late news of workers
+        }
+    }
+
+    fn reap(&mut self) {
+        for (pid, ending) in reap(REAP_AT_A_TIME) {
+            self.succession.ended(pid, ending);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The process that is to take this one's place in a hot restart, as the old one sees it.
+
+use crate::control_socket::ControlSocket;
+use crate::event::{watch_successor, Event, HeldProcess, Watch, Who};
+use crate::handover::{ToStandIn, ToSuccessor, VARIABLE};
+use rustix::io::{fcntl_setfd, FdFlags};
+use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags, Signal};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// What a process needs to have a successor.
+#[derive(Debug)]
+pub struct Heritage {
+    /// The path that it was started by: the program of the next one is what stands there by then.
+    pub program: PathBuf,
+    /// Its arguments, its own name first.
+    pub arguments: Vec<OsString>,
+    /// What it listens on: the address as it was given, and the socket.
+    pub listeners: Vec<(String, OwnedFd)>,
+    /// Whether somebody waits for this process and knows no other: then it stays, to stand in for its successors.
+    pub is_waited_for: bool,
+    /// The socket to the process that stands in for this one already.
+    pub stand_in: Option<OwnedFd>,
+}
+
+impl Heritage {
+    /// Says to the process that stands in for this one who has succeeded it. `false`: nobody stands in for it.
+    pub(crate) fn tell_stand_in(&self, pid: Pid) -> bool {
+        let Some(socket) = &self.stand_in else { return false };
+        let told = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
+            let message = ToStandIn::Succeeded { pid: pid.as_raw_pid() };
+            crate::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
+        });
+        if let Err(error) = &told {
+            tracing::debug!(%error, "nobody stands in for this process any more");
+        }
+        told.is_ok()
+    }
+}
+
+/// The new process.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    pub(crate) pid: Pid,
+    process: HeldProcess,
+    control: Arc<ControlSocket>,
+    _watch: Watch,
+}
+
+impl Successor {
+    /// Starts it, and hands it what it inherits. `stand_in` goes to the process that stands in for it.
+    pub(crate) fn spawn(
+        heritage: &Heritage,
+        stand_in: Option<&OwnedFd>,
+        events: &mpsc::Sender<Event>,
+    ) -> io::Result<Successor> {
+        let (control, theirs) = ControlSocket::pair()?;
+        for (bind, socket) in &heritage.listeners {
+            control.send(&ToSuccessor::Listener { bind: bind.clone() }, &[socket.as_fd()])?;
+        }
+        if let Some(socket) = stand_in {
+            control.send(&ToSuccessor::StandIn, &[socket.as_fd()])?;
+        }
+        control.send(&ToSuccessor::Begin { pid: getpid().as_raw_pid() }, &[])?;
+        // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
+        fcntl_setfd(&theirs, FdFlags::empty())?;
+        let mut command = Command::new(&heritage.program);
+        if let [name, arguments @ ..] = &heritage.arguments[..] {
+            command.arg0(name).args(arguments);
+        }
+        let child = command.env(VARIABLE, theirs.as_raw_fd().to_string()).spawn()?;
+        let pid = Pid::from_child(&child);
+        let process =
+            HeldProcess::hold(pidfd_open(pid, PidfdFlags::empty())?, Who::Successor(pid), events.clone())?;
+        let control = Arc::new(control);
+        let watch = watch_successor(Arc::clone(&control), pid, events.clone());
+        Ok(Successor { pid, process, control, _watch: watch })
+    }
+
+    /// Lets it accept connections.
+    pub(crate) fn take_over(&self) -> io::Result<()> {
+        self.control.send(&ToSuccessor::TakeOver, &[])
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Only the process, when nothing more is said.
+    pub(crate) fn into_process(self) -> (Pid, HeldProcess) {
+        (self.pid, self.process)
+    }
+}

@@ -1,0 +1,229 @@
+# frozen_string_literal: true
+
+require_relative "../support/upgrade_test_case"
+
+# Hot restarts: a new `highball` takes over the listening sockets, and clients do not notice.
+class UpgradeTest < UpgradeTestCase
+  def test_three_under_load
+    three_under_load(serve(version(1), "--drain-timeout", "2s", workers: 2))
+  end
+
+  def test_three_under_load_on_a_unix_socket
+    path = File.join(folder_with, "app.sock")
+    three_under_load(serve(version(1), "--drain-timeout", "2s", workers: 2, bind: path))
+    assert File.socket?(path)
+  end
+
+  def test_many_new_connections_at_once
+    server = serve(version(1), "--drain-timeout", "1s")
+    stopping = false
+    clients = Array.new(8) { Thread.new { assert_equal 200, server.get("/").status until stopping } }
+    clients.each { |thread| thread.report_on_exception = false }
+    pid = upgrade(server)
+    stopping = true
+    clients.each(&:join) # raises what one of them has met: a refusal, or a reset
+    serves_by(server, pid)
+  end
+
+  def test_options_are_read_anew
+    app = version(1)
+    File.write(File.join(app, "highball.toml"), "threads = 2\n")
+    command = [HighballServer::BINARY, "-b", "127.0.0.1", "-p", "0", "-w", "1", "-e", "production"]
+    server = serve(app, command: command)
+    File.write(File.join(app, "highball.toml"), "threads = 4\nmax_body = \"1k\"\n")
+    upgrade(server)
+    assert_equal([4], server.status["workers"].map { |worker| worker["threads"] })
+    assert_equal 413, server.request("POST", "/", {}, "x" * 2000).status
+  end
+
+  def test_addresses_come_and_go
+    app = version(1)
+    first, second = %w[first second].map { |name| File.join(folder_with, "#{name}.sock") }
+    config = File.join(app, "highball.toml")
+    File.write(config, "bind = [\"unix:#{first}\"]\n")
+    server = serve(app, "--drain-timeout", "1s", command: [HighballServer::BINARY, "-e", "production", "-w", "1"],
+                                                 bind: first)
+    File.write(config, "bind = [\"unix:#{first}\", \"unix:#{second}\"]\n")
+    upgrade(server)
+    assert_equal("1 ", HttpConnection.unix(second).get("/").body)
+    File.write(config, "bind = [\"unix:#{second}\"]\n")
+    upgrade(server)
+    wait_for("the end of the first address") { !File.exist?(first) }
+    assert_equal("1 ", HttpConnection.unix(second).get("/").body)
+  end
+
+  # --- connections
+
+  def test_an_idle_connection_has_one_more_answer
+    %w[1.1 1.0].each do |http|
+      app = version(1)
+      server = serve(app, "--drain-timeout", "30s")
+      keep = { "Connection" => "keep-alive" }
+      server.connect do |connection|
+        assert_equal "1 ", connection.get("/", keep, version: http).body
+        version(2, app)
+        upgrade(server)
+        assert_equal "2", answer(server)
+        last = connection.get("/", keep, version: http)
+        assert_equal ["1 ", "close"], [last.body, last["connection"]]
+        assert_predicate connection, :ended?
+      end
+    end
+  end
+
+  def test_an_idle_connection_that_asks_for_nothing_ends_cleanly
+    server = serve(version(1), "--drain-timeout", "1s")
+    old = server.worker_pids
+    server.connect do |connection|
+      connection.get("/")
+      upgrade(server)
+      assert_predicate connection, :ended?
+    end
+    wait_for("the end of the old workers") { old.all? { |pid| gone?(pid) } }
+    refute_match(/still in flight/, server.log)
+  end
+
+  def test_a_request_in_flight_is_answered
+    app = version(1, folder_with, <<~RUBY)
+      run lambda { |env|
+        warn "begun"
+        sleep 0.01 until File.exist?(File.join(__dir__, "go"))
+        [200, {}, ["1 "]]
+      }
+    RUBY
+    server = serve_silently(app)
+    server.connect do |connection|
+      connection.send_request("POST", "/long", {}, "x")
+      wait_for("begin of the request") { server.log.include?("begun") }
+      version(2, app)
+      upgrade(server)
+      assert_equal "2", answer(server)
+      let_go(app)
+      assert_equal "1 ", connection.read_response.body
+    end
+  end
+
+  def test_a_hijacked_connection_has_a_time_limit_of_its_own
+    server = serve("probe", "--hijacked-drain-timeout", "1s", "--drain-timeout", "30s")
+    old = server.worker_pids
+    server.connect do |connection|
+      connection.write("GET /hijack HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+      assert_equal 101, connection.read_response.status
+      upgrade(server)
+      connection.write("still here\n")
+      assert_equal "echo still here\n", connection.read_bytes(16)
+      assert_predicate connection, :ended?
+    end
+    wait_for("the end of the old workers") { old.all? { |pid| gone?(pid) } }
+  end
+
+  # --- who finds whom
+
+  def test_status_pidfile_and_the_processes_that_are_left
+    pidfile = File.join(folder_with, "app.pid")
+    server = serve(version(1), "--drain-timeout", "1s", "--pidfile", pidfile)
+    server.connect do |connection|
+      connection.get("/") # keeps the old process from ending
+      pid = upgrade(server)
+      assert_equal pid, File.read(pidfile).to_i
+      assert_equal [pid, server.pid], server.status.values_at("pid", "predecessor")
+      text, = HighballServer.run("status", *server.which)
+      assert_match(/pid #{server.pid}\), draining.*succeeded +pid #{pid} serves/m, text)
+      assert_match(/hot restart +by highball upgrade: done/, text)
+    end
+    third = upgrade(server)
+    # The first process stands in for the one that serves, and no other does.
+    wait_for("the end of the second") { highballs(server).sort == [server.pid, third].sort }
+    restart(server)
+    assert_predicate server.stop, :success?
+    refute File.exist?(pidfile)
+  end
+
+  def test_the_first_process_passes_signals_on_and_ends_as_the_last
+    server = serve(version(1), "--drain-timeout", "1s")
+    2.times { upgrade(server) }
+    third = upgrade(server)
+    wait_for("the end of the others") { highballs(server).sort == [server.pid, third].sort }
+    server.signal("TTIN")
+    wait_for("one worker more") { workers(server) == %w[serving serving] }
+    server.signal("USR2")
+    wait_for("a fourth process") { server.status["pid"] != third }
+    fourth = server.status["pid"]
+    wait_for("the end of the third") { gone?(third) }
+    HighballServer.kill(fourth)
+    assert_equal 128 + 9, server.wait.exitstatus
+    assert_empty server.orphans
+  end
+
+  def test_in_development_ctrl_c_ends_the_new_process_too
+    server = serve(version(1), environment: "development")
+    pid = upgrade(server)
+    serves_by(server, pid)
+    Process.kill("INT", -server.pid) # as a terminal does: to the whole group
+    server.wait(within: 10)
+    assert_empty server.orphans
+  end
+
+  def test_systemd_is_told
+    path = File.join(folder_with, "notify")
+    systemd = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(path)) }
+    server = serve(version(1), "--drain-timeout", "1s", env: { "NOTIFY_SOCKET" => path })
+    assert_equal "READY=1", systemd.recv(100)
+    pid = upgrade(server)
+    assert_equal "MAINPID=#{pid}\nREADY=1", systemd.recv(100)
+    # systemd knows who serves: nobody has to stand in.
+    assert_predicate server.wait, :success?
+    serves_by(server, pid)
+    stop_rest(server, pid)
+  end
+
+  # --- what is inherited
+
+  def test_nothing_but_the_sockets_is_inherited
+    server = serve(version(1), "--drain-timeout", "1s")
+    fresh = descriptors(server.pid)
+    pid = upgrade(server)
+    wait_for("the end of the handing over") { descriptors(pid).length <= fresh.length + 2 }
+    listening = `ss -H -ltnp sport = :#{server.port}`
+    assert_equal [pid], listening.scan(/pid=(\d+)/).flatten.map(&:to_i).uniq
+    environment = File.binread("/proc/#{server.mold_pid}/environ")
+    refute_match(/PREDECESSOR/, environment)
+  end
+
+  def test_an_app_object_cannot_be_upgraded
+    script = File.join(folder_with("serve.rb" => <<~RUBY), "serve.rb")
+      require "rack"
+      require "highball/handler"
+      Highball::Handler.run(->(_env) { [200, {}, ["0 "]] }, Host: "127.0.0.1", Port: #{free_port})
+    RUBY
+    lib = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }
+    server = serve(File.dirname(script), command: ["ruby", script], env: lib)
+    assert_match(/given as an object/, upgrade_fails(server))
+    assert_equal "0", answer(server)
+  end
+
+  private
+
+  def three_under_load(server)
+    app = server.app
+    first = server.pid
+    load = KeepAliveLoad.during(server, allowed: [:closed]) do |clients|
+      (2..4).each do |number|
+        version(number, app)
+        clients.more(3)
+        serves_by(server, upgrade(server))
+        clients.more(3)
+      end
+    end
+    assert_empty load.failures
+    load.versions_met.each { |met| assert_equal met.uniq.sort, met }
+    assert_equal [4], load.versions_met.map(&:last).uniq
+    assert_equal first, server.pid
+  end
+
+  def descriptors(pid)
+    Dir.children("/proc/#{pid}/fd").map { |fd| File.readlink("/proc/#{pid}/fd/#{fd}") }
+  rescue Errno::ENOENT
+    retry
+  end
+end
