@@ -75,5 +75,7 @@ module Operations
     end
   end
 
-  KINDS = { "restart" => RollingRestart, "refork" => Refork, "workers" => MoreAndFewerWorkers }.freeze
+  KINDS = {
+    "restart" => RollingRestart, "refork" => Refork, "upgrade" => HotRestart, "workers" => MoreAndFewerWorkers
+  }.freeze
 end

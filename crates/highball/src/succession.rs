@@ -5,7 +5,7 @@
 use crate::pidfile::Pidfile;
 use highball_config::Settings;
 use highball_front::Command;
-use highball_supervisor::{Heritage, Order, Predecessor};
+use highball_supervisor::{checkpoint, Heritage, Order, Predecessor};
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -133,6 +133,7 @@ impl Succession {
             staffed = self.staffed(news) => staffed?,
             _ = old.yields() => return Err(gone()),
         }
+        checkpoint::pass("upgrade.ready").await;
         old.ready(self.kept.clone());
         if old.yields().await {
             Ok(())
@@ -142,6 +143,7 @@ impl Succession {
     }
 
     async fn begin_to_serve(&self, old: &Predecessor) -> Option<Pidfile> {
+        checkpoint::pass("upgrade.let_in").await;
         let _ = self.front.send(Command::Open).await; // if it has gone, the run is ending
         info!(pid = std::process::id(), old = old.pid(), "serving on {}", self.binds.join(" "));
         let pidfile = self.settings.pidfile.as_deref().map(Pidfile::write).transpose();

@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 17] = [
+pub const STEPS: [&str; 21] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -27,6 +27,10 @@ pub const STEPS: [&str; 17] = [
     "refork.replaced",
     "refork.last_retired",
     "refork.done",
+    "upgrade.ready",
+    "upgrade.taking_over",
+    "upgrade.let_in",
+    "upgrade.handed_over",
     "drain.begun",
     "drain.front_drained",
     "drain.workers_told",

@@ -3,6 +3,7 @@
 //! then, whatever fails, this one serves on.
 
 use super::{Phase, Supervisor};
+use crate::checkpoint;
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::handover::FromSuccessor;
@@ -212,6 +213,7 @@ impl Supervisor {
                         now,
                     );
                 }
+                checkpoint::pass("upgrade.taking_over").await;
             }
             (Stage::TakingOver, FromSuccessor::Serving) => self.hand_over(now).await,
             (_, FromSuccessor::Failed { why }) => self.upgrade_failed(&why, now),
@@ -280,6 +282,7 @@ impl Supervisor {
             Some(format!("the hot restart failed: {}", why.lines().next().unwrap_or_default()));
         let report = upgrade.report(now);
         self.upgrades.past = Some(UpgradeReport { state: "failed", failure: Some(why.into()), ..report });
+        self.upgrades.stand_in = None; // the next process gets a pair of its own
         let has_ended = upgrade.departure.ending().is_some();
         if let Some(successor) = upgrade.successor.take().filter(|_| !has_ended) {
             successor.signal(Signal::TERM);
@@ -316,6 +319,7 @@ impl Supervisor {
         // Idle connections end when the time for draining is over; what they have asked by then has as long again.
         self.phase =
             Phase::Draining(now + 2 * self.settings.process.drain_timeout + super::ending::FRONT_TIME);
+        checkpoint::pass("upgrade.handed_over").await;
     }
 
     /// The server stops: nobody takes its place.

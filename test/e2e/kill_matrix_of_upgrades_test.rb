@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "../support/kill_matrix_test_case"
+require_relative "../support/load"
+
+# kill -9 of every process that there is, at every step of a hot restart: of one `highball`, or the other, and theirs.
+class KillMatrixOfUpgradesTest < KillMatrixTestCase
+  OLD_ONES = { mold: :succeeded, worker: :succeeded }.freeze
+
+  # `newcomer` is the new mold, or the new worker, that waits at the step.
+  matrix hot_restart: {
+    %w[mold.load_highball mold.load_app mold.booted] => { next_highball: :kept, newcomer: :kept, **OLD_ONES },
+    # What a new process loses once its application has booted, it replaces.
+    %w[worker.introduced] => { next_highball: :kept, mold_of_next: :succeeded, newcomer: :succeeded, **OLD_ONES },
+    %w[upgrade.ready] => { next_highball: :kept, mold_of_next: :succeeded, **OLD_ONES },
+    # The new one was let in, and needs the old one no more.
+    %w[upgrade.let_in] => { highball: :succeeded, next_highball: :kept, **OLD_ONES },
+    # It serves; the old one will not any more.
+    %w[upgrade.taking_over upgrade.handed_over drain.front_drained drain.workers_told] => {
+      highball: :succeeded, next_highball: :ends, **OLD_ONES
+    }
+  }
+
+  private
+
+  def hot_restart(&outcome)
+    serve_with_checkpoints
+    release(@releases.last)
+    return upgrade_until_killed(&outcome) if %i[highball next_highball].include?(@victim)
+
+    outcomes = Load.during(@server, clients: CLIENTS) { upgrade_until_killed(&outcome) }
+    # A connection may be closed between two requests; nothing is refused, or breaks off.
+    assert_empty outcomes.map(&:result).uniq - [200, "closed"]
+  end
+
+  def upgrade_until_killed
+    @server.signal("USR2")
+    kill_at_the_step
+    yield
+  end
+
+  # --- outcomes
+
+  def kept
+    serves(1)
+    assert_equal @server.pid, @server.status["pid"]
+    assert_match(/\A1 /, @server.get("/").body)
+  end
+
+  def succeeded
+    wait_for("the new process, with #{WORKERS} workers", within: WITHIN) do
+      @successor = @server.status["pid"]
+      @successor != @server.pid && settled?(@server.status)
+    rescue RuntimeError
+      false # there is a moment in which neither is found
+    end
+    assert_match(/\A2 /, @server.get("/").body)
+    wait_for("the end of the old mold and workers") { @server.pids.length == everybody }
+    assert_empty Dir.children(@spool)
+    stop_successor
+  end
+
+  def ends
+    refute_predicate @server.wait, :success?
+    assert_empty @server.orphans
+  end
+
+  # The new `highball`, its mold and its workers; and the first one, which stands in for it as long as it lives.
+  def everybody = 2 + WORKERS + (@server.running? ? 1 : 0)
+
+  def stop_successor
+    HighballServer.kill(@successor, "TERM")
+    assert_empty @server.orphans(within: WITHIN)
+    @server.wait
+  end
+end
