@@ -7,6 +7,7 @@ require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
 require_relative "native"
+require_relative "ruby_version"
 
 module Highball
   # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks.
@@ -27,12 +28,14 @@ module Highball
       end
     end
 
-    def self.start
-      new(ControlSocket.from_environment).start
+    # file:: the file of the application, where one was named.
+    def self.start(file = nil)
+      new(ControlSocket.from_environment, file).start
     end
 
-    def initialize(control)
+    def initialize(control, file = nil)
       @control = control
+      @file = file
       @journey = Journey.new(control)
     end
 
@@ -57,8 +60,9 @@ module Highball
 
     def boot
       @journey.step(:load_highball) { load_highball }
+      found = @journey.step(:find_app) { find_app }
       @journey.step(:load_bundler) { App.set_up_gems }
-      @app = @journey.step(:load_app) { App.load }
+      @app = @journey.step(:load_app) { App.load(Dir.pwd, found) }
       @journey.step(:prepare_fork) { prepare_fork }
       @control.say(:booted, **@app.description, restartable: true)
     end
@@ -67,6 +71,18 @@ module Highball
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true
+    end
+
+    # By its files alone: the gems that it is made of are chosen later.
+    def find_app
+      folder = AppFolder.new(Dir.pwd, @file)
+      environment = ENV.fetch("RACK_ENV", "development")
+      found = App.find(folder)
+      @control.say(:found, app: "#{found.name} in #{environment}", because: found.evidence.words)
+      [RubyVersion.mismatch(folder), *found.warnings(environment)].compact.each do |warning|
+        @control.say(:warning, **warning.to_h)
+      end
+      found
     end
 
     def prepare_fork

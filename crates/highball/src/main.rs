@@ -13,7 +13,7 @@ mod wiring;
 
 use highball_config::{Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, MoldSource, Outcome, Supervisor};
+use highball_supervisor::{Blueprint, MoldSource, Outcome, Site, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use std::error::Error;
@@ -64,7 +64,7 @@ fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn E
 fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     let started = Instant::now();
     let settings = Arc::new(settings);
-    let source = mold_source()?;
+    let source = mold_source(&settings)?;
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::claim).transpose()?;
     log::start(settings.log.format);
     warn_of_root(&settings);
@@ -115,11 +115,14 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
-/// Where the application comes from: its folder, or the process that started us and put the control socket onto
+/// Where the application comes from: its folder, where nothing but a static site may be; or the process that started us and put the control socket onto
 /// our standard input.
-fn mold_source() -> Result<MoldSource, Box<dyn Error>> {
+fn mold_source(settings: &Settings) -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
         return Ok(MoldSource::Caller(std::io::stdin().as_fd().try_clone_to_owned()?));
+    }
+    if settings.app_file.is_none() && Site::in_folder(&settings.app).is_some() {
+        return Ok(MoldSource::Site);
     }
     let gem_lib = gem_lib().ok_or(
         "cannot find Highball's Ruby code (lib/highball) near this binary: reinstall Highball, or name the \

@@ -25,7 +25,7 @@ pub(crate) async fn tell_front(
 ) {
     let mut serving = false;
     while let Some(notice) = notices.recv().await {
-        if !serving && matches!(notice, Notice::WorkerReady(_)) {
+        if !serving && matches!(notice, Notice::WorkerReady(_) | Notice::SiteOpened { .. }) {
             serving = true;
             info!(pid = std::process::id(), "serving on {}", binds.join(" "));
         }
@@ -40,6 +40,7 @@ fn command(notice: Notice, probe_path: &str) -> Command {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
+        Notice::SiteOpened { root } => Command::OpenSite { root },
         Notice::WorkerReady(ready) => Command::AddWorker(new_worker(ready)),
         Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
@@ -144,7 +145,7 @@ impl Spokesman {
             app: processes.folder,
             environment: self.settings.environment.clone(),
             framework: processes.app.as_ref().map(|app| app.framework.clone()),
-            ruby: processes.app.map(|app| app.ruby),
+            ruby: processes.app.and_then(|app| app.ruby),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
             generation: processes.generation,
