@@ -92,9 +92,11 @@ class DetectionTest < E2ETest
   # --- versions, keys and databases
 
   def test_another_ruby_than_the_folder_asks_for
-    server = start(folder_with("config.ru" => answering("hi"), ".ruby-version" => "2.7.1\n"))
-    assert_match(/WARN  \.ruby-version asks for Ruby 2\.7\.1, and this is Ruby #{RUBY_VERSION}/, server.log)
-    refute_includes start(folder_with("config.ru" => answering("hi"), ".ruby-version" => RUBY_VERSION)).log, "WARN"
+    app = folder_with("config.ru" => answering("hi"), ".ruby-version" => "2.7.1\n")
+    log = start(app, ["--ruby", "ruby", app]).log # named, so that no version manager has a say
+    assert_match(/WARN  \.ruby-version asks for Ruby 2\.7\.1, and this is Ruby #{RUBY_VERSION}/, log)
+    File.write("#{app}/.ruby-version", RUBY_VERSION)
+    refute_includes start(app, ["--ruby", "ruby", app]).log, "WARN"
   end
 
   # A stand-in that does what rbenv does: it becomes the Ruby of its choice.
@@ -104,9 +106,12 @@ class DetectionTest < E2ETest
     home = folder_with("bin/rbenv" => "#!/bin/sh\n[ \"$1 $2\" = 'exec ruby' ] || exit 9\nshift 2\n" \
                                       "CHOSEN_IN=$(pwd -P) exec #{RbConfig.ruby} \"$@\"\n")
     File.chmod(0o755, "#{home}/bin/rbenv")
-    server = start(app, env: { "RBENV_ROOT" => home })
-    assert_equal File.realpath(app), server.get("/").body
-    assert_equal RUBY_VERSION, server.status["ruby"]
+    env = { "PATH" => "#{home}/bin:#{ENV.fetch('PATH')}" }
+    assert_equal File.realpath(app), start(app, env: env).get("/").body
+    File.write("#{home}/bin/rbenv", "#!/bin/sh\necho \"rbenv: version '9.9' is not installed\" >&2\nexit 1\n")
+    output = refused(app, env: env)
+    assert_match(/version '9\.9' is not installed/, output)
+    assert_match(/step="starting Ruby".*remedy: Look at what was printed above/m, output)
   end
 
   def test_what_rails_will_miss_is_said_before_it_boots
@@ -169,8 +174,8 @@ class DetectionTest < E2ETest
   def answering(text) = "run ->(_env) { [200, {}, [#{text.inspect}]] }\n"
 
   # What it says of an app that it cannot serve.
-  def refused(app)
-    output, ended = HighballServer.run("-p", "0", app)
+  def refused(app, env: {})
+    output, ended = HighballServer.run("-p", "0", app, env: env)
     refute_predicate ended, :success?, output
     output
   end

@@ -247,7 +247,7 @@ fn application_folders_that_cannot_be_served() {
     let folder = app.folder.path().to_str().unwrap();
     assert!(error(&["/no/such/app"])
         .starts_with("application folder /no/such/app: does not exist; name the folder"));
-    assert!(error(&[&format!("{folder}/config.ru")]).contains("is not a folder"));
+    assert!(error(&[&format!("{folder}/README")]).contains("is neither a folder nor a Ruby file"));
     assert!(error(&[folder, folder]).contains("was given twice"));
     assert!(error(&[folder, "/"]).contains("one server serves one application"));
     assert!(error(&["statsu"]).contains("did you mean the command `highball status`?"));

@@ -224,7 +224,12 @@ pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     let message = format!("Ruby ended without saying why: {ending}");
-    let remedy = "Look at what was printed above; the application may have ended the process itself.";
+    let remedy = match step {
+        Step::StartRuby => {
+            "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby names another)."
+        }
+        _ => "Look at what was printed above; the application may have ended the process itself.",
+    };
     BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
 }
 
