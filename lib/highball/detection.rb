@@ -22,8 +22,6 @@ module Highball
 
     # What was looked for, and what to do about what is there instead.
     def self.not_found(folder)
-      return "#{folder.named} is empty, or no application" if folder.named
-
       layouts = Detector.all.filter_map { |detector| detector::LAYOUT&.first }.sort
       "there is no application in #{folder.path}: no config.ru, no #{layouts.join(', no ')}, no Ruby file with an " \
         "application (#{AppFolder::USUAL_FILES.join(', ')}, or the only one), and no index.html, here or in public, " \

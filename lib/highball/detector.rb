@@ -94,7 +94,7 @@ module Highball
       return rack_up(folder.rackup_file) if folder.rackup_file
       return boot if evidence.strength == LAYOUT_FOUND
 
-      path = folder.join(source_file)
+      path = folder.join(main_file)
       require path
       application_in(path)
     end
@@ -123,7 +123,10 @@ module Highball
       Evidence.new(GEM_FOUND, "there is #{folder.rackup_file}, and #{folder.gemfile} names #{gem}")
     end
 
-    # The only file of an application that has no config.ru.
+    # The file to load where there is no config.ru.
+    def main_file = source_file
+
+    # The file that shows what an application without config.ru is made with, or nil.
     def source_file = folder.candidates.find { |name| self.class::CODE.match?(folder.read(name)) }
 
     def rack_up(file)

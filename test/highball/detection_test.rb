@@ -64,6 +64,8 @@ class DetectionTest < Minitest::Test
     files = { "config.ru" => "run A", "my.ru" => "run B", "one.rb" => "require 'sinatra'" }
     assert_equal "there is my.ru", Highball::Detection.of(folder(files, "my.ru")).evidence.words
     assert_equal "Sinatra", Highball::Detection.of(folder(files, "one.rb")).class.framework
+    found = Highball::Detection.of(folder({ "two.rb" => "Two = Made.up" }, "two.rb"))
+    assert_equal "two.rb was named", found.evidence.words
   end
 
   def test_the_version_is_that_of_the_lock_file
@@ -74,6 +76,14 @@ class DetectionTest < Minitest::Test
 
   def test_files_that_cannot_be_read_as_text_do_no_harm
     assert_equal "Rack", Highball::Detection.of(folder("config.ru" => "\xFF\xFE\x00".b)).class.framework
+  end
+
+  # Whether there is an application at all is asked before there is a Ruby to ask.
+  def test_no_layout_is_taken_for_a_static_site
+    site = File.read(File.expand_path("../../crates/supervisor/src/site.rs", __dir__))
+    layouts = Highball::Detector.all.filter_map { |detector| detector::LAYOUT&.first }
+    refute_empty layouts
+    layouts.each { |file| assert_includes site, file.inspect }
   end
 
   # --- versions of Ruby

@@ -115,8 +115,8 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
-/// Where the application comes from: its folder, where nothing but a static site may be; or the process that started us and put the control socket onto
-/// our standard input.
+/// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
+/// that started us and put the control socket onto our standard input.
 fn mold_source(settings: &Settings) -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
         return Ok(MoldSource::Caller(std::io::stdin().as_fd().try_clone_to_owned()?));

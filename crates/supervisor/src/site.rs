@@ -7,8 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What makes a folder that of an application, which has to be loaded.
-const OF_APPLICATIONS: [&str; 5] =
-    ["config.ru", "config/environment.rb", "config/app.rb", "Gemfile", "gems.rb"];
+const OF_APPLICATIONS: [&str; 6] =
+    ["config.ru", "config/environment.rb", "config/app.rb", "config/apps.rb", "Gemfile", "gems.rb"];
+
+/// Where this is, pages are built from what lies in the folder itself, which is not for visitors.
+const OF_SOURCES: &str = "package.json";
 
 /// One kind of site.
 struct Kind {
@@ -32,7 +35,7 @@ static KINDS: [Kind; 6] = [
 /// A static site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// `Jekyll site` or `static site`.
+    /// `static site`, `Jekyll site` or the like.
     pub kind: &'static str,
     /// The folder of its pages.
     pub root: PathBuf,
@@ -65,6 +68,7 @@ impl Kind {
     fn site_in(&self, folder: &Path, has_app: bool) -> Option<Site> {
         let is_its = match self.generator {
             Some(file) => folder.join(file).is_file() && !folder.join("config.ru").is_file(),
+            None if self.pages.is_empty() => !has_app && !folder.join(OF_SOURCES).is_file(),
             None => !has_app,
         };
         let root = folder.join(self.pages);
@@ -113,6 +117,13 @@ mod tests {
             found(&["_config.yml", "_site/index.html", "index.html", "Gemfile"]),
             Some(("Jekyll site", "_site".into()))
         );
+    }
+
+    #[test]
+    fn what_pages_are_built_from_is_no_static_site() {
+        assert_eq!(found(&["index.html", "package.json"]), None);
+        let built = found(&["index.html", "package.json", "dist/index.html"]);
+        assert_eq!(built, Some(("static site", "dist".into())));
     }
 
     #[test]

@@ -12,13 +12,14 @@ module Highball
 
       # Rack loads whatever there is, and is loaded for everything else as well.
       def evidence
-        return Evidence.new(RACK_FOUND, "there is #{folder.rackup_file}") if folder.rackup_file
-
-        found = super
-        Evidence.new(RACK_FOUND, found.words) if found
+        words = "there is #{folder.rackup_file}" if folder.rackup_file
+        words ||= super&.words || ("#{folder.named} was named" if folder.named)
+        words && Evidence.new(RACK_FOUND, words)
       end
 
       private
+
+      def main_file = folder.named || super
 
       def application_in(path)
         found = callables(path)
