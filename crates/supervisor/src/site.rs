@@ -71,7 +71,7 @@ impl Kind {
             None if self.pages.is_empty() => !has_app && !folder.join(OF_SOURCES).is_file(),
             None => !has_app,
         };
-        let root = folder.join(self.pages);
+        let root: PathBuf = folder.join(self.pages).components().collect(); // without a slash at its end
         if !is_its || !root.join("index.html").is_file() {
             return None;
         }
