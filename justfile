@@ -30,11 +30,26 @@ test *OPTIONS:
 e2e:
     bin/test build e2e
 
+# Restart and the like under load, many times: `just soak --app small --times 10`
+soak *OPTIONS:
+    bin/setup
+    ruby test/soak/soak.rb {{OPTIONS}}
+
+# What `just bench hello` asks: a worker with a thread, and what its ratios to Puma and to the floor are
+hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
+
 # Measure what is built from this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
     cargo build --release -p highball-floor
-    {{ if SCENARIO == "hello" { "ruby bench/hello.rb" } else { "target/release/highball bench " + SCENARIO } }} {{OPTIONS}}
+    target/release/highball bench {{ if SCENARIO == "hello" { hello } else { SCENARIO } }} {{OPTIONS}}
+
+# Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)
+results:
+    just bench hello --output target/bench/hello
+    just bench schemes --install --output target/bench/schemes
+    target/release/highball bench report target/bench/{hello,schemes}/results.json > bench/RESULTS.md
+    ruby bench/screenshots.rb target/bench/schemes/report.html docs/images
 
 # Rewrite what is generated from sources
 docs:

@@ -16,7 +16,8 @@ module Highball
     # Where an application may set its hooks, if it likes: loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
-    attr_reader :rack_app
+    # `folder` may be gone by now: releases that are old are removed while their molds and workers still serve.
+    attr_reader :rack_app, :folder
 
     # Sets up the gems of a Gemfile, if there is one.
     def self.set_up_gems(folder = Dir.pwd)
@@ -46,6 +47,9 @@ module Highball
       @folder = folder
       @found = found
     end
+
+    # What its processes are called by.
+    def name = File.basename(@folder)
 
     # "Rails 6.1.7", or "Rack" where no framework is known.
     def framework = Detection.loaded_name(@found)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "checkpoint"
+
 module Highball
   # The spawn journey: the named steps from a bare Ruby to an application that can be forked. Each step is told
   # to the supervisor when it begins, so that a failure, a hang and a crash can be placed.
@@ -19,6 +21,7 @@ module Highball
 
       @current = name
       @control.say(:step, step: name)
+      Checkpoint.pass("mold.#{name}")
       yield
     end
   end

@@ -2,6 +2,7 @@
 
 require_relative "../highball"
 require_relative "app"
+require_relative "checkpoint"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
@@ -43,7 +44,7 @@ module Highball
     def start
       take_signals
       boot
-      Process.setproctitle("highball mold: #{name}")
+      Process.setproctitle("highball mold: #{@app.name}")
       take_signals # once more: the application may have set its own
       serve_orders
       exit!(0)
@@ -64,6 +65,7 @@ module Highball
       @journey.step(:load_bundler) { App.set_up_gems }
       @app = @journey.step(:load_app) { App.load(Dir.pwd, found) }
       @journey.step(:prepare_fork) { prepare_fork }
+      Checkpoint.pass("mold.booted")
       @control.say(:booted, **@app.description, restartable: true)
     end
 
@@ -123,7 +125,9 @@ module Highball
 
     # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.
     def fork_grandchild(message, descriptors)
+      Checkpoint.pass("fork.intermediate")
       Process.fork { become_worker(message, descriptors) }
+      Checkpoint.pass("fork.worker_forked")
       exit!(0)
     rescue SystemCallError => e
       warn "highball: cannot fork a worker: #{e.message}"
@@ -144,7 +148,5 @@ module Highball
       $stdout.flush
       exit!(1)
     end
-
-    def name = File.basename(Dir.pwd)
   end
 end

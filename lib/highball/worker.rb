@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "checkpoint"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
@@ -25,7 +26,9 @@ module Highball
     def start(mold_control:)
       mold_control.close
       Native.exit_when_closed(@control.fileno)
+      Checkpoint.pass("worker.born")
       introduce
+      Checkpoint.pass("worker.introduced")
       begin
         settle
         server = open_server
@@ -33,6 +36,7 @@ module Highball
         give_up(e)
       end
       serve(server)
+      Checkpoint.pass("worker.exiting")
       exit(0) # with the application's at_exit blocks
     end
 
@@ -46,7 +50,7 @@ module Highball
 
     # Makes the copy of the mold a process of its own.
     def settle
-      Process.setproctitle("highball worker #{@number}: #{File.basename(Dir.pwd)}")
+      Process.setproctitle("highball worker #{@number}: #{@app.name}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe
       Mold.ignore_group_signals
@@ -72,7 +76,9 @@ module Highball
       end
       serving.report_on_exception = true
       @control.say(:ready)
+      Checkpoint.pass("worker.ready")
       wait_for_the_end(serving)
+      Checkpoint.pass("worker.draining")
       server.stop
       serving.join
       Highball.hooks.run(:before_worker_shutdown, @number)
@@ -110,7 +116,7 @@ module Highball
     end
 
     def give_up(exception)
-      @control.say(:failed, error: Diagnosis.new(exception).error)
+      @control.say(:failed, error: Diagnosis.new(exception, root: @app.folder).error)
       $stdout.flush
       exit!(1)
     end

@@ -41,7 +41,7 @@ class FailedRestartsTest < RestartTestCase
     server = serve(app, workers: 3)
     before = server.worker_pids
     version(2, app, "Highball.after_fork { |number| raise 'no luck' if number > 5 }\n#{CONFIG}")
-    load = KeepAliveLoad.during(server) do |clients|
+    load = KeepAliveLoad.during(server, allowed: [:went_back]) do |clients|
       output = restart_fails(server)
       assert_match(/starting worker 6 .* failed: RuntimeError: no luck/, output)
       wait_for("three old workers") { generations(server) == [1, 1, 1] && server.status["workers"].length == 3 }
@@ -66,7 +66,7 @@ class FailedRestartsTest < RestartTestCase
   def test_a_new_mold_that_is_killed_while_workers_are_replaced
     app = version(1)
     server = serve(app, workers: 2)
-    load = KeepAliveLoad.during(server) do |clients|
+    load = KeepAliveLoad.during(server, allowed: [:went_back]) do |clients|
       version(2, app, "Highball.after_fork { |number| sleep if number > 3 }\n#{CONFIG}")
       waiting = Thread.new { restart_fails(server) }
       wait_for("the worker after the canary") { generations(server).include?(2) && starting?(server) }

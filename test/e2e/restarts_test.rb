@@ -2,26 +2,8 @@
 
 require_relative "../support/restart_test_case"
 
-# Rolling restarts: a new version takes the place of the old one, and clients do not notice.
+# Rolling restarts: a new version takes the place of the old one. (That clients do not notice is shown by soak_test.rb.)
 class RestartsTest < RestartTestCase
-  def test_three_restarts_under_load
-    app = version(1)
-    server = serve(app, workers: 2)
-    load = KeepAliveLoad.during(server) do |clients|
-      (2..4).each do |number|
-        version(number, app)
-        clients.more(3)
-        assert_equal number, restart(server)
-        clients.more(3)
-        assert_equal [number, number], generations(server)
-      end
-    end
-    assert_empty load.failures
-    # From old to new, never back, and everybody ends with the last one.
-    load.versions_met.each { |met| assert_equal met.uniq.sort, met }
-    assert_equal [4], load.versions_met.map(&:last).uniq
-  end
-
   def test_by_signal_and_by_file
     app = version(1)
     server = serve(app)
@@ -34,6 +16,20 @@ class RestartsTest < RestartTestCase
     wait_for("version 3") { answer(server) == "3" }
     asked_by = server.status["restarts"].map { |one| one["asked_by"] }
     assert_equal ["USR1", "tmp/restart.txt"], asked_by
+  end
+
+  def test_by_each_change_while_there_is_always_restart
+    app = version(1)
+    server = serve(app)
+    FileUtils.mkdir_p(File.join(app, "tmp"))
+    FileUtils.touch(File.join(app, "tmp/always_restart.txt"))
+    # One that has just appeared is a reason too: nobody knows what has changed before.
+    (2..4).each do |number|
+      wait_for("generation #{number}", within: 30) { generations(server) == [number] && stage(server) == "done" }
+      version(number, app, "# version #{number}\n#{CONFIG}")
+    end
+    wait_for("version 4", within: 30) { answer(server) == "4" }
+    assert_equal ["tmp/always_restart.txt"], server.status["restarts"].map { |one| one["asked_by"] }.uniq
   end
 
   def test_one_worker_more_than_usual_at_most_and_never_one_less_that_serves
@@ -167,6 +163,18 @@ class RestartsTest < RestartTestCase
     restart(server)
     assert_equal "2", answer(server)
     assert_equal File.realpath(releases.last), server.status["app"]
+  end
+
+  def test_a_worker_starts_where_the_folder_of_its_release_is_gone
+    app = version(1, folder_with("release/config.ru" => "").then { |folder| File.join(folder, "release") })
+    server = serve(app, workers: 2)
+    FileUtils.rm_rf(app)
+    before = server.worker_pids
+    HighballServer.kill(before.first)
+    wait_for("another worker") do
+      (server.worker_pids - before).length == 1 && workers(server) == %w[serving serving]
+    end
+    assert_equal "1", answer(server)
   end
 
   def test_an_app_object_cannot_be_restarted

@@ -12,14 +12,14 @@ module Deadline
   end
 
   # Asks the block until its answer is neither nil nor false, and returns that answer.
-  def self.wait(what, within: 10)
+  def self.wait(what, within: 10, every: LOOK_EVERY)
     ends_at = now + within
     loop do
       answer = yield
       return answer if answer
       raise Missed, "not within #{within} s: #{what}" if now > ends_at
 
-      sleep LOOK_EVERY
+      sleep every
     end
   end
 end

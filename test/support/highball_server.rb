@@ -30,7 +30,8 @@ class HighballServer
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.
-  # `bind` is nil for a free TCP port, or the path of a Unix socket; `command` replaces the whole command line.
+  # `bind` is nil for a free TCP port, or the path of a Unix socket; one that is there beside it is `second_socket`.
+  # `command` replaces the whole command line.
   def self.start(app, *options, ready: "/", within: SERVES_WITHIN, **settings)
     server = new(app, *options, **settings)
     server.wait_until_serving(ready, within: within)
@@ -61,14 +62,17 @@ class HighballServer
     nil
   end
 
-  attr_reader :pid, :dir, :app, :socket_path
+  attr_reader :pid, :dir, :app, :socket_path, :second_socket
 
-  def initialize(app, *options, environment: "production", workers: 1, threads: 3, bind: nil, env: {}, command: nil)
+  def initialize(app, *options, environment: "production", workers: 1, threads: 3, bind: nil, second_socket: nil,
+                 env: {}, command: nil)
     @app = resolve(app)
     @dir = Dir.mktmpdir("highball-e2e")
     @socket_path = bind
+    @second_socket = second_socket
     @mark = SecureRandom.hex(8)
     address = bind ? ["-b", "unix:#{bind}"] : ["-b", "127.0.0.1", "-p", "0"]
+    address += ["-b", "unix:#{second_socket}"] if second_socket
     command ||= [BINARY, "serve", *address, "-e", environment, "-w", workers.to_s, "-t", threads.to_s, *options, @app]
     @pid = Process.spawn(ENVIRONMENT.merge(MARK => @mark).merge(env), *command,
                          chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true)

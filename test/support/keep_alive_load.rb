@@ -1,18 +1,15 @@
 # frozen_string_literal: true
 
-require_relative "http_connection"
+require_relative "keep_alive_client"
+require_relative "versioned_app"
 
-# Clients that each keep one connection and send one request after the other on it, GETs and POSTs, while something
-# happens to the server. The application answers with a number, its version, and the body that it was sent.
+# Clients that each keep a connection and send one request after the other on it, while something happens to the server.
 class KeepAliveLoad
-  PAUSE = 0.005 # seconds between two requests of a client: load, and not a benchmark
-
-  # What one client has seen.
-  Account = Struct.new(:versions, :failures)
+  PAUSE = (0.004..0.006) # seconds between two requests of a client: load, and not a benchmark
 
   # Runs the block while the clients are at it; returns the load, to be asked.
-  def self.during(server, clients: 20)
-    load = new(server, clients)
+  def self.during(server, **options)
+    load = new(server, **options)
     yield load
     load.stop
     load
@@ -20,20 +17,24 @@ class KeepAliveLoad
     load&.kill
   end
 
-  def initialize(server, clients)
+  # `pauses` are taken by one client after the other, and so are `connects`, which connect. What is `allowed`: see
+  # KeepAliveClient.
+  def initialize(server, clients: 20, questions: VersionedApp::QUESTIONS, pauses: [PAUSE], allowed: [],
+                 connects: [-> { server.connect }])
     @stopping = false
-    @accounts = Array.new(clients) { Account.new([], []) }
-    @threads = @accounts.map { |account| Thread.new { ask_until_stopped(server, account) } }
+    @clients = Array.new(clients) do |index|
+      KeepAliveClient.new(questions, pause: pauses[index % pauses.length], allowed: allowed,
+                          &connects[index % connects.length])
+    end
+    @threads = @clients.map { |client| Thread.new { client.ask_until { @stopping } } }
     more(1)
   end
 
-  # Waits until every client that is still there has had so many further answers.
-  def more(answers)
-    before = @accounts.map { |account| account.versions.length }
-    Deadline.wait("#{answers} more answers for each client", within: 60) do
-      @accounts.zip(before).all? do |account, count|
-        account.versions.length >= count + answers || !account.failures.empty?
-      end
+  # Waits until every client has had so many further answers. One that fails is waited for no longer.
+  def more(answers, within: 60)
+    before = @clients.map(&:answers)
+    Deadline.wait("#{answers} more answers for each client", within: within) do
+      @clients.zip(before).all? { |client, count| client.answers >= count + answers || client.failures.any? }
     end
   end
 
@@ -44,36 +45,22 @@ class KeepAliveLoad
 
   def kill = @threads.each(&:kill)
 
-  # Answers that were not 200, connections that ended, and bodies that came back changed.
-  def failures = @accounts.flat_map(&:failures)
+  # Answers that were not as they should be, and connections that ended: the first of each client, in order.
+  def failures = @clients.flat_map(&:failures).sort_by(&:what)
 
-  def answers = @accounts.sum { |account| account.versions.length }
+  # All of them, by kind.
+  def failed = sum_of(&:failed)
+  def by_status = sum_of(&:by_status)
+  def answers = @clients.sum(&:answers)
+  def closes = @clients.sum(&:closes)
+  def longest = @clients.map(&:longest).max
 
   # The versions that each client met, in order, without repetitions.
-  def versions_met = @accounts.map { |account| account.versions.chunk_while { |a, b| a == b }.map(&:first) }
+  def versions_met = @clients.map(&:versions_met)
 
   private
 
-  def ask_until_stopped(server, account)
-    server.connect do |connection|
-      number = 0
-      until @stopping
-        ask(connection, account, number += 1)
-        sleep PAUSE
-      end
-    end
-  rescue SystemCallError, EOFError, HttpConnection::TimedOut, HttpConnection::BadAnswer => e
-    account.failures << "#{e.class}: #{e.message}"
-  end
-
-  def ask(connection, account, number)
-    body = "body #{number}" if number.even?
-    answer = connection.request(body ? "POST" : "GET", "/", {}, body, within: 30)
-    raise EOFError, "closed without an answer" unless answer
-
-    version, _, echo = answer.body.partition(" ")
-    account.failures << "#{answer.status} #{answer.body}" unless answer.status == 200 && echo == body.to_s
-    account.failures << "Connection: #{answer['connection']}" if answer["connection"]
-    account.versions << version.to_i
+  def sum_of(&account)
+    @clients.map(&account).reduce { |sum, one| sum.merge(one) { |_, a, b| a + b } }
   end
 end

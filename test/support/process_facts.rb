@@ -68,6 +68,12 @@ module ProcessFacts
     pids.sum { |pid| stat(pid)[11, 2].sum(&:to_i) } / Etc.sysconf(Etc::SC_CLK_TCK).to_f
   end
 
+  # When it was started, in clock ticks since the machine was.
+  def started_at(pid) = stat(pid)[19].to_i
+
+  # Its arguments, or what it calls itself instead.
+  def command_line(pid) = File.read("/proc/#{pid}/cmdline").tr("\0", " ")
+
   # What follows the process's name in /proc/PID/stat: state, ppid, ...
   def stat(pid)
     File.read("/proc/#{pid}/stat").rpartition(") ").last.split

@@ -5,13 +5,7 @@ require_relative "keep_alive_load"
 
 # A test that puts versions of an application in each other's place.
 class RestartTestCase < E2ETest
-  CONFIG = <<~RUBY
-    VERSION = File.read(File.join(__dir__, "version"))
-    run lambda { |env|
-      body = env["rack.input"] ? env["rack.input"].read : ""
-      [200, { "content-type" => "text/plain" }, ["\#{VERSION} \#{body}"]]
-    }
-  RUBY
+  CONFIG = VersionedApp::CONFIG
 
   private
 
@@ -24,8 +18,7 @@ class RestartTestCase < E2ETest
 
   # A folder with this version of the application; or that version in this folder.
   def version(number, folder = folder_with, config = CONFIG)
-    File.write(File.join(folder, "version"), number.to_s)
-    File.write(File.join(folder, "config.ru"), config)
+    VersionedApp.write(folder, number, config)
     folder
   end
 

@@ -22,12 +22,14 @@ const AS_GOOD: f64 = 0.95;
 const TOO_LATE: f64 = 2.0;
 
 /// Measures the application under every scheme without a proxy, in several sizes, and says which is best.
-pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Result<Results, Failure> {
+pub(crate) fn answer(options: &Options, app: &Path, interrupt: Interrupt) -> Result<Results, Failure> {
     let app = folder(app)?;
+    options.refuse_unwritable_output()?;
     let all = Scheme::read_all(&data_folder()?.join("schemes"))?;
     let alone = |scheme: &Scheme| {
         scheme.front.is_none()
             && !scheme.floor
+            && !scheme.is_of_other_release()
             && (options.only.is_empty() || options.only.contains(&scheme.name))
     };
     let cores = machine::describe().cores.max(1);
@@ -40,7 +42,7 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: &Interrupt) -> Re
     let plan = options.plan(candidates, vec![workload]);
     let title = format!("Ways to deploy {}", app.display());
     let mut results = run_plan(options, &plan, skipped, &title, interrupt)?;
-    results.answer = verdict(&results);
+    results.answer = verdict(&results).filter(|_| !results.interrupted);
     Ok(results)
 }
 
@@ -82,7 +84,7 @@ pub(crate) fn workload(
     name: &str,
     paths: &[String],
     candidate: &Candidate,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
 ) -> Result<Workload, Failure> {
     let paths = if paths.is_empty() { vec!["/".to_owned()] } else { paths.to_vec() };
     let request = |path: &String| Request { path: path.clone(), ..Request::default() };

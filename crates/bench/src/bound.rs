@@ -29,15 +29,16 @@ pub(crate) fn search(
     workload: &Workload,
     saturated: f64,
     p99_ms: Option<f64>,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
 ) -> Result<Bound, Failure> {
     let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
     let requests = requests(&deployment, workload)?;
+    let target = target(&deployment, &requests);
     let mut steps = Vec::new();
     let mut offer = |share: f64, time: Duration| -> Result<BoundStep, Failure> {
         let load =
             Load { connections: CONNECTIONS, rate: Some((saturated * share).max(1.0)), keep_alive: true };
-        let outcome = send(&target(&deployment, &requests), &load, time)?;
+        let outcome = send(&target, &load, time)?;
         let step = BoundStep {
             load,
             requests_per_second: outcome.requests_per_second,

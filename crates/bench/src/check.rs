@@ -8,10 +8,12 @@ mod connection;
 use crate::load::{request, Target};
 use crate::results::Errors;
 use crate::workload::Request;
-use crate::Failure;
-use connection::{Answer, Body, Broken, Connection, Rest};
+use crate::{interrupt, Failure};
+pub(crate) use connection::Connection;
+use connection::{Answer, Body, Broken, Rest};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// So many connections ask at a time.
 const CONNECTIONS: usize = 4;
@@ -19,7 +21,8 @@ const CONNECTIONS: usize = 4;
 /// A connection's asker gives up after so many time-outs or failures to connect: a server that hangs hangs.
 const PATIENCE: u32 = 3;
 
-/// Sends every request so many times over a few keep-alive connections, and counts what is wrong.
+/// Sends every request so many times over a few keep-alive connections, and counts what is wrong. It begins no other
+/// request after so long.
 ///
 /// - `status`: another one than the workload expects, or no HTTP at all.
 /// - `length`: the body is shorter or longer than its head says, or than it is in most answers.
@@ -31,7 +34,7 @@ const PATIENCE: u32 = 3;
 ///
 /// # Errors
 /// There is nothing to send, or nobody listens.
-pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
+pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, Failure> {
     let total = target.requests.len() * times as usize;
     if total == 0 {
         return Err(Failure::new("there are no requests to check the answers to"));
@@ -39,31 +42,62 @@ pub fn check(target: &Target, times: u32) -> Result<Errors, Failure> {
     if Connection::open(target.address).is_err() {
         return Err(Failure(format!("nobody listens at {}", target.address)));
     }
-    let results: Vec<Asked> = std::thread::scope(|scope| {
-        let ask = |first| scope.spawn(move || ask_all(target, (first..total).step_by(CONNECTIONS)));
-        let askers: Vec<_> = (0..CONNECTIONS).map(ask).collect();
-        askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
-    });
-
+    let until = Instant::now() + at_most;
     let mut errors = Errors::default();
     let mut whole: Vec<Vec<Seen>> = vec![Vec::new(); target.requests.len()];
-    for Asked { request, sent, result, ended } in results {
-        match result {
-            Ok(answer) if answer.status == target.requests[request].status => {
-                whole[request].push(Seen { body: answer.body, sent, ended });
+    for Asked { request, sent, result, ended } in ask_together(target, 0..total, CONNECTIONS, until) {
+        errors = errors.plus(&error(&result, target.requests[request].status));
+        if let Ok(Answer { status, body, .. }) = result {
+            if status == target.requests[request].status {
+                whole[request].push(Seen { body, sent, ended });
             }
-            Ok(_) | Err(Broken::Head) => errors.status += 1,
-            Err(Broken::Connect) => errors.connect += 1,
-            Err(Broken::Reset) => errors.reset += 1,
-            Err(Broken::TimeOut) => errors.time_out += 1,
-            Err(Broken::Length) => errors.length += 1,
         }
     }
     Ok(whole.iter().fold(errors, |sum, answers| sum.plus(&differences(answers))))
 }
 
+/// Sends exactly these requests, counted through the workload's again and again, over so many connections; what fails
+/// is counted, what is not sent in time too, and bodies are not compared.
+pub(crate) fn send_exactly(
+    target: &Target,
+    indices: Range<usize>,
+    connections: usize,
+    at_most: Duration,
+) -> Errors {
+    let wanted = indices.len() as u64;
+    let asked = ask_together(target, indices, connections, Instant::now() + at_most);
+    let error_of = |one: &Asked| error(&one.result, target.requests[one.request].status);
+    let unasked = Errors { time_out: wanted - asked.len() as u64, ..Errors::default() };
+    asked.iter().map(error_of).fold(unasked, |sum, error| sum.plus(&error))
+}
+
+/// Asks these requests over so many connections at a time, until then.
+fn ask_together(target: &Target, indices: Range<usize>, connections: usize, until: Instant) -> Vec<Asked> {
+    std::thread::scope(|scope| {
+        let ask = |first: usize| {
+            let indices = indices.clone().skip(first).step_by(connections);
+            scope.spawn(move || ask_all(target, indices, until))
+        };
+        let askers: Vec<_> = (0..connections).map(ask).collect();
+        askers.into_iter().flat_map(|asker| asker.join().expect("an asker does not panic")).collect()
+    })
+}
+
+/// What is wrong with this, as far as one answer tells.
+pub(crate) fn error(result: &Result<Answer, Broken>, status: u16) -> Errors {
+    let none = Errors::default();
+    match result {
+        Ok(answer) if answer.status == status => none,
+        Ok(_) | Err(Broken::Head) => Errors { status: 1, ..none },
+        Err(Broken::Connect) => Errors { connect: 1, ..none },
+        Err(Broken::Reset) => Errors { reset: 1, ..none },
+        Err(Broken::TimeOut) => Errors { time_out: 1, ..none },
+        Err(Broken::Length) => Errors { length: 1, ..none },
+    }
+}
+
 /// Whether the server ends the body of its first answer by closing the connection, as some do that are told no length.
-pub(crate) fn ends_by_closing(target: &Target) -> bool {
+pub fn ends_by_closing(target: &Target) -> bool {
     let Some(request) = target.requests.first() else { return false };
     let answer = ask(&mut None, target, &wire(request, target.host), request.method == "HEAD");
     answer.is_ok_and(|answer| answer.ends_by_closing)
@@ -77,8 +111,8 @@ struct Asked {
     ended: Instant,
 }
 
-/// Asks these requests (counted through all rounds) over one connection, as long as that lasts.
-fn ask_all(target: &Target, indices: impl Iterator<Item = usize>) -> Vec<Asked> {
+/// Asks these requests (counted through all rounds) over one connection where that lasts, until this time.
+fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant) -> Vec<Asked> {
     let bytes: Vec<Vec<u8>> = target.requests.iter().map(|one| wire(one, target.host)).collect();
     let mut connection = None;
     let mut patience = PATIENCE;
@@ -92,16 +126,21 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>) -> Vec<Asked> 
             patience -= 1;
         }
         asked.push(Asked { request, sent, result, ended: Instant::now() });
-        if patience == 0 {
+        if patience == 0 || Instant::now() >= until || interrupt::came() {
             break;
         }
+    }
+    // Nobody asks after the last answer, who would find what is behind it.
+    let is_surplus = connection.is_some_and(|connection: Connection| connection.rest() == Rest::Surplus);
+    if let Some(last) = asked.last_mut().filter(|_| is_surplus) {
+        last.result = Err(Broken::Length);
     }
     asked
 }
 
 /// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make that one wrong: where
 /// they came late, they are found here, and it is the next one that is counted.
-fn ask(
+pub(crate) fn ask(
     kept: &mut Option<Connection>,
     target: &Target,
     bytes: &[u8],
@@ -119,7 +158,8 @@ fn ask(
     Ok(answer)
 }
 
-fn wire(request: &Request, host: &str) -> Vec<u8> {
+/// A request's bytes.
+pub(crate) fn wire(request: &Request, host: &str) -> Vec<u8> {
     let mut bytes = request::head(request, host, true).into_bytes();
     bytes.resize(bytes.len() + request.body_bytes as usize, request::BODY_BYTE);
     bytes
@@ -162,7 +202,6 @@ fn differences(answers: &[Seen]) -> Errors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     /// Bodies by length and hash, one after the other.
     fn seen(bodies: &[(u64, u64)]) -> Vec<Seen> {

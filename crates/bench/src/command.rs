@@ -1,5 +1,6 @@
 //! The command line of `highball bench`: which question is asked, and where the answer goes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -7,11 +8,12 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
 use crate::interrupt::Interrupt;
-use crate::method::{measure, Candidate, Event, Measured, Plan};
+use crate::method::{measure, Candidate, Measured, Plan};
+use crate::progress::Progress;
 use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
 use crate::workload::Workload;
-use crate::{app, bound, compare, install, load, machine, report, Failure};
+use crate::{app, bound, compare, fairness, install, load, machine, report, worker_memory, Failure};
 
 /// What people may ask.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(crate) struct Options {
     pub(crate) warm_up: Duration,
     pub(crate) workers: u32,
     pub(crate) threads: u32,
-    pub(crate) system_calls: bool,
+    pub(crate) counts: bool,
     pub(crate) bound: Option<Option<f64>>,
     pub(crate) install: bool,
     pub(crate) output: PathBuf,
@@ -52,14 +54,17 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
     let options = Options::read(&matches, said.join(" "))?;
     let interrupt = Interrupt::catch()?;
     if let Some(app) = matches.get_one::<PathBuf>("app") {
-        return finish(&options, app::answer(&options, app, &interrupt)?);
+        return finish(&options, app::answer(&options, app, interrupt)?);
     }
     if let Some(folders) = matches.get_many::<PathBuf>("compare") {
         let folders: Vec<&PathBuf> = folders.collect();
-        return finish(&options, compare::answer(&options, folders[0], folders[1], &interrupt)?);
+        return finish(&options, compare::answer(&options, folders[0], folders[1], interrupt)?);
     }
     match matches.subcommand_name() {
-        Some("schemes") => finish(&options, schemes(&options, &interrupt)?),
+        Some("schemes") => finish(&options, schemes(&options, interrupt)?),
+        Some("fairness") => fairness::run(&options, interrupt),
+        Some("memory") => worker_memory::run(&options, interrupt),
+        Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
     }
 }
@@ -84,9 +89,27 @@ fn command() -> clap::Command {
         .about("Measures ways to deploy a Ruby application, side by side")
         .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
         .subcommand(
+            clap::Command::new("fairness")
+                .about("How long do short requests wait when a few others take long?"),
+        )
+        .subcommand(
+            clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
+        )
+        .subcommand(
             clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
         )
+        .subcommand(
+            clap::Command::new("report").about("Show kept results again, as Markdown").arg(
+                Arg::new("results")
+                    .value_name("RESULTS.JSON")
+                    .value_parser(value_parser!(PathBuf))
+                    .required(true)
+                    .num_args(1..)
+                    .help("What runs wrote: shown one after the other"),
+            ),
+        )
         .subcommand_required(false)
+        .args_override_self(true)
         .arg(
             folder("app", "Which way of deploying is best for the application in this folder?")
                 .value_name("PATH"),
@@ -126,7 +149,11 @@ fn command() -> clap::Command {
             .require_equals(true)
             .default_missing_value("best"),
         )
-        .arg(text("no-system-calls", "", "Do not count system calls").num_args(0).action(ArgAction::SetTrue))
+        .arg(
+            text("no-counts", "", "Count neither system calls nor objects")
+                .num_args(0)
+                .action(ArgAction::SetTrue),
+        )
         .arg(
             text("install", "", "Install the Debian packages that are missing")
                 .num_args(0)
@@ -169,12 +196,45 @@ impl Options {
             warm_up: Duration::from_secs(number("warm-up").into()),
             workers: number("workers"),
             threads: number("threads"),
-            system_calls: !matches.get_flag("no-system-calls"),
+            counts: !matches.get_flag("no-counts"),
             bound,
             install: matches.get_flag("install"),
             output: matches.get_one::<PathBuf>("output").expect("it has a default").clone(),
             paths: texts("path"),
         })
+    }
+
+    /// Before anything is measured: nobody wants to hear it half an hour later.
+    ///
+    /// # Errors
+    /// The reports could not be written.
+    pub(crate) fn refuse_unwritable_output(&self) -> Result<(), Failure> {
+        let problem =
+            |error| Failure(format!("cannot write reports to {} (--output): {error}", self.output.display()));
+        std::fs::create_dir_all(&self.output).map_err(problem)?;
+        tempfile::tempfile_in(&self.output).map_err(problem)?;
+        Ok(())
+    }
+
+    /// Installs what these need, if that was asked for.
+    pub(crate) fn install_missing(&self, schemes: &[Scheme], workloads: &[Workload]) -> Result<(), Failure> {
+        if !self.install {
+            return Ok(());
+        }
+        install::install(&wanted(schemes, workloads))
+    }
+
+    /// Writes these files into the output folder.
+    pub(crate) fn write(&self, files: &[(&str, String)]) -> Result<(), Failure> {
+        let problem =
+            |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
+        for (name, text) in files {
+            let path = self.output.join(name);
+            std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
+        }
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        println!("\nWritten to {}: {}", self.output.display(), names.join(", "));
+        Ok(())
     }
 
     pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
@@ -186,7 +246,7 @@ impl Options {
             warm_up: self.warm_up,
             time: self.time,
             cores: machine::describe().cores,
-            system_calls: self.system_calls,
+            counts: self.counts,
         }
     }
 }
@@ -224,8 +284,25 @@ fn list() -> Result<(), Failure> {
     Ok(())
 }
 
+/// `highball bench report`.
+fn show_again(matches: &ArgMatches) -> Result<(), Failure> {
+    let read = |path: &PathBuf| {
+        let problem = |error: &dyn std::fmt::Display| Failure(format!("results {}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| problem(&error))?;
+        let read: Results = serde_json::from_str(&text).map_err(|error| problem(&error))?;
+        if read.format == results::FORMAT {
+            return Ok(read);
+        }
+        Err(problem(&format!("they have format {}, and this is for format {}", read.format, results::FORMAT)))
+    };
+    let files = matches.get_many::<PathBuf>("results").expect("it is required");
+    let all = files.map(read).collect::<Result<Vec<Results>, Failure>>()?;
+    print!("{}", report::markdown_of_all(&all));
+    Ok(())
+}
+
 /// `highball bench schemes`.
-fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure> {
+fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> {
     let folder = data_folder()?;
     let all = Scheme::read_all(&folder.join("schemes"))?;
     let chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
@@ -235,11 +312,8 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
         options.workloads.clone()
     };
     let workloads = chosen_workloads(&folder, &names)?;
-    if options.install {
-        let of_schemes = chosen.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
-        let of_workloads = workloads.iter().flat_map(|workload| workload.packages.clone());
-        install::install(&of_schemes.chain(of_workloads).chain(load::PACKAGES.map(String::from)).collect())?;
-    }
+    options.refuse_unwritable_output()?;
+    options.install_missing(&chosen, &workloads)?;
     let (present, skipped) = present(chosen);
     let candidate = |scheme: Scheme| Candidate {
         name: scheme.name.clone(),
@@ -249,6 +323,26 @@ fn schemes(options: &Options, interrupt: &Interrupt) -> Result<Results, Failure>
     };
     let plan = options.plan(present.into_iter().map(candidate).collect(), workloads);
     run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
+}
+
+/// Packages that these need and that may be missing, and where.
+fn wanted(schemes: &[Scheme], workloads: &[Workload]) -> install::Wanted {
+    // The generators, and what prepares the applications, are this machine's in any case.
+    let mut wanted = install::Wanted::from([(None, BTreeSet::new())]);
+    for scheme in schemes {
+        let is_missing = scheme.missing().is_some();
+        for (root, packages) in scheme.packages() {
+            let packages = packages.iter().filter(|_| is_missing).cloned();
+            wanted.entry(root.cloned()).or_default().extend(packages);
+        }
+    }
+    for (root, packages) in &mut wanted {
+        packages.extend(workloads.iter().flat_map(|workload| workload.packages.clone()));
+        if root.is_none() {
+            packages.extend(load::PACKAGES.map(String::from));
+        }
+    }
+    wanted
 }
 
 fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Failure> {
@@ -297,7 +391,7 @@ pub(crate) fn run_plan(
     plan: &Plan,
     skipped: Vec<Skipped>,
     title: &str,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
 ) -> Result<Results, Failure> {
     if plan.candidates.is_empty() {
         let why: Vec<String> = skipped.iter().map(|one| format!("  {}: {}", one.scheme, one.why)).collect();
@@ -308,7 +402,7 @@ pub(crate) fn run_plan(
     }
     let generators = load::generators()?;
     let (started, begun) = (SystemTime::now(), Instant::now());
-    let mut progress = Progress::new(plan, begun);
+    let mut progress = Progress::begin(plan);
     let mut measured = measure(plan, interrupt, |event| progress.show(&event));
     let bounds = search_bounds(options, plan, &mut measured, interrupt);
     measured.skipped.splice(0..0, skipped);
@@ -337,7 +431,7 @@ pub(crate) fn run_plan(
         samples: measured.samples,
         bounds,
         answer: None,
-        interrupted: measured.interrupted,
+        interrupted: interrupt.came(),
     })
 }
 
@@ -345,7 +439,7 @@ fn search_bounds(
     options: &Options,
     plan: &Plan,
     measured: &mut Measured,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
 ) -> Vec<results::Bound> {
     let Some(p99_ms) = options.bound else { return Vec::new() };
     let mut bounds = Vec::new();
@@ -366,6 +460,7 @@ fn search_bounds(
             eprintln!("searching the bound of {} with {}", candidate.name, workload.name);
             match bound::search(plan, candidate, workload, saturated, p99_ms, interrupt) {
                 Ok(bound) => bounds.push(bound),
+                Err(_) if interrupt.came() => {}
                 Err(failure) => measured.skipped.push(Skipped {
                     scheme: candidate.name.clone(),
                     workload: Some(workload.name.clone()),
@@ -384,66 +479,14 @@ impl Candidate {
     }
 }
 
-/// A line on standard error for every turn.
-struct Progress {
-    turns: u32,
-    done: u32,
-    begun: Instant,
-}
-
-impl Progress {
-    fn new(plan: &Plan, begun: Instant) -> Self {
-        let able = |workload: &Workload| {
-            plan.candidates.iter().filter(|one| workload.floors || !one.scheme.floor).count()
-        };
-        let per_round: usize = plan.workloads.iter().map(able).sum();
-        Progress { turns: plan.rounds * per_round as u32, done: 0, begun }
-    }
-
-    fn show(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Preparing(workload) => eprintln!("preparing {workload}"),
-            Event::Turn { round, candidate, workload } => {
-                self.done += 1;
-                let minutes = self.begun.elapsed().as_secs_f64() / 60.0;
-                let left = minutes / f64::from(self.done) * f64::from(self.turns.saturating_sub(self.done));
-                eprintln!(
-                    "{}/{} round {round}, {workload}: {candidate} ({minutes:.0} min, about {left:.0} left)",
-                    self.done, self.turns
-                );
-            }
-            Event::Sampled(sample) => {
-                let errors = sample.errors.total();
-                let marked = if errors > 0 { format!(", ! {errors} errors") } else { String::new() };
-                eprintln!(
-                    "    {:>4} connections: {:>9.1} µs, {:>8.0} requests/s, p99 {:.1} ms{marked}",
-                    sample.load.connections,
-                    sample.cpu_user_us + sample.cpu_system_us,
-                    sample.requests_per_second,
-                    sample.latency.p99
-                );
-            }
-            Event::Failed(skipped) => eprintln!("    left out: {}", skipped.why),
-        }
-    }
-}
-
 /// Prints the table and writes the files.
 fn finish(options: &Options, results: Results) -> Result<(), Failure> {
     print!("{}", report::table(&results));
-    let problem =
-        |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
-    std::fs::create_dir_all(&options.output).map_err(|error| problem(&options.output, error))?;
-    let files = [
-        ("results.json", report::json(&results)),
+    options.write(&[
         ("report.html", report::html(&results)),
+        ("results.json", report::json(&results)),
         ("RESULTS.md", report::markdown(&results)),
-    ];
-    for (name, text) in files {
-        let path = options.output.join(name);
-        std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
-    }
-    println!("\nWritten to {0}: report.html, results.json, RESULTS.md", options.output.display());
+    ])?;
     if results.interrupted {
         return Err(Failure::new("ended by a signal; what was measured until then is in the report"));
     }

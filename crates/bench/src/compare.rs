@@ -27,9 +27,10 @@ pub(crate) fn answer(
     options: &Options,
     a: &Path,
     b: &Path,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
 ) -> Result<Results, Failure> {
     let (a, b) = (app::folder(a)?, app::folder(b)?);
+    options.refuse_unwritable_output()?;
     let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
     let candidate = Candidate { name: scheme.name.clone(), scheme, workers: 1, threads: options.threads };
     let workloads = vec![
@@ -41,7 +42,7 @@ pub(crate) fn answer(
     let plan = options.plan(vec![candidate], workloads);
     let title = format!("{} (A) and {} (B)", a.display(), b.display());
     let mut results = run_plan(options, &plan, Vec::new(), &title, interrupt)?;
-    results.answer = verdict(&results, &sizes);
+    results.answer = verdict(&results, &sizes).filter(|_| !results.interrupted);
     Ok(results)
 }
 
@@ -75,13 +76,14 @@ struct Heap {
     free_slots: u64,
 }
 
-fn size(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Result<Size, Failure> {
+fn size(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Result<Size, Failure> {
     let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
     let load = Load { connections: 1, rate: None, keep_alive: true };
+    let target = target(&deployment, &workload.requests);
     let mut sent = 0;
     let until = std::time::Instant::now() + PATIENCE;
     while sent < REQUESTS && std::time::Instant::now() < until {
-        sent += send(&target(&deployment, &workload.requests), &load, Duration::from_secs(1))?.requests;
+        sent += send(&target, &load, Duration::from_secs(1))?.requests;
     }
     let heap = heap(deployment.address().port())?;
     let memory = ProcessTree::new(&deployment.roots()).memory();

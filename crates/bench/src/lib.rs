@@ -2,11 +2,13 @@
 //!
 //! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (what is asked of it, read
 //! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
-//! `process_tree` (what its processes use), `system_calls` (how often they call the kernel), `machine` (where it runs, and who else
+//! `process_memory` (the memory of a process), `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
+//! `ruby_work` (objects and garbage collection), `machine` (where it runs, and who else
 //! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
-//! rounds), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
+//! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
-//! (the two questions with one answer), `interrupt` (INT and TERM), `command` (the command line).
+//! (the two questions with one answer), `fairness` and `worker_memory` (two claims, each with a measurement of its
+//! own), `interrupt` (INT and TERM), `command` (the command line).
 
 mod app;
 mod bound;
@@ -14,18 +16,23 @@ pub mod check;
 pub mod command;
 mod compare;
 pub mod deployment;
+mod fairness;
 pub mod install;
 pub mod interrupt;
 pub mod load;
 pub mod machine;
 pub mod method;
+pub mod process_memory;
 pub mod process_tree;
+mod progress;
 pub mod report;
 pub mod results;
+mod ruby_work;
 pub mod scheme;
 pub mod statistics;
 pub mod system_calls;
 mod visitors;
+mod worker_memory;
 pub mod workload;
 
 use std::fs;

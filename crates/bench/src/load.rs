@@ -2,8 +2,9 @@
 //!
 //! In reading order: `request` (what goes over the wire), `wrk` (saturation), `oha` (a given rate, and what wrk
 //! cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
-//! `generator` (a generator that runs, for so long at most).
+//! `generator` (a generator that runs, for so long at most), `arrivals` (a schedule that a seed decides, which no generator can send).
 
+pub(crate) mod arrivals;
 mod generator;
 mod latencies;
 mod oha;
@@ -11,7 +12,7 @@ pub(crate) mod request;
 mod wrk;
 
 use crate::results::{Errors, Latency, Load};
-use crate::{check, workload, Failure};
+use crate::{workload, Failure};
 pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct Target<'a> {
     pub host: &'a str,
     /// What they ask for; at least one.
     pub requests: &'a [workload::Request],
+    /// It ends an answer's body by closing the connection, as [`crate::check::ends_by_closing`] finds out.
+    pub ends_by_closing: bool,
 }
 
 /// What a generator counted.
@@ -58,7 +61,7 @@ pub struct Outcome {
 pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     let load = Load { rate: None, ..*load };
     // wrk takes an answer that ends so for a broken connection.
-    if wrk::can_send(target.requests) && !check::ends_by_closing(target) {
+    if wrk::can_send(target.requests) && !target.ends_by_closing {
         wrk::run(target, &load, time)
     } else {
         oha::run(target, &load, time)

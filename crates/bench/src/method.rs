@@ -7,17 +7,21 @@ use crate::interrupt::Interrupt;
 use crate::load::{self, Target};
 use crate::machine::CpuShares;
 use crate::process_tree::ProcessTree;
-use crate::results::{Load, Sample, Skipped};
+use crate::results::{Load, RubyWork, Sample, Skipped};
+use crate::ruby_work;
 use crate::scheme::Scheme;
 use crate::visitors::{self, SlowReaders};
 use crate::workload::{Request, Workload};
 use crate::{check, system_calls, Failure};
 
-/// How often each request of a workload is checked in a sample; a workload of one URL is asked more often.
+/// How many answers are checked for each load, in all rounds together.
 const CHECKED_REQUESTS: u32 = 2000;
 
-/// For how long system calls are counted.
-const COUNTED: Duration = Duration::from_secs(1);
+/// How long that may take for each sample; a slow server is asked less often.
+const CHECK_TIME: Duration = Duration::from_secs(2);
+
+/// For how long system calls and objects are counted.
+pub(crate) const COUNTED: Duration = Duration::from_secs(1);
 
 /// What is measured, and for how long.
 #[derive(Debug)]
@@ -36,8 +40,8 @@ pub struct Plan {
     pub time: Duration,
     /// Cores of the machine.
     pub cores: u32,
-    /// Whether system calls are counted, in a run of their own in the first round.
-    pub system_calls: bool,
+    /// Whether system calls and objects are counted, in a run of their own in the first round.
+    pub counts: bool,
 }
 
 /// A scheme with its size.
@@ -80,20 +84,17 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     /// What could not be measured.
     pub skipped: Vec<Skipped>,
-    /// Ended early.
-    pub interrupted: bool,
 }
 
 /// Measures; until the end of the plan or an interrupt.
-pub fn measure(plan: &Plan, interrupt: &Interrupt, mut tell: impl FnMut(Event<'_>)) -> Measured {
+pub fn measure(plan: &Plan, interrupt: Interrupt, mut tell: impl FnMut(Event<'_>)) -> Measured {
     let mut measured = Measured::default();
     let workloads = prepare(plan, interrupt, &mut measured, &mut tell);
     for round in 1..=plan.rounds {
         for &workload in &workloads {
             for candidate in &plan.candidates {
                 if interrupt.came() {
-                    measured.interrupted = true;
-                    return measured;
+                    break;
                 }
                 if candidate.scheme.floor && !workload.floors || measured.has_skipped(candidate, workload) {
                     continue;
@@ -118,7 +119,7 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt, mut tell: impl FnMut(Event<'_
 /// Makes what the applications need; workloads without it are left out.
 fn prepare<'a>(
     plan: &'a Plan,
-    interrupt: &Interrupt,
+    interrupt: Interrupt,
     measured: &mut Measured,
     tell: &mut impl FnMut(Event<'_>),
 ) -> Vec<&'a Workload> {
@@ -153,10 +154,17 @@ impl Measured {
     }
 }
 
+/// Per request, where it could be counted.
+#[derive(Default)]
+struct Counted {
+    system_calls: Option<f64>,
+    ruby: Option<RubyWork>,
+}
+
 /// One scheme with one workload in one round.
 struct Turn<'a> {
     plan: &'a Plan,
-    interrupt: &'a Interrupt,
+    interrupt: Interrupt,
     round: u32,
     candidate: &'a Candidate,
     workload: &'a Workload,
@@ -170,12 +178,13 @@ impl Turn<'_> {
         let slow = self.workload.slow_clients.as_ref();
         let _slow_readers = slow.map(|slow| SlowReaders::begin(deployment.address(), slow)).transpose()?;
         let requests = requests(&deployment, self.workload)?;
+        let target = target(&deployment, &requests);
         let mut samples = Vec::new();
         for load in &self.plan.loads {
             if self.interrupt.came() {
                 break;
             }
-            let sample = self.sample(&deployment, &requests, load).map_err(|failure| {
+            let sample = self.sample(&deployment, &target, load).map_err(|failure| {
                 Failure(format!("{failure}\nThe end of its log:\n{}", deployment.log_tail()))
             })?;
             tell(&sample);
@@ -185,19 +194,19 @@ impl Turn<'_> {
         Ok(samples)
     }
 
-    fn sample(&self, deployment: &Deployment, requests: &[Request], load: &Load) -> Result<Sample, Failure> {
-        let target = target(deployment, requests);
-        send(&target, load, self.plan.warm_up)?;
+    fn sample(&self, deployment: &Deployment, target: &Target<'_>, load: &Load) -> Result<Sample, Failure> {
+        send(target, load, self.plan.warm_up)?;
         let tree = ProcessTree::new(&deployment.roots());
         let begun = Instant::now();
         let (shares, cpu, switches) = (CpuShares::now(), tree.cpu(), tree.context_switches());
-        let outcome = send(&target, load, self.plan.time)?;
+        let outcome = send(target, load, self.plan.time)?;
         let (user_us, system_us) = tree.cpu().since(&cpu);
         let switched = tree.context_switches().saturating_sub(switches);
         let (shares, window) = (CpuShares::now().since(&shares), begun.elapsed());
         let memory = tree.memory();
-        let times = CHECKED_REQUESTS / requests.len().max(1) as u32;
-        let checked = check::check(&target, times.max(1))?;
+        let times = CHECKED_REQUESTS / self.plan.rounds / target.requests.len() as u32;
+        let checked = check::check(target, times.max(1), CHECK_TIME)?;
+        let counted = self.count(&tree, target, load)?;
         let answered = outcome.requests.max(1) as f64;
         Ok(Sample {
             scheme: self.candidate.name.clone(),
@@ -212,25 +221,38 @@ impl Turn<'_> {
             errors: outcome.errors.plus(&checked),
             memory,
             context_switches_per_request: switched as f64 / answered,
-            system_calls_per_request: self.system_calls(&tree, &target, load)?,
+            system_calls_per_request: counted.system_calls,
             cold_start_ms: deployment.cold_start().as_secs_f64() * 1e3,
             stolen: shares.stolen,
             others: others(shares.busy, window, self.plan.cores, user_us + system_us + outcome.cpu_us),
-            ruby: None,
+            ruby: counted.ruby,
         })
     }
 
-    /// Counted in a run of their own: counting slows what is counted.
-    fn system_calls(
-        &self,
-        tree: &ProcessTree,
-        target: &Target<'_>,
-        load: &Load,
-    ) -> Result<Option<f64>, Failure> {
-        if !self.plan.system_calls || self.round > 1 {
-            return Ok(None);
+    /// What is counted in a run of its own, as counting slows what is counted.
+    fn count(&self, tree: &ProcessTree, target: &Target<'_>, load: &Load) -> Result<Counted, Failure> {
+        if !self.plan.counts || self.round > 1 || self.interrupt.came() {
+            return Ok(Counted::default());
         }
-        system_calls::per_request(&tree.pids(), || send(target, load, COUNTED))
+        let heaps = || self.heap_page(target)?.ask();
+        let before = heaps();
+        let mut requests = 0;
+        let mut run = || send(target, load, COUNTED).inspect(|outcome| requests = outcome.requests);
+        let calls = system_calls::count(&tree.pids(), &mut run)?;
+        if calls.is_none() && before.is_some() {
+            run()?;
+        }
+        let ruby = before.and_then(|before| heaps()?.since(&before, requests));
+        let per_request = |calls: u64| (requests > 0).then(|| calls as f64 / requests as f64);
+        Ok(Counted { system_calls: calls.and_then(per_request), ruby })
+    }
+
+    /// `None`: there is no Ruby, or the application has no such page.
+    fn heap_page<'t>(&'t self, target: &Target<'_>) -> Option<ruby_work::Page<'t>> {
+        let scheme = &self.candidate.scheme;
+        let workers = if scheme.takes_workers() { self.candidate.workers } else { 1 };
+        let path = self.workload.heap.as_deref().filter(|_| !scheme.floor)?;
+        Some(ruby_work::Page { address: target.address, path, workers })
     }
 
     fn skipped(&self, failure: Failure) -> Skipped {
@@ -244,7 +266,7 @@ impl Turn<'_> {
 }
 
 /// How a candidate serves a workload's application.
-pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: &Interrupt) -> Setting {
+pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Setting {
     Setting {
         workers: candidate.workers,
         threads: candidate.threads,
@@ -269,9 +291,11 @@ pub(crate) fn requests(deployment: &Deployment, workload: &Workload) -> Result<V
     }
 }
 
-/// What the generators ask.
+/// What the generators ask, once the server was found to answer.
 pub(crate) fn target<'a>(deployment: &Deployment, requests: &'a [Request]) -> Target<'a> {
-    Target { address: deployment.address(), host: "127.0.0.1", requests }
+    let address = deployment.address();
+    let target = Target { address, host: "127.0.0.1", requests, ends_by_closing: false };
+    Target { ends_by_closing: check::ends_by_closing(&target), ..target }
 }
 
 /// Sends this load.

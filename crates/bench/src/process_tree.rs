@@ -2,13 +2,11 @@
 //!
 //! All of it is read from `/proc`, before and after a load and never during it.
 
+use crate::process_memory::ProcessMemory;
 use crate::results::Memory;
 use rustix::param::clock_ticks_per_second;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
-
-/// How the mapping of one of Highball's rings is called; a front and a worker share it.
-const RING_NAME: &str = "/memfd:highball-ring";
 
 /// Some first processes, and all that descend from them by parent id.
 #[derive(Debug, Clone)]
@@ -70,19 +68,7 @@ impl ProcessTree {
     /// Processes of other users cannot be looked into without being root: they are counted, and their pages are
     /// not. [`ProcessTree::unreadable`] tells whether there are any.
     pub fn memory(&self) -> Memory {
-        let pids = self.pids();
-        let mut sum = Pages::default();
-        let mut ring_kib: BTreeMap<u64, u64> = BTreeMap::new();
-        for &pid in &pids {
-            sum.add(&Pages::of(pid, &mut ring_kib));
-        }
-        let mib = |kib: u64| kib as f64 / 1024.0;
-        Memory {
-            private_dirty_mib: mib(sum.private_dirty_kib),
-            pss_mib: mib(sum.pss_kib),
-            ring_mib: mib(ring_kib.values().sum()),
-            processes: pids.len() as u32,
-        }
+        memory_of(&self.pids())
     }
 
     /// The processes whose memory this user may not look into.
@@ -92,6 +78,19 @@ impl ProcessTree {
                 .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
         };
         self.pids().into_iter().filter(denied).collect()
+    }
+}
+
+/// Memory of these processes now, as [`ProcessTree::memory`] counts it.
+pub(crate) fn memory_of(pids: &[i32]) -> Memory {
+    let each: Vec<ProcessMemory> = pids.iter().filter_map(|&pid| ProcessMemory::read(pid).ok()).collect();
+    let mib = |kib: fn(&ProcessMemory) -> u64| each.iter().map(kib).sum::<u64>() as f64 / 1024.0;
+    Memory {
+        private_dirty_mib: mib(|one| one.private_dirty_kib.saturating_sub(one.rings.private_dirty_kib)),
+        pss_mib: mib(|one| one.pss_kib),
+        // Each page divided by the processes that have it: all of them together count it once.
+        ring_mib: mib(|one| one.rings.pss_kib),
+        processes: pids.len() as u32,
     }
 }
 
@@ -168,68 +167,6 @@ impl Stat {
     }
 }
 
-/// Memory of one process, in KiB.
-#[derive(Default)]
-struct Pages {
-    private_dirty_kib: u64,
-    pss_kib: u64,
-}
-
-impl Pages {
-    /// Those of a process; nothing when it is gone. Each ring's resident pages are noted by the ring's inode.
-    fn of(pid: i32, ring_kib: &mut BTreeMap<u64, u64>) -> Pages {
-        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        // The kernel sums up much faster than it tells of each mapping.
-        if !read("maps").contains(RING_NAME) {
-            return Pages::summed(&read("smaps_rollup"));
-        }
-        let mut sum = Pages::default();
-        for mapping in mappings(&read("smaps")) {
-            let mut pages = Pages::summed(mapping);
-            if let Some(inode) = ring_inode(mapping) {
-                pages.private_dirty_kib = 0;
-                let resident = ring_kib.entry(inode).or_default();
-                *resident = figures(mapping, "Rss:").max(*resident);
-            }
-            sum.add(&pages);
-        }
-        sum
-    }
-
-    fn summed(text: &str) -> Pages {
-        Pages { private_dirty_kib: figures(text, "Private_Dirty:"), pss_kib: figures(text, "Pss:") }
-    }
-
-    fn add(&mut self, other: &Pages) {
-        self.private_dirty_kib += other.private_dirty_kib;
-        self.pss_kib += other.pss_kib;
-    }
-}
-
-/// The parts of an smaps file, one for each mapping. A mapping begins with a line of addresses, which are in small
-/// letters; the names of its figures begin with a capital one.
-fn mappings(smaps: &str) -> Vec<&str> {
-    let is_head = |line: &str| !line.starts_with(|first: char| first.is_ascii_uppercase());
-    let mut starts = Vec::new();
-    let mut at = 0;
-    for line in smaps.split_inclusive('\n') {
-        if is_head(line) {
-            starts.push(at);
-        }
-        at += line.len();
-    }
-    let ends = starts.iter().skip(1).copied().chain([smaps.len()]);
-    starts.iter().zip(ends).map(|(&start, end)| &smaps[start..end]).collect()
-}
-
-/// The inode of the ring that is mapped here; `None`: it is none. The fields are addresses, permissions, offset,
-/// device, inode, name.
-fn ring_inode(mapping: &str) -> Option<u64> {
-    let mut fields = mapping.lines().next()?.split_whitespace().skip(4);
-    let inode = fields.next()?.parse().ok()?;
-    fields.next()?.starts_with(RING_NAME).then_some(inode)
-}
-
 /// The sum of the numbers that follow this name at the beginning of a line.
 fn figures(text: &str, name: &str) -> u64 {
     let of_line = |line: &str| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok();
@@ -252,30 +189,6 @@ fn numbered(folder: &str) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SMAPS: &str = "\
-7f0000000000-7f0000100000 rw-s 00000000 00:01 77                         /memfd:highball-ring-1 (deleted)
-Size:               1024 kB
-Rss:                 400 kB
-Pss:                 200 kB
-Private_Dirty:         8 kB
-VmFlags: rd wr sh
-7f0000200000-7f0000300000 rw-p 00000000 00:00 0
-Rss:                 100 kB
-Pss:                 100 kB
-Pss_Dirty:            90 kB
-Private_Dirty:        90 kB
-";
-
-    #[test]
-    fn a_ring_is_known_by_its_name() {
-        let found = mappings(SMAPS);
-        assert_eq!(found.len(), 2);
-        assert_eq!(ring_inode(found[0]), Some(77));
-        assert_eq!(ring_inode(found[1]), None);
-        assert_eq!(figures(found[0], "Rss:"), 400);
-        assert_eq!(Pages::summed(SMAPS).pss_kib, 300);
-    }
 
     fn at(user_ticks: u64, system_ticks: u64, threads: &[(i32, u64)]) -> CpuTime {
         let thread_ns = threads.iter().map(|&(thread, ns)| ((1, thread), ns)).collect();

@@ -3,7 +3,7 @@
 //!
 //! In reading order: `figure` (what is shown of a sample), `comparison` (the schemes under one load, best first,
 //! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `origins`
-//! (the schemes of 2006), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
+//! (the schemes of 2006), `ratios` (Highball against the other servers), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
 //! `markdown`, `html`.
 
 mod bounds;
@@ -13,6 +13,7 @@ mod html;
 mod json;
 mod markdown;
 mod origins;
+mod ratios;
 mod table;
 mod weaknesses;
 mod words;
@@ -34,7 +35,12 @@ pub fn html(results: &Results) -> String {
     html::page(results)
 }
 
-/// For `bench/RESULTS.md`.
+/// For `RESULTS.md`.
 pub fn markdown(results: &Results) -> String {
     markdown::markdown(results)
+}
+
+/// Several runs one after the other, for `bench/RESULTS.md`.
+pub fn markdown_of_all(all: &[Results]) -> String {
+    all.iter().map(markdown::markdown).collect::<Vec<String>>().join("\n")
 }

@@ -5,13 +5,15 @@
 //! program needs no parts: it can hold everything itself. `bench/schemes/README.md` explains the form.
 //!
 //! In reading order: this file (the form, and its rules), `template` (placeholders), `programs` (where programs and
-//! gems are found), `version`.
+//! gems are found), `root` (those of other releases of Debian), `version`.
 
 pub(crate) mod programs;
+pub(crate) mod root;
 pub(crate) mod template;
 mod version;
 
 use crate::{results, Failure};
+use root::Root;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,10 +43,18 @@ pub struct Scheme {
     pub(crate) files: Vec<ConfigFile>,
     /// In the order in which they are started: backends first.
     pub(crate) processes: Vec<Process>,
+    sources: Vec<Source>,
+    told: Told,
+}
+
+/// Where a part of a scheme, or the scheme itself, has its programs from.
+#[derive(Debug, Clone)]
+struct Source {
+    /// `None`: from this machine.
+    root: Option<Root>,
     packages: Vec<String>,
     needs: Vec<PathBuf>,
     versions: Vec<Version>,
-    told: Told,
 }
 
 /// What cannot run here.
@@ -82,6 +92,9 @@ pub(crate) struct Process {
     /// How long it may take to end, in seconds; after that it is killed.
     #[serde(default = "stop_seconds")]
     pub(crate) stop_seconds: u64,
+    /// Whose program it is; `None`: this machine's.
+    #[serde(skip)]
+    pub(crate) root: Option<Root>,
 }
 
 /// How many backends a process makes.
@@ -123,10 +136,13 @@ pub(crate) enum Over {
 }
 
 /// A file of `bench/schemes`.
+///
+/// What it shares with a part is written in both: serde's `flatten` would let unknown keys pass.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemeFile {
     title: String,
+    #[serde(default)]
     server: String,
     front: Option<String>,
     stands_for: Option<String>,
@@ -134,9 +150,12 @@ struct SchemeFile {
     floor: bool,
     gem: Option<String>,
     over: Option<Over>,
+    /// The name of a scheme that it is like, but for its title and root.
+    like: Option<String>,
     /// Names of files in the folder `parts`: backends first.
     #[serde(default)]
     parts: Vec<String>,
+    root: Option<String>,
     #[serde(default)]
     packages: Vec<String>,
     #[serde(default)]
@@ -156,6 +175,7 @@ struct Part {
     /// What `{address}` stands for: where a backend listens, in its own words or in those of the front end.
     #[serde(default)]
     address: BTreeMap<Over, String>,
+    root: Option<String>,
     #[serde(default)]
     packages: Vec<String>,
     #[serde(default)]
@@ -186,6 +206,22 @@ impl Process {
     }
 }
 
+impl SchemeFile {
+    /// What this file says, and for the rest what the other says; but that one stands for no other release.
+    fn over(self, other: SchemeFile) -> SchemeFile {
+        SchemeFile {
+            title: self.title,
+            root: self.root,
+            stands_for: self.stands_for,
+            like: None,
+            packages: [other.packages, self.packages].concat(),
+            needs: [other.needs, self.needs].concat(),
+            versions: [other.versions, self.versions].concat(),
+            ..other
+        }
+    }
+}
+
 impl Part {
     /// Says by what the backends are reached.
     fn join(&mut self, over: Over) {
@@ -206,7 +242,27 @@ impl Scheme {
     /// It or one of its parts cannot be read, or breaks a rule; the words name the file and the rule.
     pub fn read(file: &Path) -> Result<Scheme, Failure> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let read: SchemeFile = read_toml(file)?;
+        let mut read: SchemeFile = read_toml(file)?;
+        if let Some(name) = &read.like {
+            let other = read_toml(&folder.join(name).with_extension("toml"))?;
+            read = read.over(other);
+        }
+        let mut parts = vec![Part {
+            address: BTreeMap::new(),
+            root: None,
+            packages: read.packages,
+            needs: read.needs,
+            versions: read.versions,
+            files: read.files,
+            processes: read.processes,
+        }];
+        for name in read.parts {
+            let mut part: Part = read_toml(&folder.join("parts").join(name).with_extension("toml"))?;
+            if let Some(over) = read.over {
+                part.join(over);
+            }
+            parts.push(part);
+        }
         let mut scheme = Scheme {
             name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             title: read.title,
@@ -216,19 +272,13 @@ impl Scheme {
             floor: read.floor,
             gem: read.gem,
             over: read.over,
-            files: read.files,
-            processes: read.processes,
-            packages: read.packages,
-            needs: read.needs,
-            versions: read.versions,
+            files: Vec::new(),
+            processes: Vec::new(),
+            sources: Vec::new(),
             told: Told::default(),
         };
-        for name in read.parts {
-            let mut part: Part = read_toml(&folder.join("parts").join(name).with_extension("toml"))?;
-            if let Some(over) = read.over {
-                part.join(over);
-            }
-            scheme.add(part);
+        for part in parts {
+            scheme.add(part, read.root.as_deref());
         }
         scheme.check().map_err(|rule| Failure(format!("scheme {}: {rule}", file.display())))?;
         Ok(scheme)
@@ -246,22 +296,35 @@ impl Scheme {
 
     /// What it lacks on this machine; `None`: it can run here.
     pub fn missing(&self) -> Option<Missing> {
-        let why = self.missing_program().or_else(|| self.missing_file()).or_else(|| {
-            let mut asked = self.versions.iter().map(|version| self.ask(version));
-            asked.find_map(Result::err)
-        })?;
+        let why = self
+            .missing_root()
+            .or_else(|| self.missing_program())
+            .or_else(|| self.missing_file())
+            .or_else(|| self.ask_versions().find_map(Result::err))?;
         let why = match &self.gem {
             Some(gem) => {
                 format!("{why} (the gem {gem} can be installed, or its folder named by HIGHBALL_BENCH_GEMS)")
             }
             None => why,
         };
-        Some(Missing { why, packages: self.packages.clone() })
+        let of_machine = self.sources.iter().filter(|source| source.root.is_none());
+        Some(Missing { why, packages: of_machine.flat_map(|source| source.packages.clone()).collect() })
+    }
+
+    /// Packages that it needs, and in which root; `None`: on this machine.
+    pub(crate) fn packages(&self) -> impl Iterator<Item = (Option<&Root>, &[String])> {
+        self.sources.iter().map(|source| (source.root.as_ref(), source.packages.as_slice()))
+    }
+
+    /// Whether its server is not this machine's.
+    pub(crate) fn is_of_other_release(&self) -> bool {
+        let mut servers = self.processes.iter();
+        servers.any(|process| process.root.is_some() && (process.backends.is_some() || self.front.is_none()))
     }
 
     /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
     pub fn version(&self) -> String {
-        let told: Vec<String> = self.versions.iter().filter_map(|version| self.ask(version).ok()).collect();
+        let told: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
         told.join(", ")
     }
 
@@ -311,38 +374,80 @@ impl Scheme {
         Values::from([("highball", path(programs::highball())), ("floor", path(programs::floor()))])
     }
 
-    fn ask(&self, version: &Version) -> Result<String, String> {
-        self.told.ask(version, &self.values(), &programs::environment(self.gem.is_some()))
+    fn ask_versions(&self) -> impl Iterator<Item = Result<String, String>> + '_ {
+        let each = |source: &'_ Source| {
+            let root = source.root.clone();
+            source.versions.clone().into_iter().map(move |version| (root.clone(), version))
+        };
+        let all = self.sources.iter().flat_map(each);
+        let environment = programs::environment(self.gem.is_some());
+        all.map(move |(root, version)| self.told.ask(&version, root.as_ref(), &self.values(), &environment))
+    }
+
+    fn missing_root(&self) -> Option<String> {
+        self.sources.iter().filter_map(|source| source.root.as_ref()).find_map(Root::missing)
     }
 
     fn missing_program(&self) -> Option<String> {
         let values = self.values();
-        let programs = self.processes.iter().map(|process| template::fill(&process.command[0], &values));
-        programs.into_iter().find(|program| programs::find(program).is_none()).map(|program| {
+        self.processes.iter().find_map(|process| {
+            let program = template::fill(&process.command[0], &values);
+            let (is_there, place) = match &process.root {
+                None => (programs::find(&program).is_some(), String::new()),
+                Some(root) => (root.has_program(&program), self.place_and_remedy(root)),
+            };
             let remedy = if program.ends_with("highball-floor") {
                 " (cargo build --release -p highball-floor)"
             } else {
                 ""
             };
-            format!("there is no program {program}{remedy}")
+            (!is_there).then(|| format!("there is no program {program}{place}{remedy}"))
         })
     }
 
     fn missing_file(&self) -> Option<String> {
-        let file = self.needs.iter().find(|file| !file.exists())?;
-        Some(format!("there is no file {}", file.display()))
+        self.sources.iter().find_map(|source| {
+            let (file, place) = match &source.root {
+                None => (source.needs.iter().find(|file| !file.exists())?, String::new()),
+                Some(root) => {
+                    (source.needs.iter().find(|file| !root.has(file))?, self.place_and_remedy(root))
+                }
+            };
+            Some(format!("there is no file {}{place}", file.display()))
+        })
     }
 
-    fn add(&mut self, part: Part) {
+    /// Where something is missing in a root, and what brings it.
+    fn place_and_remedy(&self, root: &Root) -> String {
+        let of_root = self.sources.iter().filter(|source| source.root.as_ref() == Some(root));
+        let packages: Vec<&str> = of_root.flat_map(|source| &source.packages).map(String::as_str).collect();
+        format!(
+            " in the Debian {} in {} (--install installs {} there)",
+            root.release,
+            root.folder.display(),
+            packages.join(" ")
+        )
+    }
+
+    /// Its own root is the part's, else that of the scheme.
+    fn add(&mut self, part: Part, root_of_scheme: Option<&str>) {
+        let root = part.root.as_deref().or(root_of_scheme).map(Root::of);
         self.files.extend(part.files);
-        self.processes.extend(part.processes);
-        self.packages.extend(part.packages);
-        self.needs.extend(part.needs);
-        self.versions.extend(part.versions);
+        self.processes
+            .extend(part.processes.into_iter().map(|process| Process { root: root.clone(), ..process }));
+        self.sources.push(Source {
+            root,
+            packages: part.packages,
+            needs: part.needs,
+            versions: part.versions,
+        });
     }
 
     /// The rules that the form alone cannot hold.
     fn check(&self) -> Result<(), String> {
+        if self.server.is_empty() {
+            return Err("it does not say which `server` calls the application".into());
+        }
         if self.processes.iter().all(|process| process.backends.is_some()) {
             return Err("it has no [[process]] that clients talk to".into());
         }
@@ -391,7 +496,8 @@ impl Scheme {
     /// All that may hold placeholders.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter().flat_map(|file| [file.path.as_str(), &file.text]);
-        let versions = self.versions.iter().flat_map(|version| version.command.iter().map(String::as_str));
+        let versions = self.sources.iter().flat_map(|source| &source.versions);
+        let versions = versions.flat_map(|version| version.command.iter().map(String::as_str));
         files.chain(versions).chain(self.processes.iter().flat_map(Process::texts))
     }
 }

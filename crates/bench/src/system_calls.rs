@@ -48,19 +48,6 @@ pub fn count(
     Ok(counted(&report))
 }
 
-/// The same per request of the load; `None` also when it had no answer.
-///
-/// # Errors
-/// Those of [`count`].
-pub fn per_request(
-    pids: &[i32],
-    during: impl FnOnce() -> Result<Outcome, Failure>,
-) -> Result<Option<f64>, Failure> {
-    let mut requests = 0;
-    let calls = count(pids, || during().inspect(|outcome| requests = outcome.requests))?;
-    Ok(calls.filter(|_| requests > 0).map(|calls| calls as f64 / requests as f64))
-}
-
 /// It is ended and waited for when this is dropped.
 struct Perf(Child);
 

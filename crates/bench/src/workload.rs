@@ -42,6 +42,8 @@ pub struct Workload {
     pub cookies: bool,
     /// Clients that are there all the while and are not measured.
     pub slow_clients: Option<SlowClients>,
+    /// The page on which the process that answers tells what its Ruby has done; see `bench/apps/heap.rb`.
+    pub heap: Option<String>,
     /// A command that makes what the application needs, and does nothing if that is there.
     pub prepare: Vec<String>,
     /// The folder `bench`, in which that command runs.
@@ -62,6 +64,8 @@ pub struct Request {
     pub bytes: Option<u64>,
     /// The answer is another one each time, so only its status (and `bytes`) can be checked.
     pub dynamic: bool,
+    /// It is known to take long: `highball bench fairness` counts its latency apart.
+    pub long: bool,
 }
 
 /// Connections that ask for one thing, and read the answer slowly for as long as others are measured.
@@ -85,6 +89,7 @@ impl Default for Request {
             status: 200,
             bytes: None,
             dynamic: false,
+            long: false,
         }
     }
 }
@@ -210,6 +215,7 @@ struct Written {
     #[serde(default)]
     cookies: bool,
     slow_clients: Option<SlowClients>,
+    heap: Option<String>,
     #[serde(rename = "request", default)]
     rules: Vec<Rule>,
 }
@@ -219,6 +225,9 @@ impl Written {
         let env = self.env.into_iter().map(|(key, value)| Ok((key, expand(&value, bench)?)));
         if let Some(slow) = &self.slow_clients {
             slow.check().map_err(|e| Failure(format!("slow_clients: {e}")))?;
+        }
+        if let Some(path) = &self.heap {
+            check_path(path).map_err(|e| Failure(format!("heap: {e}")))?;
         }
         Ok(Workload {
             name,
@@ -230,6 +239,7 @@ impl Written {
             env: env.collect::<Result<_, Failure>>()?,
             cookies: self.cookies,
             slow_clients: self.slow_clients,
+            heap: self.heap,
             prepare: self.prepare,
             bench: bench.to_owned(),
         })
@@ -274,6 +284,8 @@ struct Rule {
     bytes: Option<u64>,
     #[serde(default)]
     dynamic: bool,
+    #[serde(default)]
+    long: bool,
 }
 
 fn get() -> String {
@@ -301,6 +313,7 @@ impl Rule {
             status: self.status,
             bytes: self.bytes,
             dynamic: self.dynamic,
+            long: self.long,
         }
     }
 

@@ -263,6 +263,81 @@ mod reading {
     }
 }
 
+mod roots {
+    use super::*;
+
+    /// A release of Debian that is this machine's own, but for /etc.
+    fn root() -> TempDir {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        std::os::unix::fs::symlink("/usr", root.path().join("usr")).expect("a link");
+        fs::create_dir(root.path().join("etc")).expect("a folder");
+        fs::write(root.path().join("etc/highball-bench-test"), "laid over").expect("written");
+        root
+    }
+
+    /// A script that is run in a root.
+    fn script_in(root: &str, ruby: &str) -> Script {
+        let script = Script::new(ruby);
+        let scheme = fs::read_to_string(script.path("script.toml")).expect("a scheme");
+        fs::write(script.path("script.toml"), format!("root = '{root}'\n{scheme}")).expect("written");
+        script
+    }
+
+    #[test]
+    fn programs_see_the_root_and_this_machine_keeps_what_it_has() {
+        let root = root();
+        let script = script_in(
+            &root.path().to_string_lossy(),
+            r#"puts File.read("/etc/highball-bench-test"), ENV.fetch("LC_ALL"); $stdout.flush; note; serve"#,
+        );
+        if let Some(missing) = Scheme::read(&script.path("script.toml")).expect("a scheme").missing() {
+            assert!(missing.why.contains("only root"), "{}", missing.why);
+            return;
+        }
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("read");
+        let deployment = script.start().expect("started");
+        let (address, folder) = (deployment.address(), folder_of(&deployment));
+        assert_eq!(deployment.log_tail(), "laid over\nC.UTF-8");
+        assert_eq!(deployment.roots(), script.noted());
+        deployment.stop().expect("stopped");
+        assert_nothing_left(&script, address, &folder);
+        assert_eq!(fs::read_to_string("/proc/self/mounts").expect("read"), mounts);
+        assert!(!Path::new("/etc/highball-bench-test").exists());
+    }
+
+    #[test]
+    fn a_root_that_is_not_there_is_named_with_what_makes_it() {
+        let script = script_in("buzz", "serve");
+        let missing =
+            Scheme::read(&script.path("script.toml")).expect("a scheme").missing().expect("missing");
+        assert!(
+            missing.why.contains("no Debian buzz") && missing.why.contains("--install"),
+            "{}",
+            missing.why
+        );
+    }
+
+    #[test]
+    fn an_application_that_the_root_would_hide_is_refused() {
+        let script = script_in("buzz", "serve");
+        let setting = Setting { app: "/usr/share/app".into(), ..script.setting() };
+        let words = script.start_with(&setting).expect_err("it cannot be served");
+        assert!(words.contains("/usr/share/app cannot be served"), "{words}");
+    }
+
+    #[test]
+    fn one_that_is_like_another_differs_in_title_and_root() {
+        let command = "[[process]]\ncommand = ['no-such-program', '{port}']\n";
+        let other = "title = 'Other'\nserver = 'Sea'\nstands_for = 'one mongrel'\n";
+        let written = Written::new("title = 'Mine'\nlike = 'other'\nroot = 'buzz'\n");
+        fs::write(written.folder.path().join("other.toml"), format!("{other}{command}")).expect("written");
+        let scheme = written.read().expect("a scheme");
+        assert_eq!((scheme.title.as_str(), scheme.server.as_str()), ("Mine", "Sea"));
+        assert_eq!(scheme.stands_for, None);
+        assert!(scheme.missing().expect("missing").why.contains("buzz"));
+    }
+}
+
 mod processes {
     use super::*;
 

@@ -77,6 +77,29 @@ fn the_median_of_an_even_number_of_rounds_is_between() {
 }
 
 #[test]
+fn highball_is_divided_by_others_round_by_round() {
+    let mut results = two(&[10.0, 30.0, 20.0], &[100.0, 60.0, 50.0]);
+    for (name, title) in [("iodine", "Highball"), ("itsi", "Puma")] {
+        let scheme = results.schemes.iter_mut().find(|scheme| scheme.name == name).unwrap();
+        scheme.title = title.into();
+    }
+    assert!(!markdown(&results).contains("Highball / Puma"));
+    results.schemes[0].name = "highball".into();
+    results.samples.iter_mut().filter(|sample| sample.scheme == "iodine").for_each(|sample| {
+        sample.scheme = "highball".into();
+    });
+    // The medians of the figures would be 20 / 60.
+    assert!(
+        markdown(&results).contains("| Highball / Puma       | 0.400 (0.100–0.500)"),
+        "{}",
+        markdown(&results)
+    );
+    assert!(html(&results).contains("Highball / Puma"));
+    let text = table(&results);
+    assert!(text.lines().any(|line| line.contains("Highball / Puma") && line.contains(" 0.400 ")), "{text}");
+}
+
+#[test]
 fn places_say_what_is_clear_and_what_is_not() {
     let clear = table(&two(&[20.0, 21.0, 22.0], &[22.5, 23.0, 24.0]));
     assert!(line_of(&clear, "Iodine").trim_start().starts_with("1 "), "{clear}");

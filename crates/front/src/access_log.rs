@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// What a line says of a request; the rest is known when the answer has gone.
@@ -28,6 +28,7 @@ impl Entry {
 /// The open log.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
+    path: PathBuf,
     out: RefCell<BufWriter<File>>,
     failed: Cell<bool>,
 }
@@ -36,16 +37,32 @@ impl AccessLog {
     /// Opens the log at `path` for appending; `-` is standard output. If that fails it is said once, and the
     /// server serves without.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        let file = if path == Path::new("-") {
-            io::stdout().as_fd().try_clone_to_owned().map(File::from)
-        } else {
-            OpenOptions::new().create(true).append(true).open(path)
-        };
-        match file {
-            Ok(file) => Some(AccessLog { out: RefCell::new(BufWriter::new(file)), failed: Cell::new(false) }),
+        match open(path) {
+            Ok(file) => Some(AccessLog {
+                path: path.to_owned(),
+                out: RefCell::new(BufWriter::new(file)),
+                failed: Cell::new(false),
+            }),
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "the access log cannot be opened; requests are not logged");
                 None
+            }
+        }
+    }
+
+    /// Goes on in the file that is at the log's path now: the one before may have been moved away (logrotate). If it
+    /// cannot be opened, lines go where they went before.
+    pub(crate) fn reopen(&self) {
+        self.flush();
+        let path = self.path.display();
+        match open(&self.path) {
+            Ok(file) => {
+                self.out.replace(BufWriter::new(file));
+                self.failed.set(false);
+                tracing::info!(%path, "the access log was opened anew");
+            }
+            Err(error) => {
+                tracing::error!(%path, %error, "the access log cannot be opened anew; lines go to the file that was open before");
             }
         }
     }
@@ -75,6 +92,13 @@ impl AccessLog {
             }
         }
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if path == Path::new("-") {
+        return io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    }
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// A date as the Common Log Format wants it: `06/Nov/1994:08:49:37 +0000`.

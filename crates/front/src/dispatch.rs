@@ -51,7 +51,8 @@ enum Placing {
 struct Generations {
     /// The oldest that serves.
     oldest: u32,
-    /// The newest that has served, and was not withdrawn. Its workers may all have died; others will come.
+    /// The newest that has served, and was not withdrawn. Its workers may all have died; others will come, unless the
+    /// server is stopping: then it is the newest that serves.
     newest: u32,
     /// The one whose restart was taken back last. What serves of it does so until it is replaced.
     withdrawn: u32,
@@ -448,6 +449,7 @@ impl Dispatcher {
     /// From now on every answer is the last of its connection.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
+        self.workers_changed();
     }
 
     // --- Workers -----------------------------------------------------------------------------------
@@ -491,6 +493,7 @@ impl Dispatcher {
         let Generations { newest, withdrawn, .. } = self.generations;
         let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
         let serving = serving.map(|worker| worker.generation);
+        let newest = if self.draining { 0 } else { newest };
         let newest = serving.clone().filter(|one| *one != withdrawn).fold(newest, u32::max);
         self.generations = Generations { oldest: serving.min().unwrap_or(newest), newest, withdrawn };
     }

@@ -106,6 +106,11 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 shared.draining.send_replace(true);
                 shared.deadlines.nudge_all();
             }
+            Command::ReopenLogs => {
+                if let Some(log) = &shared.access_log {
+                    log.reopen();
+                }
+            }
             Command::Report(reply) => {
                 drop(dispatcher);
                 // Whoever asked may have gone.

@@ -94,6 +94,8 @@ pub enum Command {
     },
     /// Stop accepting, finish what is there, and say [`Event::Drained`].
     Drain,
+    /// Go on in new files where those that are written may have been moved away: the access log.
+    ReopenLogs,
     /// Say how things are.
     Report(oneshot::Sender<Report>),
 }

@@ -138,3 +138,54 @@ fn of_a_canarys_answer_the_head_is_enough() {
     job.head(200, &[]);
     assert_eq!(canary_answered(&front), Ok(200));
 }
+
+#[test]
+fn where_all_threads_of_the_old_one_are_stuck_the_new_one_answers_everybody() {
+    let front = Front::start();
+    let old = front.worker_of(1, 2);
+    let mut stuck: Vec<Client> = (0..2).map(|_| front.get("/stuck")).collect();
+    let jobs: Vec<Job> = (0..2).map(|_| old.claim()).collect();
+    let mut queued = front.get("/");
+    front.until("it waits", |report| report.queue == 1);
+    let new = front.worker_of(2, 1);
+    new.claim().answer("new");
+    assert_eq!(queued.answer().text(), "new");
+    for _ in 0..3 {
+        let mut other = front.get("/");
+        new.claim().answer("new");
+        assert_eq!(other.answer().text(), "new");
+    }
+    jobs.into_iter().for_each(|job| job.answer("old"));
+    stuck.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "old"));
+}
+
+#[test]
+fn what_an_old_one_that_is_stopped_does_not_begin_goes_to_the_new_one() {
+    let front = Front::start();
+    let old = front.worker_of(1, 3);
+    let new = front.worker_of(2, 1);
+    let mut client = front.get("/");
+    front.until("it was given to the old one", |report| {
+        report.workers.iter().any(|worker| worker.worker == old.number && worker.placed == 1)
+    });
+    new.claim().answer("new");
+    assert_eq!(client.answer().text(), "new");
+}
+
+#[test]
+fn when_the_server_stops_connections_do_not_wait_for_new_workers_that_will_not_come() {
+    let front = Front::start();
+    let (old, new, mut client) = two_generations(&front);
+    let mut begun = front.get("/begun");
+    let busy = old.claim();
+    client.get("/");
+    let job = new.claim();
+    front.tell(Command::Drain);
+    front.remove(&new);
+    drop(job);
+    // It was begun, and may be repeated: by the old one, since there is no other.
+    busy.answer("old");
+    assert_eq!(begun.answer().text(), "old");
+    old.claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+}

@@ -1,21 +1,20 @@
 //! `highball memory`: what memory running instances take, and other Ruby servers on this machine.
 //!
 //! In reading order: this file (asking the instances, and putting it all together), `own_copy` (so that
-//! looking changes nothing), `process_memory` (one process, as the kernel counts it), `process_list` (all processes), `ruby_servers` (those of other servers), `report`
+//! looking changes nothing), `process_list` (all processes), `ruby_servers` (those of other servers), `report`
 //! (what `--json` prints), `tables` (what people are shown).
 
 mod own_copy;
 mod process_list;
-mod process_memory;
 mod report;
 mod ruby_servers;
 mod tables;
 
 use crate::commands::{ask, running, selected, CommandError, Instance};
 use crate::instance::{folder, Answer, Question, RubyProcess, Status};
+use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use process_list::{user_name, ProcessList};
-use process_memory::ProcessMemory;
 use report::{HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;

@@ -47,6 +47,7 @@ fn command(notice: Notice, probe_path: &str) -> Command {
         Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
         Notice::WorkerGone { worker } => Command::RemoveWorker { worker },
+        Notice::ReopenLogs => Command::ReopenLogs,
         Notice::Drain => Command::Drain,
     }
 }

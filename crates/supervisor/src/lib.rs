@@ -7,17 +7,20 @@
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
-//! - [`rolling`], [`restart`], [`restart_file`]: how one version of the application takes the place of another;
+//! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
+//! - [`restart_file`], [`source_files`]: how files ask for that;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
 //! - [`supervisor`]: the loop that acts on it;
+//! - [`checkpoint`]: where a test may make it wait;
 //! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
 //! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes
 //! them to and fro.
 
+pub mod checkpoint;
 mod control_socket;
 mod departure;
 mod event;
@@ -34,6 +37,7 @@ mod restart_policy;
 mod rolling;
 mod signals;
 mod site;
+mod source_files;
 mod spawn_journey;
 mod supervisor;
 mod watched_fd;
@@ -85,6 +89,8 @@ pub enum Notice {
         /// Its number.
         worker: u32,
     },
+    /// HUP has come: log files may have been moved away.
+    ReopenLogs,
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
 }

@@ -58,6 +58,8 @@ pub(crate) enum Asked {
     Signal,
     /// tmp/restart.txt, as `rails restart` touches it.
     File,
+    /// A change of the application's files, while there is tmp/always_restart.txt.
+    Change,
 }
 
 impl fmt::Display for Asked {
@@ -66,6 +68,7 @@ impl fmt::Display for Asked {
             Asked::Command => "highball restart",
             Asked::Signal => "USR1",
             Asked::File => "tmp/restart.txt",
+            Asked::Change => "tmp/always_restart.txt",
         })
     }
 }

@@ -1,42 +1,62 @@
 //! `tmp/restart.txt`: touching it asks for a restart. `rails restart` does that, and so do tools made for Passenger.
+//! While there is `tmp/always_restart.txt`, every change of the application's files asks for one.
 
+use crate::restart::Asked;
+use crate::source_files::fingerprint;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often it is looked at.
+/// How often they are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The file, and what was seen of it last.
+/// Both files, and what was seen last.
 #[derive(Debug)]
 pub(crate) struct RestartFile {
-    path: PathBuf,
+    app: PathBuf,
     touched: Option<SystemTime>,
-    /// When it is looked at next.
+    /// The application's files, where each change of them is to restart it.
+    sources: Option<u64>,
+    /// When all of them are looked at next.
     pub(crate) due: Instant,
 }
 
 impl RestartFile {
-    /// The file of the application in this folder. A link to the folder is followed at each look, so that a release
+    /// The files of the application in this folder. A link to the folder is followed at each look, so that a release
     /// which takes the place of another is noticed. The first look only takes note.
     pub(crate) fn of(app: &Path, now: Instant) -> RestartFile {
-        let path = app.join("tmp/restart.txt");
-        RestartFile { touched: touched(&path), path, due: now + LOOK_EVERY }
+        RestartFile {
+            touched: touched(app),
+            sources: watched_sources(app),
+            app: app.into(),
+            due: now + LOOK_EVERY,
+        }
     }
 
-    /// Looks, if it is time to: whether it was touched, or has appeared, since it was last looked at.
-    pub(crate) fn is_touched(&mut self, now: Instant) -> bool {
+    /// Looks, if it is time to: whether something asks for a restart that did not when it was last looked at. Of what is
+    /// seen here for the first time nobody knows whether it was there when the application was loaded.
+    pub(crate) fn asks(&mut self, now: Instant) -> Option<Asked> {
         if now < self.due {
-            return false;
+            return None;
         }
         self.due = now + LOOK_EVERY;
-        let before = std::mem::replace(&mut self.touched, touched(&self.path));
-        self.touched.is_some() && self.touched != before
+        let (touched, sources) = (touched(&self.app), watched_sources(&self.app));
+        let touched_before = std::mem::replace(&mut self.touched, touched);
+        let sources_before = std::mem::replace(&mut self.sources, sources);
+        if touched.is_some() && touched != touched_before {
+            return Some(Asked::File);
+        }
+        (sources.is_some() && sources != sources_before).then_some(Asked::Change)
     }
 }
 
-/// When it was; `None` where there is no such file, or nobody may look.
-fn touched(path: &Path) -> Option<SystemTime> {
-    path.metadata().and_then(|about| about.modified()).ok()
+/// When restart.txt was; `None` where there is no such file, or nobody may look.
+fn touched(app: &Path) -> Option<SystemTime> {
+    app.join("tmp/restart.txt").metadata().and_then(|about| about.modified()).ok()
+}
+
+/// What the application's files are like; `None` where there is no always_restart.txt.
+fn watched_sources(app: &Path) -> Option<u64> {
+    app.join("tmp/always_restart.txt").exists().then(|| fingerprint(app))
 }
 
 #[cfg(test)]
@@ -51,7 +71,7 @@ mod tests {
         let mut file = RestartFile::of(app.path(), now);
         let mut look = || {
             now += LOOK_EVERY;
-            file.is_touched(now)
+            file.asks(now) == Some(Asked::File)
         };
         assert!(!look());
         fs::create_dir(app.path().join("tmp")).unwrap();
@@ -73,6 +93,31 @@ mod tests {
         fs::create_dir(app.path().join("tmp")).unwrap();
         File::create(app.path().join("tmp/restart.txt")).unwrap();
         let now = Instant::now();
-        assert!(!RestartFile::of(app.path(), now).is_touched(now + LOOK_EVERY));
+        assert_eq!(RestartFile::of(app.path(), now).asks(now + LOOK_EVERY), None);
+    }
+
+    #[test]
+    fn changes_count_while_there_is_always_restart() {
+        let app = tempfile::tempdir().unwrap();
+        fs::create_dir(app.path().join("tmp")).unwrap();
+        let source = app.path().join("config.ru");
+        fs::write(&source, "run App").unwrap();
+        let mut now = Instant::now();
+        let mut file = RestartFile::of(app.path(), now);
+        let mut look = || {
+            now += LOOK_EVERY;
+            file.asks(now) == Some(Asked::Change)
+        };
+        fs::write(&source, "run Other").unwrap();
+        assert!(!look());
+        // When it appears, something may have changed since the application was loaded.
+        let always = app.path().join("tmp/always_restart.txt");
+        File::create(&always).unwrap();
+        assert!(look() && !look());
+        fs::write(&source, "run Another").unwrap();
+        assert!(look() && !look());
+        fs::remove_file(&always).unwrap();
+        fs::write(&source, "run Last").unwrap();
+        assert!(!look());
     }
 }

@@ -7,7 +7,7 @@
 //! | USR1 | rolling restart |
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
-//! | HUP | from a terminal that closes: the same as TERM; without a terminal: ignored, and said so |
+//! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are opened anew |
 
 use std::io::{self, IsTerminal};
 use tokio::signal::unix::{signal, Signal, SignalKind};

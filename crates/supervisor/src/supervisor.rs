@@ -9,6 +9,7 @@ mod restarting;
 mod serving_site;
 mod staffing;
 
+use crate::checkpoint;
 use crate::event::{Event, Said, Who};
 use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
@@ -185,7 +186,7 @@ impl Supervisor {
         let now = Instant::now();
         match event {
             Event::Signal(Received::ChildEnded) => self.reap(now).await,
-            Event::Signal(Received::Hangup) => warn!("HUP means nothing to this version, and is ignored"),
+            Event::Signal(Received::Hangup) => self.notify(Notice::ReopenLogs).await,
             Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
             Event::Signal(Received::MoreWorkers) => self.want_workers(1),
             Event::Signal(Received::FewerWorkers) => self.want_workers(-1),
@@ -398,7 +399,9 @@ impl Supervisor {
             }
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
+                    checkpoint::pass("drain.front_drained").await;
                     self.finish(until, false);
+                    checkpoint::pass("drain.workers_told").await;
                 }
             }
             Order::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,

@@ -17,7 +17,7 @@ const MOST_FIELDS: usize = 128;
 
 /// Why there is no whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// No connection.
     Connect,
     /// It ended before the answer was whole.
@@ -40,22 +40,22 @@ impl From<io::Error> for Broken {
 
 /// An answer that came whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Body,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Body,
     /// The end of the connection is the end of the body (RFC 9112, 6.3, rule 8).
-    pub(super) ends_by_closing: bool,
+    pub(crate) ends_by_closing: bool,
 }
 
 /// What is remembered of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Body {
+pub(crate) struct Body {
     pub(super) bytes: u64,
     pub(super) hash: u64,
 }
 
 /// A connection, for several requests one after the other.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     used: bool,
 }

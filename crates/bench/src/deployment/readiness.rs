@@ -1,6 +1,6 @@
 //! Whether a server answers yet.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// How long one attempt may take: an application's first answer can be slow.
 const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// The state of a listener in /proc/net/tcp, as the kernel's `TCP_LISTEN` in hexadecimal digits.
+const TCP_LISTEN: &str = "0A";
 
 /// Where a backend listens.
 #[derive(Debug, Clone)]
@@ -17,14 +20,26 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    /// Whether connections are taken. A Unix socket is not tried out but looked up: a FastCGI process dies of a
-    /// connection without a request.
+    /// Whether connections are taken. This is not tried out but looked up: a FastCGI process dies of a connection
+    /// without a request.
     pub(super) fn is_open(&self) -> bool {
         match self {
-            Listener::Tcp(address) => TcpStream::connect_timeout(address, ATTEMPT).is_ok(),
+            Listener::Tcp(address) => is_port_listened_on(address.port()),
             Listener::Unix(path) => is_listened_on(path),
         }
     }
+}
+
+/// Whether /proc/net/tcp has a listener of this port, at whatever address. Listeners stand first in it.
+fn is_port_listened_on(port: u16) -> bool {
+    let is_it = |line: String| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next(), fields.nth(1));
+        let ends_with_port = local.is_some_and(|local| local.ends_with(&format!(":{port:04X}")));
+        ends_with_port && state == Some(TCP_LISTEN)
+    };
+    let Ok(table) = File::open("/proc/net/tcp") else { return false };
+    BufReader::new(table).lines().map_while(Result::ok).any(is_it)
 }
 
 /// Whether /proc/net/unix has a listener of this path.

@@ -3,9 +3,10 @@
 use super::family::{self, Family};
 use super::readiness::{self, Listener};
 use super::{ports, Deployment, Running, Setting, LOG};
+use crate::scheme::root::Root;
 use crate::scheme::template::{self, Values};
 use crate::scheme::{programs, Over, Process, Scheme};
-use crate::Failure;
+use crate::{interrupt, Failure};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -116,6 +117,9 @@ impl Deployment {
 
     /// Backends first: a front end that finds none may not look for them again soon.
     pub(super) fn launch(&mut self, scheme: &Scheme, setting: &Setting) -> Result<(), Failure> {
+        for root in scheme.processes.iter().filter_map(|process| process.root.as_ref()) {
+            root.shows(&setting.app)?;
+        }
         let began = Instant::now();
         let env = self.environment(scheme, setting);
         let (backends, others): (Vec<_>, Vec<_>) =
@@ -167,11 +171,13 @@ impl Deployment {
             OpenOptions::new().create(true).append(true).open(self.path().join(LOG)).map_err(problem)?;
         let mut command = Command::new("setpriv");
         // The kernel kills it when this process is killed.
-        command.args(["--pdeathsig", "KILL", "--"]).args(&words).current_dir(&folder);
+        command.args(["--pdeathsig", "KILL", "--"]);
+        command.args(process.root.iter().flat_map(Root::enter)).args(&words).current_dir(&folder);
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
-        command.envs(env);
+        // As a shell does: Puma refuses to start where there is no such folder.
+        command.env("PWD", &folder).envs(env);
         command.envs(process.env.iter().map(|(name, value)| (name, template::fill(value, values))));
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(problem)?).stderr(log);
         let child = command.process_group(0).spawn().map_err(problem)?;
@@ -214,7 +220,7 @@ impl Deployment {
                 return Ok(());
             };
             if setting.interrupted.load(Ordering::Relaxed) {
-                return Err(Failure("the benchmark was interrupted".into()));
+                return Err(interrupt::failure());
             }
             if began.elapsed() >= setting.start_time {
                 return Err(Failure(format!("{what} within {} s ({why})", setting.start_time.as_secs_f64())));

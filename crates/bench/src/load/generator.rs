@@ -1,7 +1,7 @@
 //! A load generator that runs.
 
 use crate::process_tree::Stat;
-use crate::Failure;
+use crate::{interrupt, Failure};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
@@ -9,6 +9,9 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// How long a child is waited for before an interrupt is looked for: it may have come to another thread.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// It is ended and waited for when this is dropped.
 pub(super) struct Generator {
@@ -46,6 +49,10 @@ impl Generator {
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
         let ended = ended_within(&self.child, at_most);
         let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
+        if interrupt::came() {
+            // Ctrl-C reaches it too, and then it tells of less than was wanted.
+            return Err(interrupt::failure());
+        }
         if !ended {
             return Err(self.failure(&format!("did not end within {} s", at_most.as_secs())));
         }
@@ -75,15 +82,18 @@ impl Drop for Generator {
     }
 }
 
-/// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time.
+/// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time, and before an
+/// interrupt came.
 pub(crate) fn ended_within(child: &Child, at_most: Duration) -> Result<bool, Errno> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + at_most;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
-            Err(Errno::INTR) => {}
+        let glance = left.min(GLANCE);
+        let glance = Timespec { tv_sec: glance.as_secs() as i64, tv_nsec: glance.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&glance)) {
+            Ok(0) | Err(Errno::INTR) if left.is_zero() || interrupt::came() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
             result => return Ok(result? > 0),
         }
     }

@@ -6,7 +6,7 @@ use super::figure::{
     REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
 use super::weaknesses::{standings, Beaten};
-use super::{bounds, origins, words};
+use super::{bounds, origins, ratios, words};
 use crate::results::Results;
 
 const SPEED: [Figure; 8] = [CPU, USER, SYSTEM, REQUESTS, P50, P90, P99, P999];
@@ -128,7 +128,20 @@ fn tables(comparison: &Comparison) -> String {
         speed.row(names.chain(SPEED.map(|figure| cell(row, &figure))).chain([errors(row)]));
         resources.row([title].into_iter().chain(RESOURCES.map(|figure| cell(row, &figure))));
     }
-    text + &speed.text() + "\n" + &resources.text() + "\n"
+    text + &speed.text() + "\n" + &resources.text() + "\n" + &against_others(comparison)
+}
+
+fn against_others(comparison: &Comparison) -> String {
+    let heads = ["ratio, round by round".to_string()].into_iter();
+    let mut table = Table::new(heads.chain(ratios::FIGURES.map(|figure| figure.head())));
+    for one in ratios::of(comparison) {
+        table.row([one.title.clone()].into_iter().chain(one.with_spreads()));
+    }
+    if table.rows.len() < 2 {
+        String::new()
+    } else {
+        table.text() + "\n"
+    }
 }
 
 fn place(comparison: &Comparison, row: &Row) -> String {

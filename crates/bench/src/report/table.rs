@@ -2,7 +2,7 @@
 
 use super::comparison::{Comparison, Row};
 use super::figure::{Figure, CPU, MEMORY, P50, P99, REQUESTS};
-use super::{bounds, words};
+use super::{bounds, ratios, words};
 use crate::results::Results;
 
 /// No line is longer.
@@ -54,6 +54,21 @@ fn block(comparison: &Comparison) -> Vec<String> {
     lines.extend(comparison.floors.iter().map(|row| scheme("floor", row)));
     for row in comparison.all_rows().filter(|row| row.has_errors()) {
         lines.extend(wrapped(&format!("! {}: {}", row.scheme.title, words::errors(&row.errors)), "  "));
+    }
+    lines.extend(against_others(comparison));
+    lines
+}
+
+/// Highball's figures divided by the others', below the columns of these.
+fn against_others(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in ratios::of(comparison) {
+        let [cpu, requests, p99] = one.medians();
+        let none = String::new;
+        lines.push(line("", &one.title, [cpu, requests, none(), p99, none(), none()]));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, "       ratios, round by round".into());
     }
     lines
 }

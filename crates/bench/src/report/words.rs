@@ -203,17 +203,24 @@ pub(super) struct SkippedWords {
 /// How it was measured, in a paragraph.
 pub(super) fn method(results: &Results) -> String {
     let method = &results.method;
+    let tuned = results.schemes.iter().any(|scheme| scheme.server == "Puma" && scheme.front.is_some());
     format!(
         "Every scheme was given {} (processes) of {} each. The schemes are measured in turn (A B C, A B C, …), so that a slow \
          minute of the machine meets all of them: {}, each of {} s of warm-up, which is discarded, and {} s of \
-         load. A figure is the median of the rounds, with the smallest and the largest.",
+         load. A figure is the median of the rounds, with the smallest and the largest.{}",
         count(method.workers.into(), "worker"),
         count(method.threads.into(), "thread"),
         count(method.rounds.into(), "round"),
         method.warm_up_seconds,
         method.seconds,
+        if tuned { TUNED_PUMA } else { "" },
     )
 }
+
+/// The one setting that is neither a default nor the number of workers or threads.
+const TUNED_PUMA: &str = " Puma behind a front end is tuned (max_fast_inline 1): by default its thread waits on a \
+    connection that the front end keeps, while requests on others wait, which with few threads leaves some hundred \
+    requests per second.";
 
 /// What the figures mean: a term, and its explanation.
 pub(super) const FIGURES: [(&str, &str); 9] = [

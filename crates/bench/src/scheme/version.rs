@@ -1,5 +1,6 @@
 //! Asking programs for their versions.
 
+use super::root::Root;
 use super::template::{self, Values};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -30,13 +31,15 @@ impl Told {
     pub(super) fn ask(
         &self,
         version: &Version,
+        root: Option<&Root>,
         values: &Values,
         env: &BTreeMap<String, String>,
     ) -> Result<String, String> {
-        let command: Vec<String> = version.command.iter().map(|word| template::fill(word, values)).collect();
-        let Some(program) = command.first() else {
+        let words = version.command.iter().map(|word| template::fill(word, values));
+        let Some(program) = version.command.first() else {
             return Ok(version.name.clone());
         };
+        let command: Vec<String> = root.map(Root::enter).into_iter().flatten().chain(words).collect();
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = told.get(&command) {
             return Ok(format!("{} {number}", version.name));

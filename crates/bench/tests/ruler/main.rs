@@ -6,7 +6,7 @@
 mod programs;
 mod server;
 
-use highball_bench::check::check;
+use highball_bench::check::{check, ends_by_closing};
 use highball_bench::load::{at_rate, generators, saturate, Outcome, Target};
 use highball_bench::process_tree::ProcessTree;
 use highball_bench::results::{Errors, Latency, Load};
@@ -61,7 +61,8 @@ fn request(method: &str) -> Request {
 fn saturated(address: SocketAddr, connections: u32, method: &str, seconds: u64) -> Outcome {
     let load = Load { connections, rate: None, keep_alive: true };
     let requests = [request(method)];
-    let target = Target { address, host: "localhost", requests: &requests };
+    let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
+    let target = Target { ends_by_closing: ends_by_closing(&target), ..target };
     saturate(&target, &load, Duration::from_secs(seconds)).expect("wrk runs")
 }
 
@@ -69,7 +70,7 @@ fn saturated(address: SocketAddr, connections: u32, method: &str, seconds: u64) 
 fn offered(address: SocketAddr, connections: u32, rate: f64, seconds: u64) -> Outcome {
     let load = Load { connections, rate: Some(rate), keep_alive: true };
     let requests = [request("GET")];
-    let target = Target { address, host: "localhost", requests: &requests };
+    let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
     at_rate(&target, &load, Duration::from_secs(seconds)).expect("oha runs")
 }
 
@@ -77,8 +78,9 @@ fn offered(address: SocketAddr, connections: u32, rate: f64, seconds: u64) -> Ou
 fn checked(react: impl Fn(u64) -> Reaction + Send + Sync + 'static) -> Errors {
     let server = Server::start(react);
     let requests = [request("GET")];
-    let target = Target { address: server.address, host: "localhost", requests: &requests };
-    check(&target, 1000).expect("the server listens")
+    let target =
+        Target { address: server.address, host: "localhost", requests: &requests, ends_by_closing: false };
+    check(&target, 1000, Duration::from_secs(30)).expect("the server listens")
 }
 
 #[allow(clippy::disallowed_methods)] // taking its time is what such a server is for
@@ -218,8 +220,8 @@ fn pages_that_are_dynamic_are_not_wrong() {
 fn nobody_who_listens_is_a_failure() {
     let address = Server::start(|_| HELLO).address; // dropped at once
     let requests = [request("GET")];
-    let target = Target { address, host: "localhost", requests: &requests };
-    let words = check(&target, 1).map(|_| ()).unwrap_err().to_string();
+    let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
+    let words = check(&target, 1, Duration::from_secs(30)).map(|_| ()).unwrap_err().to_string();
     assert!(words.contains(&address.to_string()), "{words}");
 }
 
@@ -285,7 +287,8 @@ fn requests_are_sent_as_they_are_given() {
     let server = Server::start(|_| HELLO);
     let upload = Request { body_bytes: 100_000, ..request("POST") };
     let requests = [request("GET"), upload, Request { path: "/\"a\\b".into(), ..request("GET") }];
-    let target = Target { address: server.address, host: "localhost", requests: &requests };
+    let target =
+        Target { address: server.address, host: "localhost", requests: &requests, ends_by_closing: false };
     for keep_alive in [true, false] {
         let load = Load { connections: 6, rate: None, keep_alive };
         let closed = saturate(&target, &load, Duration::from_secs(1)).expect("wrk runs");
@@ -296,7 +299,7 @@ fn requests_are_sent_as_they_are_given() {
         assert_eq!(open.errors, Errors::default());
         assert!(open.requests > 200, "{open:?}");
     }
-    assert_eq!(check(&target, 100).expect("it listens"), Errors::default());
+    assert_eq!(check(&target, 100, Duration::from_secs(30)).expect("it listens"), Errors::default());
 }
 
 /// CPU time per request, in µs: user and system.
@@ -305,7 +308,7 @@ fn cpu_per_request(burn_us: u64, keep_alive: bool) -> (f64, f64) {
     let address = program.address();
     let tree = ProcessTree::new(&[program.pid()]);
     let requests = [request("GET")];
-    let target = Target { address, host: "localhost", requests: &requests };
+    let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
     let load = Load { connections: 4, rate: None, keep_alive };
     let before = tree.cpu();
     let outcome = saturate(&target, &load, Duration::from_secs(2)).expect("wrk runs");
@@ -354,11 +357,19 @@ fn system_calls_are_true() {
     let mut program = Program::burning(0);
     let address = program.address();
     // Those threads have to be there that serve while it counts, or to be their children.
-    let load = || Ok::<_, Failure>(saturated(address, 4, "GET", 1));
-    match system_calls::per_request(&[program.pid()], load).expect("perf ends") {
+    let mut requests = 0;
+    let load = || {
+        let outcome = saturated(address, 4, "GET", 1);
+        requests = outcome.requests;
+        Ok::<_, Failure>(outcome)
+    };
+    match system_calls::count(&[program.pid()], load).expect("perf ends") {
         None => eprintln!("skipped: perf is missing, or may not count (apt-get install linux-perf; root)"),
         // One to read, one to write.
-        Some(calls) => assert!((2.0..2.1).contains(&calls), "{calls}"),
+        Some(calls) => {
+            let per_request = calls as f64 / requests as f64;
+            assert!((2.0..2.1).contains(&per_request), "{per_request}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What `highball memory --json` prints. Units are in the names; MiB are KiB divided by 1024, not rounded.
 
-use super::process_memory::ProcessMemory;
+use highball_bench::process_memory::ProcessMemory;
 use highball_supervisor::RubyHeap;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -218,8 +218,8 @@ fn mib(kib: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process_memory::RingMemory;
     use super::*;
+    use highball_bench::process_memory::RingMemory;
 
     fn process(private_dirty_kib: u64, ring_pss_kib: u64, ring_private_dirty_kib: u64) -> ProcessMemory {
         let rings =

@@ -171,8 +171,8 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process_memory::{ProcessMemory, RingMemory};
     use super::*;
+    use highball_bench::process_memory::{ProcessMemory, RingMemory};
     use highball_supervisor::RubyHeap;
 
     fn process(role: &str, worker: Option<u32>, heap: Result<u64, &str>) -> ProcessReport {

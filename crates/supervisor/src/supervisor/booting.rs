@@ -125,7 +125,7 @@ impl Supervisor {
                 self.current.app = Some(app.clone());
                 self.notify(Notice::AppBooted(app)).await;
             }
-            Role::Next => self.next_booted(app),
+            Role::Next => self.next_booted(app).await,
             Role::Leaving => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Ending: in good order, or at once.
 
 use super::{Outcome, Phase, Supervisor, SAME_SIGNAL};
+use crate::checkpoint;
 use crate::signals::Received;
 use crate::Notice;
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ impl Supervisor {
             self.finish(now + CURT_DRAIN, true);
         } else {
             self.phase = Phase::Draining(now + self.settings.process.drain_timeout);
+            checkpoint::pass("drain.begun").await;
         }
     }
 

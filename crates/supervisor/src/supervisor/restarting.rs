@@ -4,6 +4,7 @@
 
 use super::booting::{died_while_booting, no_ruby};
 use super::{Phase, Supervisor, BACKTRACE_LINES};
+use crate::checkpoint;
 use crate::message::Booted;
 use crate::mold::{Mold, MoldState};
 use crate::reaper::Ending;
@@ -49,15 +50,18 @@ impl Supervisor {
 
     /// Begins what was asked for, and ends what is done.
     pub(super) async fn advance_restart(&mut self, now: Instant) {
-        if self.restart_file.is_touched(now) {
-            let _ = self.ask_restart(Asked::File); // what speaks against it is in the log
+        if let Some(asked) = self.restart_file.asks(now) {
+            let _ = self.ask_restart(asked); // what speaks against it is in the log
         }
         if let Some(restart) = &self.restart {
             let (stage, next) = (restart.stage, restart.next.number);
             match stage {
                 Stage::Booting => {}
                 Stage::Probing if self.workers.has_any_of(next) => {}
-                Stage::Probing => self.fork(next, now).await,
+                Stage::Probing => {
+                    self.fork(next, now).await;
+                    checkpoint::pass("restart.canary_forked").await;
+                }
                 Stage::Rolling if self.workers.tally(next, self.wanted.into(), 0).is_settled() => {
                     self.restart_succeeded(now);
                 }
@@ -97,10 +101,11 @@ impl Supervisor {
         self.restart.as_ref().filter(going).is_some_and(|restart| restart.next.number == generation)
     }
 
-    pub(super) fn next_booted(&mut self, app: Booted) {
+    pub(super) async fn next_booted(&mut self, app: Booted) {
         if let Some(restart) = &mut self.restart {
             restart.next.app = Some(app);
             restart.stage = Stage::Probing;
+            checkpoint::pass("restart.booted").await;
         }
     }
 
@@ -155,6 +160,7 @@ impl Supervisor {
             self.notify(Notice::AppBooted(app)).await; // its static files come with it
         }
         self.notify(Notice::CanaryAdmitted { worker }).await;
+        checkpoint::pass("restart.admitted").await;
     }
 
     pub(super) async fn canary_is_silent(&mut self, worker: u32, now: Instant) {
@@ -230,6 +236,7 @@ impl Supervisor {
             if let Some(app) = self.current.app.clone() {
                 self.notify(Notice::AppBooted(app)).await;
             }
+            checkpoint::pass("restart.undoing").await;
         }
     }
 

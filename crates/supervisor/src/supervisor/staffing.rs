@@ -1,6 +1,7 @@
 //! Keeping as many workers as there should be.
 
 use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
+use crate::checkpoint;
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_worker, HeldProcess, Who};
 use crate::message::FromWorker;
@@ -89,6 +90,9 @@ impl Supervisor {
         if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit)) {
             debug!(worker, "worker retires");
             self.notify(Notice::WorkerRetiring { worker }).await;
+            if self.is_next(self.staying()) && self.tally().is_settled() {
+                checkpoint::pass("restart.last_retired").await;
+            }
         }
     }
 
@@ -196,9 +200,13 @@ impl Supervisor {
         info!(worker, pid, took_ms = took.as_millis() as u64, "worker ready");
         if is_canary {
             self.notify(Notice::CanaryReady(ready)).await;
+            checkpoint::pass("restart.canary_ready").await;
         } else {
             self.worker_policy.ready();
             self.notify(Notice::WorkerReady(ready)).await;
+            if self.is_next(generation) {
+                checkpoint::pass("restart.replaced").await;
+            }
         }
     }
 

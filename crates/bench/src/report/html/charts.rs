@@ -3,7 +3,7 @@
 use super::{escape, Colours};
 use crate::report::comparison::{best_first, Comparison, Row};
 use crate::report::figure::{Figure, CPU, DIRTY, MEMORY, P50, P90, P99, P999, REQUESTS, RINGS};
-use crate::report::words;
+use crate::report::{origins, words};
 
 /// As many as have room beside each other on a phone.
 const AXIS_TICKS: usize = 6;
@@ -107,10 +107,11 @@ pub(super) fn requests(comparison: &Comparison, colours: &Colours) -> String {
 }
 
 /// The schemes of 2006 and Highball: requests per second, as they were compared then.
-pub(super) fn origins(rows: &[Row], colours: &Colours) -> String {
+pub(super) fn origins(comparison: &Comparison, colours: &Colours) -> String {
+    let rows = origins::rows(comparison);
     let most = most(rows.iter(), &REQUESTS);
     let mut drawn = String::new();
-    for one in best_first(rows, &REQUESTS) {
+    for one in best_first(&rows, &REQUESTS) {
         let title = match &one.scheme.stands_for {
             Some(then) => format!("{}<small>in 2006: {}</small>", title(&one), escape(then)),
             None => title(&one),
@@ -119,7 +120,9 @@ pub(super) fn origins(rows: &[Row], colours: &Colours) -> String {
         let place = if one.has_errors() { "!" } else { "" };
         drawn += &row(&class(&one, colours), place, &title, &value, &bar(&one, &REQUESTS, most));
     }
-    chart("Requests per second", "more is better", &drawn)
+    // This chart is also cut out of the page.
+    let what = format!("{}, {}", comparison.workload_title, words::load(&comparison.load));
+    chart("Requests per second", &format!("{what}; more is better"), &drawn)
 }
 
 /// Private dirty memory, and the rings after it.

@@ -98,7 +98,7 @@ fn schemes_of_2006(comparisons: &[Comparison], colours: &Colours) -> String {
     let panels: Vec<(String, String)> = origins::closest(comparisons)
         .into_iter()
         .map(|one| {
-            let panel = charts::origins(&origins::rows(one), colours) + &tables::origins(one, colours);
+            let panel = charts::origins(one, colours) + &tables::origins(one, colours);
             (format!("{}, {}", one.workload_title, words::load(&one.load)), panel)
         })
         .collect();
@@ -156,11 +156,12 @@ fn all_tables(comparisons: &[Comparison], colours: &Colours) -> String {
     let mut text = String::new();
     for (index, one) in comparisons.iter().enumerate() {
         text += &format!(
-            "<details{}><summary>{}, {}</summary>\n{}</details>\n",
+            "<details{}><summary>{}, {}</summary>\n{}{}</details>\n",
             if index == 0 { " open" } else { "" },
             escape(one.workload_title),
             words::load(&one.load),
-            tables::all_figures(one, colours)
+            tables::all_figures(one, colours),
+            tables::against_others(one)
         );
     }
     text

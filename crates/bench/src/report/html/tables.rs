@@ -7,7 +7,7 @@ use crate::report::figure::{
     PROCESSES, PSS, REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
 use crate::report::weaknesses::Beaten;
-use crate::report::{origins, words};
+use crate::report::{origins, ratios, words};
 use crate::results::Results;
 
 const ALL: [Figure; 20] = [
@@ -128,6 +128,22 @@ pub(super) fn origins(comparison: &Comparison, colours: &Colours) -> String {
         (class(row, colours), cells)
     };
     let rows: Vec<_> = best_first(&origins::rows(comparison), &REQUESTS).iter().map(row).collect();
+    table(Narrow::Scrolls, &heads, &rows)
+}
+
+/// Highball's figures divided by those of other servers; empty where there is nothing to divide.
+pub(super) fn against_others(comparison: &Comparison) -> String {
+    let named = ratios::FIGURES.map(|one| one.head());
+    let mut heads = vec!["ratio, round by round"];
+    heads.extend(named.iter().map(String::as_str));
+    let row = |one: ratios::Ratios| {
+        let cells = one.with_spreads().map(|cell| figure(&cell));
+        (String::new(), [text(&one.title)].into_iter().chain(cells).collect())
+    };
+    let rows: Vec<_> = ratios::of(comparison).into_iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
     table(Narrow::Scrolls, &heads, &rows)
 }
 

@@ -1,4 +1,5 @@
-//! What memory one process takes, as the kernel counts it in `/proc/PID/smaps_rollup`; see proc(5).
+//! What memory one process takes, as the kernel counts it in `/proc/PID/smaps_rollup`; see proc(5). What it has in
+//! the rings of Highball, which it shares with others, is told apart.
 
 use std::fs;
 use std::io;
@@ -8,28 +9,29 @@ const RING_NAME: &str = "/memfd:highball-ring";
 
 /// Memory of one process, in KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ProcessMemory {
+pub struct ProcessMemory {
     /// Pages that were written and that nobody else has mapped: what its end would give back.
-    pub(crate) private_dirty_kib: u64,
+    pub private_dirty_kib: u64,
     /// Every page divided by the number of processes that have it mapped.
-    pub(crate) pss_kib: u64,
+    pub pss_kib: u64,
     /// Every page that is resident, shared or not.
-    pub(crate) rss_kib: u64,
-    pub(crate) swap_kib: u64,
+    pub rss_kib: u64,
+    /// What is swapped out of it.
+    pub swap_kib: u64,
     /// The part of the above that lies in rings.
-    pub(crate) rings: RingMemory,
+    pub rings: RingMemory,
 }
 
 /// Memory of a process in the rings that it shares with others, in KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RingMemory {
+pub struct RingMemory {
     /// Pages that it has mapped.
-    pub(crate) rss_kib: u64,
+    pub rss_kib: u64,
     /// The same, each divided by the number of processes that have it mapped. Summed over all processes, this
     /// counts every page once.
-    pub(crate) pss_kib: u64,
-    /// Pages that nobody else has mapped yet.
-    pub(crate) private_dirty_kib: u64,
+    pub pss_kib: u64,
+    /// Pages that were written and that nobody else has mapped yet.
+    pub private_dirty_kib: u64,
 }
 
 impl ProcessMemory {
@@ -38,9 +40,13 @@ impl ProcessMemory {
     /// # Errors
     /// `PermissionDenied` for processes of other users, `NotFound` (or ESRCH) for those that have ended, and
     /// `InvalidData` where the kernel writes something else than documented.
-    pub(crate) fn read(pid: i32) -> io::Result<ProcessMemory> {
-        let mut memory = parse_rollup(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?)?;
-        memory.rings = parse_rings(&fs::read_to_string(format!("/proc/{pid}/smaps"))?);
+    pub fn read(pid: i32) -> io::Result<ProcessMemory> {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let mut memory = parse_rollup(&read("smaps_rollup")?)?;
+        // The kernel tells of each mapping much slower than it sums them up.
+        if read("maps")?.contains(RING_NAME) {
+            memory.rings = parse_rings(&read("smaps")?);
+        }
         Ok(memory)
     }
 }

@@ -1,0 +1,360 @@
+//! `highball bench memory`: what one more worker of a real application takes, with each way to share memory.
+//!
+//! Every way serves the same requests: 2,000, then a refork where there is one, then 1,000. What counts is memory that
+//! only one process has: the private dirty pages of the workers, and Highball's rings.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process, Pid, Signal};
+use serde::Serialize;
+
+use crate::command::{data_folder, present, Options};
+use crate::deployment::Deployment;
+use crate::interrupt::Interrupt;
+use crate::machine::{self, CpuShares};
+use crate::method::{setting, target, Candidate};
+use crate::process_tree::{memory_of, ProcessTree};
+use crate::results::{Errors, Machine, Memory};
+use crate::scheme::Scheme;
+use crate::statistics::Spread;
+use crate::workload::Workload;
+use crate::{check, Failure};
+
+/// What is asked.
+const WORKLOAD: &str = "redmine";
+/// Requests before the refork, and after it.
+const REQUESTS: [usize; 2] = [2000, 1000];
+/// Over so many connections, so that all workers have work.
+const CONNECTIONS: usize = 16;
+/// The same for all: how many arenas the C library's allocator may have.
+const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
+/// How long such requests may take.
+const REQUESTS_TIME: Duration = Duration::from_secs(300);
+/// How long a refork may take.
+const REFORK_TIME: Duration = Duration::from_secs(180);
+/// How often it is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A way to share memory.
+struct Way {
+    name: &'static str,
+    title: &'static str,
+    scheme: &'static str,
+    /// Its workers have several threads.
+    threads: bool,
+    /// How the command lines of its workers begin.
+    workers_begin: &'static str,
+    refork: Option<Refork>,
+}
+
+/// How a refork is asked for.
+enum Refork {
+    /// `highball refork`.
+    Command,
+    /// A signal to the first process.
+    Signal(Signal),
+}
+
+const WAYS: [Way; 5] = [
+    Way {
+        name: "highball",
+        title: "Highball",
+        scheme: "highball",
+        threads: true,
+        workers_begin: "highball worker",
+        refork: None,
+    },
+    Way {
+        name: "highball-refork",
+        title: "Highball, refork",
+        scheme: "highball",
+        threads: true,
+        workers_begin: "highball worker",
+        refork: Some(Refork::Command),
+    },
+    Way {
+        name: "puma-preload",
+        title: "Puma, preload_app",
+        scheme: "puma-cluster",
+        threads: true,
+        workers_begin: "puma: cluster worker",
+        refork: None,
+    },
+    Way {
+        name: "puma-fork-worker",
+        title: "Puma, fork_worker",
+        scheme: "puma-fork-worker",
+        threads: true,
+        workers_begin: "puma: cluster worker",
+        refork: Some(Refork::Signal(Signal::URG)),
+    },
+    Way {
+        name: "passenger",
+        title: "Passenger, smart spawning",
+        scheme: "passenger",
+        threads: false,
+        workers_begin: "Passenger RubyApp",
+        refork: None,
+    },
+];
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Report {
+    command: String,
+    machine: Machine,
+    workload: String,
+    workers: u32,
+    threads: u32,
+    ways: Vec<Measured>,
+}
+
+/// A way's figures.
+#[derive(Debug, Serialize)]
+struct Measured {
+    name: String,
+    title: String,
+    version: String,
+    threads: u32,
+    rounds: Vec<Round>,
+}
+
+#[derive(Debug, Serialize)]
+struct Round {
+    /// Of the workers together.
+    workers: Memory,
+    /// Of all processes together: first processes, molds and proxies too.
+    all: Memory,
+    errors: Errors,
+    stolen: f64,
+}
+
+/// Measures, prints the table, and writes `memory.json` and `MEMORY.md`.
+pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
+    let folder = data_folder()?;
+    options.refuse_unwritable_output()?;
+    let workload = workload(options, interrupt)?;
+    let mut ways = Vec::new();
+    for way in
+        WAYS.iter().filter(|way| options.only.is_empty() || options.only.iter().any(|only| only == way.name))
+    {
+        let scheme = Scheme::read(&folder.join("schemes").join(way.scheme).with_extension("toml"))?;
+        options.install_missing(std::slice::from_ref(&scheme), &[])?;
+        if let Some(missing) = present(vec![scheme.clone()]).1.first() {
+            return Err(Failure(format!("{}: {} (--install installs it)", way.title, missing.why)));
+        }
+        let threads = if way.threads { options.threads } else { 1 };
+        let candidate = Candidate { name: way.name.into(), scheme, workers: options.workers, threads };
+        ways.push((way, candidate, Vec::new()));
+    }
+    if ways.is_empty() {
+        return Err(Failure(format!("--only names none of these: {}", WAYS.map(|way| way.name).join(", "))));
+    }
+    for number in 1..=options.rounds {
+        for (way, candidate, rounds) in &mut ways {
+            let round = way.round(candidate, &workload, interrupt)?;
+            eprintln!("round {number}, {}: {:.1} MiB a worker", way.name, round.per_worker());
+            rounds.push(round);
+        }
+    }
+    let report = Report {
+        command: options.command.clone(),
+        machine: machine::describe(),
+        workload: workload.title,
+        workers: options.workers,
+        threads: options.threads,
+        ways: ways
+            .into_iter()
+            .map(|(way, candidate, rounds)| Measured::new(way, &candidate, rounds))
+            .collect(),
+    };
+    let table = report.table();
+    print!("{table}");
+    let json = serde_json::to_string_pretty(&report)
+        .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
+    options.write(&[("memory.json", json), ("MEMORY.md", report.markdown(&table))])
+}
+
+/// The application, prepared, with the allocator's settings.
+fn workload(options: &Options, interrupt: Interrupt) -> Result<Workload, Failure> {
+    let file = data_folder()?.join("workloads").join(WORKLOAD).with_extension("toml");
+    let mut workload = Workload::read(&file)?;
+    options.install_missing(&[], std::slice::from_ref(&workload))?;
+    workload.env.insert(ARENAS.0.into(), ARENAS.1.into());
+    workload.prepare(&|| interrupt.came())?;
+    Ok(workload)
+}
+
+impl Way {
+    fn round(
+        &self,
+        candidate: &Candidate,
+        workload: &Workload,
+        interrupt: Interrupt,
+    ) -> Result<Round, Failure> {
+        let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+        let target = target(&deployment, &workload.requests);
+        let shares = CpuShares::now();
+        self.wait_for_workers(&deployment, candidate, &[], interrupt)?;
+        let [before, after] = REQUESTS;
+        let mut errors = check::send_exactly(&target, 0..before, CONNECTIONS, REQUESTS_TIME);
+        if let Some(refork) = &self.refork {
+            let old = self.workers(&deployment);
+            refork.ask(&deployment)?;
+            self.wait_for_workers(&deployment, candidate, &old, interrupt)?;
+        }
+        errors =
+            errors.plus(&check::send_exactly(&target, before..before + after, CONNECTIONS, REQUESTS_TIME));
+        if interrupt.came() {
+            return Err(Failure::new("ended by a signal"));
+        }
+        let all = ProcessTree::new(&deployment.roots()).memory();
+        let workers = memory_of(&self.workers(&deployment));
+        let stolen = CpuShares::now().since(&shares).stolen;
+        deployment.stop()?;
+        Ok(Round { workers, all, errors, stolen })
+    }
+
+    fn workers(&self, deployment: &Deployment) -> Vec<i32> {
+        let mut pids = ProcessTree::new(&deployment.roots()).pids();
+        pids.retain(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with(self.workers_begin.as_bytes())
+        });
+        pids
+    }
+
+    /// Returns when there are as many workers as there should be, and at most one of these is still among them: Puma's
+    /// first worker is the one that it forks from.
+    fn wait_for_workers(
+        &self,
+        deployment: &Deployment,
+        candidate: &Candidate,
+        old: &[i32],
+        interrupt: Interrupt,
+    ) -> Result<(), Failure> {
+        let deadline = Instant::now() + REFORK_TIME;
+        loop {
+            let workers = self.workers(deployment);
+            let left = workers.iter().filter(|pid| old.contains(pid)).count();
+            if workers.len() == candidate.workers as usize && left <= 1 {
+                return Ok(());
+            }
+            if Instant::now() >= deadline || interrupt.came() {
+                return Err(Failure(format!(
+                    "{}: {} of {} workers are there, {left} of them from before the refork. The end of its log:\n{}",
+                    self.title,
+                    workers.len(),
+                    candidate.workers,
+                    deployment.log_tail()
+                )));
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "nothing tells when a server of others has forked"
+            )]
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+impl Refork {
+    fn ask(&self, deployment: &Deployment) -> Result<(), Failure> {
+        let problem = |why: String| Failure(format!("ask for a refork: {why}"));
+        match self {
+            Refork::Command => {
+                let binary = std::env::current_exe().map_err(|error| problem(error.to_string()))?;
+                let port = deployment.address().port().to_string();
+                let asked = Command::new(binary).args(["refork", "--port", &port]).output();
+                let output = asked.map_err(|error| problem(error.to_string()))?;
+                match output.status.success() {
+                    true => Ok(()),
+                    false => Err(problem(String::from_utf8_lossy(&output.stderr).into_owned())),
+                }
+            }
+            Refork::Signal(signal) => {
+                let first = deployment.roots().first().copied().and_then(Pid::from_raw);
+                let first = first.ok_or_else(|| problem("its first process is gone".into()))?;
+                kill_process(first, *signal).map_err(|error| problem(error.to_string()))
+            }
+        }
+    }
+}
+
+impl Round {
+    /// MiB that one worker does not share.
+    fn per_worker(&self) -> f64 {
+        let rings = self.all.ring_mib; // the front has pages of them that no worker has touched
+        (self.workers.private_dirty_mib + rings) / f64::from(self.workers.processes.max(1))
+    }
+}
+
+impl Measured {
+    fn new(way: &Way, candidate: &Candidate, rounds: Vec<Round>) -> Measured {
+        Measured {
+            name: way.name.into(),
+            title: way.title.into(),
+            version: candidate.scheme.version(),
+            threads: candidate.threads,
+            rounds,
+        }
+    }
+
+    fn spread(&self, figure: impl Fn(&Round) -> f64) -> Spread {
+        Spread::of(self.rounds.iter().map(figure)).expect("there is a round")
+    }
+
+    fn row(&self, first: f64) -> String {
+        let one = self.spread(Round::per_worker);
+        let errors: u64 = self.rounds.iter().map(|round| round.errors.total()).sum();
+        let mark = if errors > 0 { "!" } else { "" };
+        format!(
+            "| {} | {} | {:.1} ({:.1}–{:.1}) | {:.2} | {:.1} | {:.0} | {:.0} | {mark}{errors} |\n",
+            self.title,
+            self.threads,
+            one.median,
+            one.least,
+            one.most,
+            one.median / first,
+            self.spread(|round| round.all.ring_mib / f64::from(round.workers.processes.max(1))).median,
+            self.spread(|round| round.all.private_dirty_mib + round.all.ring_mib).median,
+            self.spread(|round| round.all.pss_mib).median,
+        )
+    }
+}
+
+impl Report {
+    /// A table that reads as well in a terminal as in Markdown.
+    fn table(&self) -> String {
+        let first = &self.ways[0];
+        let one = first.spread(Round::per_worker).median;
+        let rows: String = self.ways.iter().map(|way| way.row(one)).collect();
+        format!(
+            "| {} workers | threads | MiB a worker (rounds) | × {} | of it ring | all processes, MiB | PSS, MiB | errors |\n\
+             | --- | --: | --: | --: | --: | --: | --: | --: |\n{rows}",
+            self.workers, first.title
+        )
+    }
+
+    fn markdown(&self, table: &str) -> String {
+        let versions: Vec<String> =
+            self.ways.iter().map(|way| format!("{}: {}", way.title, way.version)).collect();
+        let [before, after] = REQUESTS;
+        format!(
+            "# Memory of one more worker\n\nMade by `{}`. {}, {} cores, {}. {}. {}: {} requests, {after} of them after the \
+             refork where there is one, over {CONNECTIONS} connections; {}={} for all. A worker's memory is what only it \
+             has: private dirty pages, and the resident pages of its ring.\n\n{table}",
+            self.command,
+            self.machine.cpu,
+            self.machine.cores,
+            self.machine.ruby,
+            versions.join("; "),
+            self.workload,
+            before + after,
+            ARENAS.0,
+            ARENAS.1,
+        )
+    }
+}

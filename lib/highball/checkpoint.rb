@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Highball
+  # Steps at which a test can make a mold, a worker, or the process between them wait, so that a process can be killed
+  # exactly there. For tests only (CONTRIBUTING.md, "Checkpoints"): without the environment variable
+  # HIGHBALL_CHECKPOINTS, to pass one is one look at a constant. crates/supervisor/src/checkpoint.rs is the same for
+  # `highball`.
+  module Checkpoint
+    # The folder in which a test asks for stops.
+    FOLDER = ENV.fetch("HIGHBALL_CHECKPOINTS", nil)
+
+    # Every step that can be asked for, in the order of a life. Those of the mold's boot are the steps of its Journey.
+    STEPS = %w[
+      mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted
+      fork.intermediate fork.worker_forked
+      worker.born worker.introduced worker.ready worker.draining worker.exiting
+    ].freeze
+
+    LONGEST_WAIT = 60 # seconds, whatever becomes of the test
+    LOOK_EVERY = 0.002 # seconds
+
+    module_function
+
+    # Waits here while the test's folder holds a file with the name of this step.
+    def pass(step, folder: FOLDER)
+      wait_at(step, folder) if folder
+    end
+
+    def wait_at(step, folder)
+      raise ArgumentError, "there is no such checkpoint: #{step}" unless STEPS.include?(step)
+
+      asked = File.join(folder, step)
+      return unless File.exist?(asked)
+
+      unfinished = "#{asked}.#{Process.pid}"
+      File.write(unfinished, Process.pid.to_s)
+      File.rename(unfinished, "#{asked}.reached")
+      ends_at = now + LONGEST_WAIT
+      sleep LOOK_EVERY while File.exist?(asked) && now < ends_at
+    end
+    private_class_method :wait_at
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    private_class_method :now
+  end
+end

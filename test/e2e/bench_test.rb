@@ -1,0 +1,195 @@
+# frozen_string_literal: true
+
+require "json"
+require "open3"
+require "shellwords"
+require_relative "../support/e2e_test"
+require_relative "../support/process_facts"
+
+# `highball bench` as people run it: what it writes, what it refuses, and that nothing is left of it.
+class BenchTest < E2ETest
+  # Where bin/test keeps what it builds.
+  TOOLS = ["/var/cache/highball", File.join(Dir.home, ".cache/highball")].map { |folder| "#{folder}/cargo-tools/bin" }
+  QUICK = %w[--rounds 1 --seconds 1 --workers 1 --no-counts].freeze
+  MEASURE = ["schemes", "--only", "highball", "--workload", "hello", *QUICK].freeze
+  MOST_SECONDS = 60
+
+  def setup
+    super
+    @folder = folder_with
+    @output = File.join(@folder, "output")
+    # What it makes for its servers lies in here, and is gone when it ends.
+    @temporary = File.join(@folder, "tmp")
+    Dir.mkdir(@temporary)
+  end
+
+  def teardown
+    left = ProcessFacts.with_environment("TMPDIR", @temporary) + below(@temporary)
+    super
+    assert_empty left
+  end
+
+  def test_a_run_is_told_in_every_form
+    needs_generators
+    text, log, status = bench(*MEASURE[0..1], "highball,thin,floor", *MEASURE[3..])
+    assert_predicate status, :success?, log
+    assert_match(/^ +\S+ +Highball +\d/, text)
+    results = JSON.parse(File.read(File.join(@output, "results.json")))
+    assert_includes results["samples"].map { |sample| sample["scheme"] }, "highball"
+    assert_empty(results["samples"].select { |sample| sample["errors"].values.sum.positive? })
+    assert_match(/\A<!DOCTYPE html>.*Highball.*<svg/m, File.read(File.join(@output, "report.html")))
+    written = File.read(File.join(@output, "RESULTS.md"))
+    assert_includes written, "| Highball"
+    assert_equal written, bench("report", File.join(@output, "results.json"), output: false).first
+  end
+
+  def test_objects_are_those_of_the_application
+    needs_generators
+    _, log, status = bench(*(MEASURE - ["--no-counts"]), "--workers", "2")
+    assert_predicate status, :success?, log
+    ruby = JSON.parse(File.read(File.join(@output, "results.json"))).dig("samples", 0, "ruby")
+    # The answer's array, its hash and its body at least; a server that makes a hundred has another mistake.
+    assert_includes 3.0..100.0, ruby["objects_per_request"]
+    assert_operator ruby["gc_us_per_request"], :<, 1000
+  end
+
+  def test_what_is_missing_is_named_with_its_package
+    needs_generators
+    scheme = <<~TOML
+      title = "Nobody has it"
+      server = "Missing"
+      packages = ["no-such-package"]
+      [[process]]
+      command = ["no-such-program", "{port}"]
+    TOML
+    data = folder_with("schemes/missing.toml" => scheme)
+    %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
+    FileUtils.cp(File.join(HighballServer::ROOT, "bench/schemes/highball.toml"), File.join(data, "schemes"))
+    text, log, status = bench("schemes", "--workload", "hello", *QUICK, env: { "HIGHBALL_BENCH" => data })
+    assert_predicate status, :success?, log
+    assert_match(/Not measured\n- missing: .*no-such-program.*apt-get install no-such-package/, text)
+  end
+
+  def test_what_cannot_be_done_is_said
+    { %w[schemes --only no-such] => /there is no scheme no-such; there are: .*highball/,
+      %w[schemes --workload no-such] => /there is no workload no-such; there are: .*hello/,
+      ["--app", @folder] => /has no config\.ru/,
+      ["--app", "/no/such"] => %r{the application folder /no/such},
+      %w[schemes --rounds 0] => /--rounds/,
+      %w[schemes --bound=soon] => /milliseconds are wanted/,
+      ["report", "/no/such.json"] => %r{results /no/such\.json} }.each do |arguments, words|
+      _, log, status = bench(*arguments)
+      refute_predicate status, :success?, arguments.inspect
+      assert_match words, log
+    end
+    refute_path_exists @output
+  end
+
+  def test_reports_that_cannot_be_written_are_noticed_first
+    @output = "/proc/no-such-folder"
+    _, log, status = bench(*MEASURE)
+    refute_predicate status, :success?
+    assert_match(%r{cannot write reports to /proc/no-such-folder \(--output\)}, log)
+    refute_match(/round 1/, log)
+  end
+
+  def test_an_interrupt_leaves_nothing
+    needs_generators
+    { "INT" => "--seconds 30 --warm-up 1", "TERM" => "--seconds 1 --warm-up 30" }.each do |signal, lengths|
+      log, status = interrupted(signal, [*MEASURE, *lengths.split]) { |pid| loaded?(pid) }
+      refute_predicate status, :success?
+      assert_match(/ended by a signal/, log)
+      assert JSON.parse(File.read(File.join(@output, "results.json")))["interrupted"]
+    end
+  end
+
+  def test_an_interrupt_while_a_server_starts_leaves_nothing
+    needs_generators
+    app = folder_with("config.ru" => "sleep 600\nrun ->(_env) { [200, {}, []] }\n")
+    log, status = interrupted("TERM", ["--app", app, "--only", "puma", *QUICK]) { |pid| starting?(pid) }
+    refute_predicate status, :success?
+    assert_match(/was interrupted/, log)
+  end
+
+  def test_a_second_interrupt_does_no_harm
+    needs_generators
+    app = folder_with("config.ru" => "at_exit { sleep 1 }\nrun ->(_env) { [200, { 'content-length' => '0' }, []] }\n")
+    arguments = ["--app", app, "--only", "puma", *QUICK, "--seconds", "30"]
+    log, status = interrupted("INT", arguments, times: 2) { |pid| loaded?(pid) }
+    refute_predicate status, :success?, log
+  end
+
+  def test_a_comparison_ends_soon
+    needs_generators
+    hello = File.join(HighballServer::ROOT, "bench/apps/hello")
+    slow = folder_with("config.ru" => "run ->(_env) { sleep 0.2; [200, { 'content-length' => '0' }, []] }\n")
+    _, status = interrupted("INT", ["--compare", slow, hello, *QUICK]) { |pid| loaded?(pid) }
+    refute_predicate status, :success?
+  end
+
+  def test_the_best_way_for_an_application_is_said_in_a_sentence
+    needs_generators
+    app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
+    text, log, status = bench("--app", app, "--only", "highball", *QUICK)
+    assert_predicate status, :success?, log
+    answer = /Best for this application: Highball, \d workers? × \d threads?\. It answers [\d.]+ requests/
+    assert_match(answer, text.gsub(/\s+/, " "))
+  end
+
+  private
+
+  def needs_generators
+    folders = path.split(":")
+    missing = %w[wrk oha].reject { |program| folders.any? { |folder| File.executable?("#{folder}/#{program}") } }
+    skip "needs #{missing.join(' and ')}: bin/test generators" if missing.any?
+  end
+
+  def path = [ENV.fetch("PATH"), *TOOLS].join(":")
+
+  def environment
+    { "TMPDIR" => @temporary, "PATH" => path, "HIGHBALL_BENCH" => File.join(HighballServer::ROOT, "bench") }
+  end
+
+  # Runs it: [output, log, status].
+  def bench(*arguments, output: true, env: {})
+    arguments += ["--output", @output] if output
+    command = [HighballServer::BINARY, "bench", *arguments]
+    Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", MOST_SECONDS.to_s, *command)
+  end
+
+  # Starts it, signals it when the block says so, and waits for its end: [log, status].
+  def interrupted(signal, arguments, times: 1)
+    log = File.join(@folder, "log")
+    command = [HighballServer::BINARY, "bench", *arguments, "--output", @output]
+    pid = Process.spawn(environment, *command, %i[out err] => log, pgroup: true)
+    wait_for("what is to be interrupted; its log:\n#{File.read(log)}", within: 30) { yield pid }
+    # Ctrl-C reaches all of its group.
+    times.times { Process.kill(signal, signal == "INT" ? -pid : pid) }
+    ended = wait_for("its end after #{signal}", within: 20) { Process.wait2(pid, Process::WNOHANG) }
+    [File.read(log), ended.last]
+  rescue Deadline::Missed
+    warn File.read(log)
+    kill(pid)
+    raise
+  end
+
+  def kill(pid)
+    Process.kill("KILL", pid)
+    Process.wait(pid)
+  end
+
+  def loaded?(pid) = names(pid).include?("wrk")
+
+  # Its server has begun, and does not answer.
+  def starting?(pid) = names(pid).any? { |name| name.match?(/puma|ruby/) }
+
+  def names(pid)
+    ProcessFacts.tree(pid).filter_map do |one|
+      File.read("/proc/#{one}/comm").strip
+    rescue SystemCallError
+      nil
+    end
+  end
+
+  def below(folder) = Dir.glob("**/*", File::FNM_DOTMATCH, base: folder) - ["."]
+end

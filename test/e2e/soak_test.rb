@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require_relative "../support/e2e_test"
+require_relative "../support/soak_run"
+
+# Clients notice nothing of what is done to a running server. `just soak` does it longer, and with Redmine.
+class SoakTest < E2ETest
+  TIMES = 3
+
+  # What clients do notice: the requests that it had begun are lost.
+  class Kill < Operations::Operation
+    def perform
+      Deadline.wait("a request that is begun") { @server.status["workers"].sum { |worker| worker["in_flight"] } >= 2 }
+      @server.worker_pids.each { |pid| HighballServer.kill(pid) }
+      wait_for_workers(2)
+    end
+  end
+
+  # Clients notice that as well: what is new is older than what was before.
+  class Rollback < Operations::Operation
+    def perform
+      VersionedApp.write(@app.folder, 0)
+      command("restart")
+    end
+  end
+
+  Operations::KINDS.each do |name, kind|
+    define_method(:"test_#{name}") do
+      run = soak(VersionedApp.new(folder_with), kind, TIMES)
+      assert_empty run.failures
+      assert_operator run.load.answers, :>, 0
+    end
+  end
+
+  def test_lost_requests_are_noticed
+    app = VersionedApp.new(folder_with)
+    config = "use(Class.new { def initialize(app) = @app = app; def call(env) = sleep(0.2) && @app.call(env) })\n"
+    VersionedApp.write(app.folder, 1, config + VersionedApp::CONFIG)
+    run = soak(app, Kill, 1)
+    assert_operator run.load.failed[:failed], :>, 0
+    assert_match(/: 502 /, run.failures.join("\n"))
+  end
+
+  def test_an_older_version_is_noticed
+    run = soak(VersionedApp.new(folder_with), Rollback, 1)
+    assert_equal SoakRun::CLIENTS, run.load.failed[:went_back]
+    assert_match(/version 0 on a connection that has met 1/, run.failures.join("\n"))
+  end
+
+  private
+
+  def soak(app, kind, times)
+    server = serve(app.folder, workers: 2, second_socket: File.join(folder_with, "app.sock"))
+    run = SoakRun.new(server, app, kind)
+    run.perform(times)
+    run
+  end
+end

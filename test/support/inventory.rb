@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "process_facts"
+
+# What a server that is at rest consists of: its processes, and what each of them holds. Two servers in the same state
+# have the same inventory, whatever has happened to them before.
+module Inventory
+  # `socket:[123]` is a socket.
+  NUMBER = /:\[\d+\]\z/
+  RING = "/memfd:highball-ring"
+
+  module_function
+
+  # What the processes of each role hold open, what children `highball` has, and the rings that somebody has mapped. nil
+  # when a process ended while it was looked at.
+  def of(server)
+    pids = server.pids
+    roles = pids.group_by { |pid| role(pid, server) }
+    open_files = roles.transform_values { |members| members.map { |pid| open_files(pid, server) }.sort_by(&:to_s) }
+    open_files.merge(children: children(server.pid), rings: rings(pids), rings_of_highball: rings([server.pid]))
+  rescue Errno::ENOENT, Errno::ESRCH
+    nil
+  end
+
+  def role(pid, server)
+    return :highball if pid == server.pid
+
+    ProcessFacts.command_line(pid)[/\Ahighball (mold|worker)/, 1]&.to_sym || :stranger
+  end
+
+  # How many of each kind: {"socket" => 7, "/memfd:highball-ring (deleted)" => 2}.
+  def open_files(pid, server)
+    Dir.children("/proc/#{pid}/fd").filter_map do |fd|
+      File.readlink("/proc/#{pid}/fd/#{fd}").sub(NUMBER, "").sub(server.dir, "")
+    rescue Errno::ENOENT
+      nil # closed meanwhile
+    end.tally.sort.to_h
+  end
+
+  # Those that wait to be reaped as well.
+  def children(pid) = ProcessFacts.parents.count { |_, parent| parent == pid }
+
+  # Memory files that these processes have mapped, each once.
+  def rings(pids)
+    maps = pids.flat_map { |pid| File.readlines("/proc/#{pid}/maps").grep(/#{RING}/o) }
+    maps.map { |line| line.split[3, 2] }.uniq.length
+  end
+end

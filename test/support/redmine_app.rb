@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "uri"
+require "yaml"
+require_relative "question"
+require_relative "versioned_app"
+
+# Redmine from Debian's packages, with a database of its own, served from a folder of our own: there it says the version
+# that this folder has in every answer.
+class RedmineApp
+  INSTALLED = "/usr/share/redmine"
+  INSTANCE = "/etc/redmine/default" # made when the package is installed
+
+  CONFIG = <<~RUBY.freeze
+    VERSION = File.read(File.join(__dir__, "version"))
+    require "#{INSTALLED}/config/environment"
+    redmine = Rails.application
+    run lambda { |env|
+      status, fields, body = redmine.call(env)
+      [status, fields.merge("x-version" => VERSION), body]
+    }
+  RUBY
+
+  # What differs from one answer to the next, and is no business of a server.
+  TOKEN = /((?:csrf-token" content="|authenticity_token" value="|name="form-))[^"]*/
+
+  def self.installed? = File.exist?("#{INSTANCE}/database.yml")
+
+  # Copies the installed instance into this folder: the environment in which Redmine uses the copy. The package looks
+  # for its instances below /usr/share/redmine/instances, a symbolic link to /var/lib/redmine: so many steps up end at
+  # the root by either path.
+  def self.copy_instance(folder)
+    %w[config files log tmp/cache tmp/pdf tmp/thumbnails public].each { |name| FileUtils.mkdir_p("#{folder}/#{name}") }
+    FileUtils.cp("#{INSTANCE}/secret_key.txt", "#{folder}/config/secret_key.txt")
+    database = YAML.load_file("#{INSTANCE}/database.yml").fetch("production")
+    copy_database(database.fetch("database"), "#{folder}/redmine.sqlite3")
+    database["database"] = "#{folder}/redmine.sqlite3"
+    File.write("#{folder}/config/database.yml", YAML.dump("production" => database))
+    { "X_DEBIAN_SITEID" => File.join([".."] * 8, folder) }
+  end
+
+  # With the write-ahead log, in which all of it may still be (Rails 7.1 and later).
+  def self.copy_database(from, to)
+    ["", "-wal"].each { |suffix| FileUtils.cp(from + suffix, to + suffix) if File.exist?(from + suffix) }
+  end
+  private_class_method :copy_database
+
+  attr_reader :folder, :version, :env
+
+  # In this folder, which is there and empty.
+  def initialize(folder)
+    @folder = File.join(folder, "served")
+    FileUtils.mkdir(@folder)
+    @env = self.class.copy_instance(File.join(folder, "instance")).merge("BUNDLE_GEMFILE" => "#{INSTALLED}/Gemfile")
+    release
+  end
+
+  def ready = "/login"
+
+  # Puts the next version in the place of this one: the same Redmine.
+  def release
+    @version = @version.to_i + 1
+    VersionedApp.write(folder, @version, CONFIG)
+  end
+
+  # What clients of this server ask it: pages that are the same each time, and logging in with a password that is
+  # wrong, in a session.
+  def questions(server)
+    robots = server.get("/robots.txt").body
+    headers, form = session(server)
+    attempts = [[form, false], ["#{form}&back_url=#{'x' * 20_000}", true]].map do |body, chunked|
+      fixed("POST", "/login", server, headers: headers, body: body, chunked: chunked)
+    end
+    [
+      Question.new("GET", "/robots.txt") { |answer| [robots, answer.body] },
+      fixed("GET", "/login", server, headers: headers),
+      Question.new("HEAD", "/robots.txt") { |answer| ["", answer.body] },
+      *attempts
+    ]
+  end
+
+  private
+
+  # A question whose answer is always as it is the first time.
+  def fixed(method, target, server, **options)
+    answer = server.connect { |connection| Question.new(method, target, **options).ask(connection, within: 60) }
+    first = plain(answer.body)
+    Question.new(method, target, **options) { |later| [first, plain(later.body)] }
+  end
+
+  # A cookie, and the form that goes with it.
+  def session(server)
+    answer = server.get("/login")
+    cookie = answer["set-cookie"][/\A[^;]+/]
+    token = answer.body[/authenticity_token" value="([^"]+)/, 1]
+    form = URI.encode_www_form(authenticity_token: token, username: "nobody", password: "wrong")
+    [{ "Cookie" => cookie, "Content-Type" => "application/x-www-form-urlencoded" }, form]
+  end
+
+  def plain(page) = page.gsub(TOKEN, "\\1")
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+require_relative "keep_alive_load"
+require_relative "operations"
+require_relative "process_facts"
+
+# One kind of operation, time and again, on a server that many clients use: what they met, and whether the server is
+# afterwards as it was before.
+class SoakRun
+  CLIENTS = 50
+  # One client of five hurries; the others send about twice a second, and nobody less than once.
+  PAUSES = [0.01..0.05, *Array.new(4) { 0.1..0.9 }].freeze
+  SETTLES_WITHIN = 60 # seconds
+  LOOK_EVERY = 0.1 # seconds
+  MIB = 1024 * 1024
+  MORE_MIB = 8 # that `highball` may hold afterwards: what malloc keeps, and no leak
+
+  # How `highball` itself is: its open files, and its private dirty memory.
+  Size = Struct.new(:files, :mib)
+
+  attr_reader :load, :seconds, :before, :after, :problems
+
+  # `server` serves `app`, with all of its workers.
+  def initialize(server, app, kind)
+    @server = server
+    @app = app
+    @kind = kind
+    @seconds = [] # that each operation took
+    @problems = [] # beside those of clients
+  end
+
+  # Does it so many times. The block is given the number of each that is complete.
+  def perform(times)
+    operation = @kind.new(@server, @app)
+    settle("the first processes") { processes_are_right? }
+    @load = KeepAliveLoad.new(@server, clients: CLIENTS, questions: @app.questions(@server), pauses: PAUSES,
+                                       allowed: @kind.allowed, connects: connects)
+    @before = size
+    times.times do |index|
+      @seconds << time { operation.perform }
+      yield index + 1 if block_given?
+    end
+    look_whether_all_is_as_before
+    @load.stop
+  rescue Operations::Failed, Deadline::Missed => e
+    @problems << e.message
+  ensure
+    @load&.kill
+  end
+
+  # What clients met and what is not as it was before, the first of it, in words.
+  def failures = problems + (load ? load.failures.map(&:to_s) : [])
+
+  private
+
+  # One of five by the Unix socket, where there is one.
+  def connects
+    tcp = -> { @server.connect }
+    return [tcp] unless (path = @server.second_socket)
+
+    [*Array.new(4) { tcp }, -> { HttpConnection.unix(path) }]
+  end
+
+  def time
+    began = Deadline.now
+    yield
+    Deadline.now - began
+  end
+
+  # While all clients are connected. Files that are open for a moment are no leak: the least of several looks counts.
+  def size
+    files = Array.new(3) do
+      @load.more(1)
+      @server.open_files
+    end
+    Size.new(files.min, ProcessFacts.private_dirty_bytes([@server.pid]) / MIB.to_f)
+  end
+
+  def look_whether_all_is_as_before
+    @load.more(3)
+    settle("the processes that there should be, and no others") { processes_are_right? }
+    settle("the #{before.files} open files that `highball` had before") { @server.open_files <= before.files }
+    @after = size
+    if after.mib > before.mib + MORE_MIB
+      problems << "`highball` has #{after.mib.round(1)} MiB of private dirty memory, and had #{before.mib.round(1)}"
+    end
+    stale = load.versions_met.map(&:last).tally.except(@app.version)
+    problems << "clients were answered last by versions #{stale}, and not by #{@app.version}" unless stale.empty?
+  end
+
+  def settle(what, &)
+    Deadline.wait(what, within: SETTLES_WITHIN, every: LOOK_EVERY, &)
+  rescue Deadline::Missed => e
+    problems << "#{e.message}; the processes are #{@server.pids.sort}; #{@server.open_files} files are open"
+  end
+
+  def processes_are_right?
+    status = @server.status
+    workers = status.fetch("workers")
+    workers.map { |worker| worker["state"] } == Array.new(status.fetch("workers_wanted"), "serving") &&
+      @server.pids.sort == [status["pid"], status.dig("mold", "pid"), *workers.map { |worker| worker["pid"] }].sort
+  end
+end
