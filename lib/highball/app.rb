@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "detection"
+
 module Highball
   # An application in its folder: how it is loaded, and what Highball has to know about it afterwards.
   class App
@@ -14,17 +16,6 @@ module Highball
     # The folder of this process's application, as long as its processes live: they outlive a release that is removed.
     FOLDER = Dir.pwd
 
-    # Frameworks and where each says its version; the first that is loaded names the application.
-    FRAMEWORKS = {
-      "Rails" => "::Rails::VERSION::STRING",
-      "Hanami" => "::Hanami::VERSION",
-      "Sinatra" => "::Sinatra::VERSION",
-      "Roda" => "::Roda::RodaVersion",
-      "Grape" => "::Grape::VERSION"
-    }.freeze
-
-    GEMFILES = %w[Gemfile gems.rb].freeze
-
     # Where an application may set its hooks, if it likes: loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
@@ -32,45 +23,35 @@ module Highball
 
     # Sets up the gems of a Gemfile, if there is one.
     def self.set_up_gems(folder = Dir.pwd)
-      return unless ENV["BUNDLE_GEMFILE"] || GEMFILES.any? { |name| File.file?(File.join(folder, name)) }
+      return unless ENV["BUNDLE_GEMFILE"] || AppFolder.new(folder).gemfile
 
       require "bundler/setup"
     end
 
-    def self.load(folder = Dir.pwd)
+    # What the application in this AppFolder is, by its files: a Detector.
+    def self.find(folder)
+      Detection.of(folder) or raise NotFound, Detection.not_found(folder)
+    end
+
+    # Loads what was found in the folder, the way that its framework is loaded.
+    def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
       settings = File.join(folder, SETTINGS)
       require settings if File.exist?(settings)
-      new(load_rack_app(folder), folder)
+      new(found.load, folder, found)
     end
 
-    def self.load_rack_app(folder)
-      config = File.join(folder, "config.ru")
-      environment = File.join(folder, "config", "environment.rb")
-      if File.exist?(config)
-        require "rack"
-        Array(Rack::Builder.parse_file(config)).first # Rack 2 gives options beside the application
-      elsif File.exist?(environment)
-        require environment
-        Rails.application
-      else
-        raise NotFound, "there is no application in #{folder}: neither config.ru nor config/environment.rb"
-      end
-    end
-    private_class_method :load_rack_app
-
-    def initialize(rack_app, folder = Dir.pwd)
+    # found:: the detector that found it; nil for an application that was given as an object.
+    def initialize(rack_app, folder = Dir.pwd, found = nil)
       raise NotAnApp, "#{rack_app.class} does not answer to `call`" unless rack_app.respond_to?(:call)
 
       require "rack"
       @rack_app = rack_app
       @folder = folder
+      @found = found
     end
 
     # "Rails 6.1.7", or "Rack" where no framework is known.
-    def framework
-      name, version = FRAMEWORKS.find { |_name, constant| Object.const_defined?(constant) }
-      name ? "#{name} #{Object.const_get(version)}" : "Rack"
-    end
+    def framework = Detection.loaded_name(@found)
 
     # The folder of static files, or nil.
     def public_folder

@@ -11,7 +11,7 @@ module Highball
 
     # Every step that can be asked for, in the order of a life. Those of the mold's boot are the steps of its Journey.
     STEPS = %w[
-      mold.load_highball mold.load_bundler mold.load_app mold.prepare_fork mold.booted
+      mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted
       fork.intermediate fork.worker_forked
       worker.born worker.introduced worker.ready worker.draining worker.exiting
       worker.threads_joined mold.promoted

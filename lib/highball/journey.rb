@@ -6,7 +6,7 @@ module Highball
   # The spawn journey: the named steps from a bare Ruby to an application that can be forked. Each step is told
   # to the supervisor when it begins, so that a failure, a hang and a crash can be placed.
   class Journey
-    STEPS = %i[start_ruby load_highball load_bundler load_app prepare_fork].freeze
+    STEPS = %i[start_ruby load_highball find_app load_bundler load_app prepare_fork].freeze
 
     attr_reader :current
 

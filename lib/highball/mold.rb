@@ -8,6 +8,7 @@ require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
 require_relative "native"
+require_relative "ruby_version"
 
 module Highball
   # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks. (Where
@@ -32,14 +33,17 @@ module Highball
     # The life of this process and of those that are forked from it, first as a mold. What is forked from a mold is a
     # worker, and a worker may become a mold: each returns what the process is next, so that however long this goes
     # on, nothing of what it was before is left on the stack.
-    def self.start
+    #
+    # file:: the file of the application, where one was named.
+    def self.start(file = nil)
       preload = ENV.delete("HIGHBALL_PRELOAD") != "off"
-      role = new(ControlSocket.from_environment, preload: preload)
+      role = new(ControlSocket.from_environment, file, preload: preload)
       role = role.start while role
     end
 
-    def initialize(control, preload: true)
+    def initialize(control, file = nil, preload: true)
       @control = control
+      @file = file
       @preload = preload
       @journey = Journey.new(control)
     end
@@ -64,12 +68,13 @@ module Highball
 
     def boot
       @journey.step(:load_highball) { load_highball }
+      @found = @journey.step(:find_app) { find_app }
       @journey.step(:load_bundler) { App.set_up_gems }
       @preload ? boot_app : @control.say(:bare, pid: Process.pid)
     end
 
     def boot_app
-      @app = @journey.step(:load_app) { App.load }
+      @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
       @journey.step(:prepare_fork) { prepare_fork }
       Checkpoint.pass("mold.booted")
       @control.say(:booted, **@app.description, restartable: true)
@@ -79,6 +84,18 @@ module Highball
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true
+    end
+
+    # By its files alone: the gems that it is made of are chosen later.
+    def find_app
+      folder = AppFolder.new(Dir.pwd, @file)
+      environment = ENV.fetch("RACK_ENV", "development")
+      found = App.find(folder)
+      @control.say(:found, app: "#{found.name} in #{environment}", because: found.evidence.words)
+      [RubyVersion.mismatch(folder), *found.warnings(environment)].compact.each do |warning|
+        @control.say(:warning, **warning.to_h)
+      end
+      found
     end
 
     def prepare_fork
@@ -139,7 +156,7 @@ module Highball
 
     def become_worker(message, descriptors)
       @control.close # the mold's
-      Worker.new(message, descriptors, @app)
+      Worker.new(message, descriptors, @app, @found)
     end
 
     def refuse(message, reason)

@@ -15,8 +15,8 @@ module Highball
   # Its main thread never serves; it waits for the supervisor's word and for signals.
   class Worker
     # `message` is the order to fork, `descriptors` what came with it: the ring's three, and the control socket. `app`
-    # is nil where the mold has not loaded it.
-    def initialize(message, descriptors, app)
+    # is nil where the mold has not loaded it; `found` is the detector that then loads it.
+    def initialize(message, descriptors, app, found = nil)
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
@@ -24,6 +24,7 @@ module Highball
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
+      @found = found
     end
 
     # Serves until it is told to end, or to become a mold: then it returns that mold.
@@ -75,7 +76,7 @@ module Highball
     # Where the mold has not. A failure here is one of the spawn journey.
     def load_app
       @step = :load_app
-      @app = App.load
+      @app = App.load(App::FOLDER, @found)
       @step = nil
       take_signals # once more: the application may have set its own
       @control.say(:booted, **@app.description, restartable: true)

@@ -23,7 +23,7 @@ class MoldTest < Minitest::Test
     boot("config.ru" => HELLO, "public/robots.txt" => "")
     messages = until_said("booted")
     steps = messages.filter_map { |message| message[:step] }
-    assert_equal %w[load_highball load_bundler load_app prepare_fork], steps
+    assert_equal %w[load_highball find_app load_bundler load_app prepare_fork], steps
     booted = messages.last
     assert_equal [@pid, RUBY_VERSION, "Rack", true], booted.values_at(:pid, :ruby, :framework, :restartable)
     assert_equal File.join(@folder, "public"), booted[:public]

@@ -9,6 +9,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, Form, Opt, Section, OPTIONS};
+use crate::resolve::split_file;
 use crate::Selector;
 
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
@@ -106,7 +107,7 @@ fn bench() -> clap::Command {
 fn with_serve_args(command: clap::Command) -> clap::Command {
     let path = Arg::new("PATH")
         .value_parser(value_parser!(PathBuf))
-        .help("Application folder [default: the current folder]");
+        .help("Application folder, or its file (.rb or .ru) [default: the current folder]");
     // Taken only to say that there is no room for them.
     let more = Arg::new("MORE").value_parser(value_parser!(PathBuf)).num_args(0..).hide(true);
     let options = Section::ALL
@@ -167,11 +168,15 @@ fn with_selector_args(command: clap::Command) -> clap::Command {
 }
 
 fn selector(matches: &ArgMatches) -> Selector {
-    let app = matches.get_one::<PathBuf>("PATH");
+    let app = matches.get_one::<PathBuf>("PATH").map(|path| match split_file(Some(path.clone())) {
+        (Some(folder), Some(_)) => folder,
+        (None, Some(_)) => PathBuf::from("."),
+        (_, None) => path.clone(),
+    });
     Selector {
         port: matches.get_one::<u16>("port").copied(),
         app: app.map(|path| {
-            path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone())
+            path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or_else(|_| path.clone())
         }),
     }
 }

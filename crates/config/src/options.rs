@@ -246,7 +246,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Path,
-        default: Default::Is("ruby"),
+        default: Default::Without("the one that the application's version file and rbenv, mise or asdf choose, else `ruby` in PATH"),
         section: Section::Server,
         example: "/opt/ruby/bin/ruby",
         doc: "Ruby to run the application with. A name without a slash is looked up in `PATH`.",

@@ -19,6 +19,7 @@ pub(crate) fn resolve(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
+    let (path, app_file) = split_file(path);
     let app_link = current.join(path.clone().unwrap_or_default());
     let app = app_folder(path)?;
     let folders = Folders { current, app };
@@ -34,9 +35,7 @@ pub(crate) fn resolve(
         workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
         threads: given.count("threads")?,
         early_hints: given.switch("early_hints")?,
-        ruby: given
-            .path("ruby", &folders, |text, path| ruby(text, path, env))?
-            .expect("option has a default"),
+        ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
         pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
         limits: limits(&given, &folders, env)?,
         static_files: StaticFiles {
@@ -50,6 +49,7 @@ pub(crate) fn resolve(
         },
         app: folders.app,
         app_link,
+        app_file,
     })
 }
 
@@ -99,6 +99,19 @@ fn limits(
     })
 }
 
+/// The folder and the Ruby file in it, where such a file was given in the place of a folder.
+pub(crate) fn split_file(path: Option<PathBuf>) -> (Option<PathBuf>, Option<PathBuf>) {
+    let is_ruby = |path: &PathBuf| matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
+    match path {
+        Some(path) if is_ruby(&path) && path.is_file() => {
+            let folder = path.parent().map(Path::to_owned);
+            let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+            (folder, path.file_name().map(PathBuf::from))
+        }
+        path => (path, None),
+    }
+}
+
 /// The application folder, absolute, links resolved; it can be listed.
 fn app_folder(path: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     let given = path.unwrap_or_else(|| PathBuf::from("."));
@@ -111,7 +124,7 @@ fn app_folder(path: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     })?;
     if !folder.is_dir() {
         return Err(wrong(
-            "is not a folder; name the folder that the application's config.ru lies in".into(),
+            "is neither a folder nor a Ruby file; name the folder of the application, or its file (.rb or .ru)".into(),
         ));
     }
     // Asking for permission bits would not do: access lists, root and read-only mounts have a say as well.

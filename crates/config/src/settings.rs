@@ -15,6 +15,8 @@ pub struct Settings {
     pub app: PathBuf,
     /// The application folder as it was given, absolute, with its symbolic links: where a restart looks anew.
     pub app_link: PathBuf,
+    /// The file in that folder to load the application from, where one was named: `app.rb`, `my.ru`.
+    pub app_file: Option<PathBuf>,
     /// `development`, `production`, `test` or a name of the user's own.
     pub environment: String,
     /// Where to listen, in the order given; never empty.
@@ -25,8 +27,8 @@ pub struct Settings {
     pub threads: u16,
     /// Whether the application may send early hints (status 103).
     pub early_hints: bool,
-    /// The Ruby interpreter to run the mold with.
-    pub ruby: PathBuf,
+    /// The Ruby interpreter to run the mold with; `None`: the one that is usual in the application's folder.
+    pub ruby: Option<PathBuf>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// Limits on what clients may send and how long they may take.

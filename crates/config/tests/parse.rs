@@ -81,7 +81,7 @@ fn defaults_in_development() {
     assert_eq!(settings.process.boot_timeout, Duration::from_secs(300));
     assert_eq!(settings.log.format, LogFormat::Human);
     assert_eq!(settings.log.access.as_deref(), Some(Path::new("-")));
-    assert_eq!(settings.ruby, app.folder.path().join("ruby"));
+    assert_eq!((settings.ruby, settings.app_file), (None, None));
     assert_eq!(settings.pidfile, None);
 }
 
@@ -157,6 +157,27 @@ fn the_application_folder_keeps_its_links_for_a_restart() {
 }
 
 #[test]
+fn an_application_can_be_a_file() {
+    let app = App::new().file("my.ru", "").file("my.txt", "");
+    let parse = |name: &str| app.parse(&[app.folder.path().join(name).to_str().unwrap()]);
+    let Invocation::Serve(settings) = parse("my.ru").unwrap() else { panic!("not serve") };
+    assert_eq!((settings.app, settings.app_file), (app.path(), Some("my.ru".into())));
+    assert_eq!(settings.app_link, app.folder.path());
+    assert!(parse("my.txt").unwrap_err().to_string().contains("neither a folder nor a Ruby file"));
+    let file = app.path().join("my.ru");
+    let Invocation::Stop { selector } = app.parse(&["stop", file.to_str().unwrap()]).unwrap() else {
+        panic!("not stop")
+    };
+    assert_eq!(selector.app, Some(app.path()));
+}
+
+#[test]
+fn a_ruby_is_looked_up_in_path() {
+    let app = App::new();
+    assert_eq!(app.settings(&["--ruby", "ruby"]).ruby, Some(app.folder.path().join("ruby")));
+}
+
+#[test]
 fn a_file_can_be_named() {
     let app = App::new().file("highball.toml", "threads = 1").file("other.toml", "threads = 2");
     let other = app.folder.path().join("other.toml");
@@ -221,12 +242,12 @@ fn wrong_options() {
 
 #[test]
 fn application_folders_that_cannot_be_served() {
-    let app = App::new().file("config.ru", "");
+    let app = App::new().file("README", "");
     let error = |args: &[&str]| app.parse(args).expect_err("should be refused").to_string();
     let folder = app.folder.path().to_str().unwrap();
     assert!(error(&["/no/such/app"])
         .starts_with("application folder /no/such/app: does not exist; name the folder"));
-    assert!(error(&[&format!("{folder}/config.ru")]).contains("is not a folder"));
+    assert!(error(&[&format!("{folder}/README")]).contains("is neither a folder nor a Ruby file"));
     assert!(error(&[folder, folder]).contains("was given twice"));
     assert!(error(&[folder, "/"]).contains("one server serves one application"));
     assert!(error(&["statsu"]).contains("did you mean the command `highball status`?"));

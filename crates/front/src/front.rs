@@ -83,6 +83,11 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
                 *shared.statics.borrow_mut() = statics.map(Rc::new);
             }
+            Command::OpenSite { root } => {
+                let rules = &shared.settings.static_files;
+                let site = StaticFiles::of_site(root, rules.follow_symlinks);
+                *shared.statics.borrow_mut() = Some(Rc::new(site));
+            }
             Command::AddWorker(new) => {
                 dispatcher.add_worker(new, State::Serving);
             }

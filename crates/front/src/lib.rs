@@ -80,6 +80,11 @@ pub enum Command {
         /// Header fields for static files.
         headers: Vec<(String, String)>,
     },
+    /// From now on there is no application: the files of this folder are all that there is.
+    OpenSite {
+        /// The folder.
+        root: PathBuf,
+    },
     /// A worker waits for requests.
     AddWorker(NewWorker),
     /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this

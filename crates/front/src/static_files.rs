@@ -6,7 +6,8 @@
 //! - [`folder`]: the public folder, opened, and a list of what is in it, so that a request that is not
 //!   for a file costs no system call;
 //! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
-//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants.
+//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants;
+//! - [`site`]: what is different where there is no application.
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
@@ -15,6 +16,7 @@ mod encodings;
 mod folder;
 mod found_file;
 mod safe_path;
+mod site;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -45,6 +47,8 @@ pub struct StaticFiles {
     kept: RefCell<HashMap<Box<[u8]>, Rc<FoundFile>>>,
     /// Header fields for every file, encoded.
     extra_fields: Vec<u8>,
+    /// Whether the files are all that there is.
+    of_site: bool,
 }
 
 /// A request that may be for a file.
@@ -58,6 +62,12 @@ pub struct StaticRequest<'a> {
     pub keep_alive: bool,
     /// The time: any clock that only goes forward, in milliseconds.
     pub now_ms: u64,
+}
+
+impl StaticRequest<'_> {
+    fn accepted_encodings(&self) -> &[u8] {
+        self.head.field(known_key::ACCEPT_ENCODING, self.buffer).unwrap_or(b"")
+    }
 }
 
 /// What became of a request.
@@ -92,6 +102,7 @@ impl StaticFiles {
             folder: RefCell::new(Folder::new(root, follow_symlinks)),
             kept: RefCell::default(),
             extra_fields: encode_extra_fields(headers),
+            of_site: false,
         }
     }
 
@@ -108,6 +119,7 @@ impl StaticFiles {
             return StaticAnswer::NotMine;
         };
         match self.find(&path, request.now_ms) {
+            Some(found) if self.of_site && path.lacks_slash(&found) => site::add_slash(request, date, out),
             Some(found) => answer(&found, request, date, out),
             None => StaticAnswer::NotMine,
         }
@@ -128,9 +140,11 @@ impl StaticFiles {
                 return Some(Rc::clone(found));
             }
         }
-        let found = path
-            .candidates()
-            .find_map(|candidate| FoundFile::open(&folder, &candidate, &self.extra_fields, now_ms));
+        let found = path.candidates().find_map(|candidate| {
+            let mut found = FoundFile::open(&folder, &candidate, &self.extra_fields, now_ms)?;
+            found.is_page_of_folder = candidate[path.as_bytes().len()..] == *b"/index.html";
+            Some(found)
+        });
         let mut kept = self.kept.borrow_mut();
         let Some(found) = found.map(Rc::new) else {
             kept.remove(path.as_bytes());
@@ -154,23 +168,40 @@ fn answer(
     out: &mut Vec<u8>,
 ) -> StaticAnswer {
     let field = |key| request.head.field(key, request.buffer);
-    let representation = found.choose(field(known_key::ACCEPT_ENCODING).unwrap_or(b""));
+    let representation = found.choose(request.accepted_encodings());
     let get = request.head.method == Method::Get;
-    let verdict = conditions::judge(&field, get, representation);
-    let whole = representation.length;
-    let (status, offset, length) = match verdict {
-        Verdict::Whole => (200, 0, whole),
+    let (status, offset, length) = match conditions::judge(&field, get, representation) {
+        Verdict::Whole => (200, 0, representation.length),
         Verdict::Part { offset, length } => (206, offset, length),
         Verdict::NotModified => (304, 0, 0),
         Verdict::PreconditionFailed => (412, 0, 0),
         Verdict::RangeNotSatisfiable => (416, 0, 0),
     };
+    write_answer(representation, Part { status, offset, length }, request, date, out)
+}
+
+/// What is sent of a file, and with which status; offset and length in bytes.
+struct Part {
+    status: u16,
+    offset: u64,
+    length: u64,
+}
+
+fn write_answer(
+    representation: &Representation,
+    part: Part,
+    request: &StaticRequest<'_>,
+    date: &DateCache,
+    out: &mut Vec<u8>,
+) -> StaticAnswer {
+    let Part { status, offset, length } = part;
+    let whole = representation.length;
     write_status_line(status, out);
     out.extend_from_slice(b"date: ");
     out.extend_from_slice(&date.now());
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(&representation.validators);
-    if matches!(status, 200 | 206) {
+    if matches!(status, 200 | 206 | 404) {
         out.extend_from_slice(&representation.description);
     }
     match status {
@@ -185,7 +216,7 @@ fn answer(
     }
     write_connection(request.keep_alive, request.head.version, out);
     out.extend_from_slice(b"\r\n");
-    let length = if get { length } else { 0 };
+    let length = if request.head.method == Method::Get { length } else { 0 };
     body(representation, status, offset, length, out)
 }
 

@@ -19,7 +19,7 @@ mod wiring;
 use front::Opening;
 use highball_config::{Bind, Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Supervisor};
+use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Site, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use std::error::Error;
@@ -109,7 +109,7 @@ struct Begun {
 impl Begun {
     fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
-        let source = mold_source()?;
+        let source = mold_source(&settings)?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => Some(Pidfile::claim(path)?),
             _ => None, // or once we have taken over
@@ -123,7 +123,7 @@ impl Begun {
             predecessor.take_stand_in()
         });
         let heritage = match &source {
-            MoldSource::Folder { .. } => heritage(&settings, &listeners, stand_in)?,
+            MoldSource::Folder { .. } | MoldSource::Site => heritage(&settings, &listeners, stand_in)?,
             MoldSource::Caller(_) => None,
         };
         Ok(Begun { settings: Arc::new(settings), started, source, pidfile, listeners, heritage })
@@ -228,11 +228,14 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
-/// Where the application comes from: its folder, or the process that started us and put the control socket onto
-/// our standard input.
-fn mold_source() -> Result<MoldSource, Box<dyn Error>> {
+/// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
+/// that started us and put the control socket onto our standard input.
+fn mold_source(settings: &Settings) -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
+    }
+    if settings.app_file.is_none() && Site::in_folder(&settings.app).is_some() {
+        return Ok(MoldSource::Site);
     }
     let gem_lib = gem_lib().ok_or(
         "cannot find Highball's Ruby code (lib/highball) near this binary: reinstall Highball, or name the \

@@ -28,6 +28,8 @@ pub(crate) enum News {
     WorkerReady(u32),
     /// A worker has died.
     WorkerGone(u32),
+    /// It is a static site, and there is nothing else to wait for.
+    SiteOpened,
     /// The first worker has answered its request with this status; or why it has not.
     FirstAnswered(u32, Result<u16, String>),
 }
@@ -174,6 +176,7 @@ impl Succession {
                     let _ = self.front.send(Command::AdmitCanary { worker }).await; // if it has gone, so has the run
                     (first_has_answered, deadline) = (true, None);
                 }
+                Some(News::SiteOpened) => return Ok(()),
                 None => return Err("the run has ended".into()),
             }
         }

@@ -29,7 +29,7 @@ pub(crate) async fn tell_front(
 ) {
     let mut serving = candidate.is_one(); // that is said elsewhere then
     while let Some(notice) = notices.recv().await {
-        if !serving && matches!(notice, Notice::WorkerReady(_)) {
+        if !serving && matches!(notice, Notice::WorkerReady(_) | Notice::SiteOpened { .. }) {
             serving = true;
             info!(pid = std::process::id(), "serving on {}", binds.join(" "));
             notify("READY=1");
@@ -47,6 +47,10 @@ fn command(notice: Notice, probe_path: &str, candidate: &Candidate) -> Command {
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
+        }
+        Notice::SiteOpened { root } => {
+            candidate.tell(News::SiteOpened);
+            Command::OpenSite { root }
         }
         Notice::WorkerReady(ready) if candidate.begins_with(ready.worker) => {
             Command::AddCanary(new_worker(ready), probe_path.into())
@@ -188,7 +192,7 @@ impl Spokesman {
             app: processes.folder,
             environment: self.settings.environment.clone(),
             framework: processes.app.as_ref().map(|app| app.framework.clone()),
-            ruby: processes.app.map(|app| app.ruby),
+            ruby: processes.app.and_then(|app| app.ruby),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
             generation: processes.generation,

@@ -3,6 +3,7 @@
 //!
 //! In reading order:
 //!
+//! - [`site`]: a folder that needs no Ruby; [`interpreter`]: the Ruby for one that does;
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
@@ -29,6 +30,7 @@ mod event;
 mod handover;
 mod heap_questions;
 mod inherited_fd;
+mod interpreter;
 mod message;
 mod mold;
 mod predecessor;
@@ -41,6 +43,7 @@ mod restart_file;
 mod restart_policy;
 mod rolling;
 mod signals;
+mod site;
 mod source_files;
 mod spawn_journey;
 mod stand_in;
@@ -54,12 +57,14 @@ pub use message::{BootFailure, Booted, RubyError, RubyHeap};
 pub use mold::MoldSource;
 pub use predecessor::Predecessor;
 pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};
+pub use site::Site;
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
 pub use supervisor::{Blueprint, Outcome, Supervisor};
 
 use highball_ring::FrontRing;
+use std::path::PathBuf;
 use tokio::sync::oneshot;
 
 /// What the supervisor wants the front to know, in the order in which it happens.
@@ -67,6 +72,11 @@ use tokio::sync::oneshot;
 pub enum Notice {
     /// From now on this is the application; what it said about itself.
     AppBooted(Booted),
+    /// From now on this folder is served, and there is no application.
+    SiteOpened {
+        /// The folder of its files, absolute.
+        root: PathBuf,
+    },
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`Order::CanaryAnswered`].

@@ -63,6 +63,10 @@ impl From<LogFormat> for Form {
 pub(crate) enum FromMold {
     /// A step of the spawn journey begins.
     Step { step: Step },
+    /// What the application is, by its files, and what tells so; nothing of it is loaded yet.
+    Found { app: String, because: String },
+    /// Something will go wrong, or may, and the boot goes on.
+    Warning { warning: String, remedy: String },
     /// The application is loaded: workers can be forked.
     Booted(Booted),
     /// It is not to load the application, but each worker is: workers can be forked.
@@ -157,10 +161,10 @@ pub struct RubyHeap {
 pub struct Booted {
     /// Process id of the mold.
     pub pid: i32,
-    /// The Ruby version, for example `3.1.2`.
-    pub ruby: String,
-    /// The Rack release, for example `2.2.6`.
-    pub rack: String,
+    /// The Ruby version, for example `3.1.2`; `None` for a static site.
+    pub ruby: Option<String>,
+    /// The Rack release, for example `2.2.6`; `None` for a static site.
+    pub rack: Option<String>,
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
     pub framework: String,
     /// The folder of static files, if the application has one.

@@ -4,6 +4,7 @@ use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
 use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
+use crate::interpreter::Interpreter;
 use crate::message::ToMold;
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
@@ -13,7 +14,6 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -31,6 +31,8 @@ pub enum MoldSource {
         /// The folder `lib` of the gem.
         gem_lib: PathBuf,
     },
+    /// There is nothing to load: the folder is that of a static site, and the front serves its files alone.
+    Site,
     /// The process that started Highball holds the application as an object, is the mold itself, and
     /// talks over this control socket. It cannot be started again.
     Caller(OwnedFd),
@@ -98,8 +100,12 @@ impl Mold {
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
-        let child = Command::new(&settings.ruby)
+        let env = |name: &str| std::env::var_os(name);
+        let child = Interpreter::choose(settings.ruby.as_deref(), folder, &env)
+            .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
+            .command()
             .arg(gem_lib.join("highball/boot.rb"))
+            .args(&settings.app_file)
             .current_dir(folder)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
             .env("HIGHBALL_PRELOAD", if settings.process.preload { "on" } else { "off" })

@@ -12,6 +12,8 @@ pub enum Step {
     StartRuby,
     /// Highball's own Ruby code and extension are loaded.
     LoadHighball,
+    /// What the application is, is found out from its files.
+    FindApp,
     /// Bundler resolves the gems of the Gemfile.
     LoadBundler,
     /// The application itself is loaded.
@@ -25,6 +27,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Step::StartRuby => "starting Ruby",
             Step::LoadHighball => "loading Highball",
+            Step::FindApp => "finding the app",
             Step::LoadBundler => "loading the gems",
             Step::LoadApp => "loading the app",
             Step::PrepareFork => "preparing to fork",

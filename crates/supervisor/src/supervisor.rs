@@ -1,12 +1,14 @@
 //! The supervisor's loop: one event at a time, then whatever the new state asks for.
 //!
 //! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
-//! about reforks in [`reforking`], about hot restarts in [`upgrading`], about stopping in [`ending`].
+//! about reforks in [`reforking`], about hot restarts in [`upgrading`], about stopping in [`ending`]; about a static
+//! site, which has none of these but restarts, in [`serving_site`].
 
 mod booting;
 mod ending;
 mod reforking;
 mod restarting;
+mod serving_site;
 mod staffing;
 mod upgrading;
 
@@ -146,7 +148,7 @@ impl Supervisor {
         Supervisor {
             current: Generation { number: 1, line: 1, folder: settings.app.clone(), app: None, mold: None },
             leaving_molds: Vec::new(),
-            wanted: settings.workers,
+            wanted: if matches!(source, MoldSource::Site) { 0 } else { settings.workers },
             restart: None,
             wish: None,
             past_restarts: PastRestarts::default(),
@@ -262,7 +264,7 @@ impl Supervisor {
                 self.advance_refork(now).await;
                 self.advance_upgrade(now);
                 if self.needs_mold() && now >= self.mold_due {
-                    self.boot(now);
+                    self.boot(now).await;
                 }
                 self.retire_leaving(now).await;
                 self.staff(now).await;
@@ -525,6 +527,7 @@ impl Supervisor {
 
     fn report(&self, now: Instant) -> Report {
         let phase = match self.phase {
+            Phase::Running if self.is_site() && self.current.app.is_some() => "serving",
             Phase::Running if self.workers.iter().any(|(_, handle)| handle.was_ready()) => "serving",
             Phase::Running => "booting",
             Phase::Draining(_) | Phase::Finishing { .. } => "draining",

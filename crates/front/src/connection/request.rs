@@ -125,7 +125,7 @@ impl Connection {
         Step::Refuse(refusal)
     }
 
-    /// A static file, or the application.
+    /// A static file, or the application, if there is one.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         self.note(bytes);
@@ -147,7 +147,15 @@ impl Connection {
         let request = StaticRequest { head: &self.head, buffer: bytes, keep_alive, now_ms: now_ms() };
         self.out.clear();
         self.written = 0;
-        match statics.lookup(&request, &self.shared.date, &mut self.out) {
+        let date = &self.shared.date;
+        let answer = match statics.lookup(&request, date, &mut self.out) {
+            StaticAnswer::NotMine => match statics.not_found(&request, date, &mut self.out)? {
+                Ok(answer) => answer,
+                Err(refusal) => return Some(Step::Refuse(refusal)),
+            },
+            answer => answer,
+        };
+        match answer {
             StaticAnswer::NotMine => None,
             StaticAnswer::Written { status, body_bytes } => {
                 Some(Step::Static { keep_alive, status, body_bytes })

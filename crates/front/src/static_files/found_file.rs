@@ -18,6 +18,8 @@ const SMALL_BYTES: u64 = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct FoundFile {
     checked_ms: u64,
+    /// The path that was asked for is that of a folder, and this is the page in it.
+    pub(super) is_page_of_folder: bool,
     plain: Representation,
     brotli: Option<Representation>,
     gzip: Option<Representation>,
@@ -52,8 +54,13 @@ impl FoundFile {
         let content_type = content_type::of_file_name(path);
         let plain = Representation::of(folder.open_file(path)?)?;
         let sibling = |suffix: &[u8]| Representation::of(folder.open_file(&[path, suffix].concat())?);
-        let mut found =
-            FoundFile { checked_ms: now_ms, plain, brotli: sibling(b".br"), gzip: sibling(b".gz") };
+        let mut found = FoundFile {
+            checked_ms: now_ms,
+            is_page_of_folder: false,
+            plain,
+            brotli: sibling(b".br"),
+            gzip: sibling(b".gz"),
+        };
         let varies = found.brotli.is_some() || found.gzip.is_some();
         found.plain.describe(content_type, None, varies, extra_fields);
         for (sibling, coding) in [(&mut found.brotli, Coding::Brotli), (&mut found.gzip, Coding::Gzip)] {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::found_file::FoundFile;
+
 /// A relative path that cannot leave the folder it is looked up in: no empty, `.` or `..` component, no
 /// hidden name, decoded once and valid UTF-8. Empty for the folder itself.
 #[derive(Debug)]
@@ -46,6 +48,11 @@ impl<'a> SafePath<'a> {
             None | Some(b"") => b"index.html",
             Some(first) => first,
         }
+    }
+
+    /// Whether what was found is the page of a folder, and the slash that ends a folder's path was left out.
+    pub(super) fn lacks_slash(&self, found: &FoundFile) -> bool {
+        !self.of_folder && found.is_page_of_folder
     }
 
     /// The files that can be meant, the likeliest first.

@@ -65,7 +65,15 @@ impl Public {
         assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })), "{buffer}");
         let request = StaticRequest { head: &head, buffer: buffer.as_bytes(), keep_alive: true, now_ms };
         let mut out = Vec::new();
-        let (status, file) = match self.files.lookup(&request, &DateCache::new(), &mut out) {
+        let date = DateCache::new();
+        let answer = match self.files.lookup(&request, &date, &mut out) {
+            StaticAnswer::NotMine => self
+                .files
+                .not_found(&request, &date, &mut out)
+                .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
+            answer => answer,
+        };
+        let (status, file) = match answer {
             StaticAnswer::NotMine => {
                 assert!(out.is_empty());
                 return None;
@@ -393,4 +401,45 @@ fn the_connection_field_says_what_will_happen() {
         let found = text.lines().find_map(|line| line.strip_prefix("connection: "));
         assert_eq!(found, connection, "{text}");
     }
+}
+
+fn site() -> Public {
+    let mut site = Public::new();
+    site.files = StaticFiles::of_site(site.path(""), true);
+    site
+}
+
+#[test]
+fn a_site_answers_for_what_is_not_there() {
+    let site = site();
+    let answer = site.get("/nothing").unwrap();
+    assert_eq!((answer.status, &answer.body[..]), (404, &b"404 Not Found: nothing is served here\n"[..]));
+    assert_eq!(site.request("HEAD", "/../x", "").unwrap().status, 404);
+    site.write("404.html", "<h1>Lost</h1>");
+    let answer =
+        site.request_at(1000, "GET", "/nothing", "If-None-Match: *\r\nRange: bytes=0-1\r\n").unwrap();
+    assert_eq!((answer.status, &answer.body[..]), (404, &b"<h1>Lost</h1>"[..]));
+    assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
+}
+
+#[test]
+fn the_path_of_a_folder_of_a_site_ends_in_a_slash() {
+    let site = site();
+    site.write("docs/index.html", "docs");
+    site.write("page.html", "page");
+    let answer = site.get("/docs?a=//b").unwrap();
+    assert_eq!((answer.status, answer.field("location")), (301, Some("/docs/?a=//b")));
+    assert_eq!(site.get("/docs/").unwrap().body, b"docs");
+    assert_eq!(site.get("/docs/index.html").unwrap().status, 200);
+    assert_eq!(site.get("/page").unwrap().body, b"page");
+    assert_eq!(site.get("//docs").unwrap().status, 404, "no way to another host");
+}
+
+#[test]
+fn an_application_is_asked_for_what_is_not_there() {
+    let public = Public::new();
+    public.write("docs/index.html", "docs");
+    public.write("404.html", "lost");
+    assert_eq!(public.get("/docs").unwrap().status, 200);
+    assert!(public.get("/nothing").is_none());
 }

@@ -33,11 +33,15 @@ impl Supervisor {
     /// Whether the version that is served needs a mold. (Not while it is being replaced: what would boot in its folder
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
-        self.current.mold.is_none() && self.staying() == self.current.line
+        let has_none = if self.is_site() { self.current.app.is_none() } else { self.current.mold.is_none() };
+        has_none && self.staying() == self.current.line
     }
 
     /// Boots the mold of the version that is served.
-    pub(super) fn boot(&mut self, now: Instant) {
+    pub(super) async fn boot(&mut self, now: Instant) {
+        if self.is_site() {
+            return self.open_site(now).await;
+        }
         let folder = self.current.folder.clone();
         match self.spawn_mold(&folder) {
             Ok(mold) => self.current.mold = Some(mold),
@@ -52,6 +56,7 @@ impl Supervisor {
                 info!(app = %folder.display(), environment = self.settings.environment, "booting");
                 Mold::spawn(&self.settings, folder, gem_lib, self.boots, &self.events_in)
             }
+            MoldSource::Site => Err(io::Error::other("a static site has no mold")),
             MoldSource::Caller(socket) => {
                 socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.settings, &self.events_in))
             }
@@ -78,9 +83,17 @@ impl Supervisor {
                 let took = journey.enter(step, now);
                 debug!(step = %before, took_ms = took.as_millis() as u64, "boot step done");
             }
+            (FromMold::Found { app, because }, MoldState::Booting(_)) => info!(app, because, "found"),
+            (FromMold::Warning { warning, remedy }, MoldState::Booting(_)) => warn!(remedy, "{warning}"),
             (FromMold::Booted(app), MoldState::Booting(_)) => {
                 let took_ms = mold.booted(app.pid, now).map(|took| took.as_millis() as u64);
-                info!(framework = app.framework, ruby = app.ruby, pid = app.pid, took_ms, "booted");
+                info!(
+                    framework = app.framework,
+                    ruby = app.ruby.as_deref(),
+                    pid = app.pid,
+                    took_ms,
+                    "booted"
+                );
                 self.booted(role, Some(app)).await;
             }
             (FromMold::Bare { pid }, MoldState::Booting(_)) => {
@@ -223,12 +236,18 @@ pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     let message = format!("Ruby ended without saying why: {ending}");
-    let remedy = "Look at what was printed above; the application may have ended the process itself.";
+    let remedy = match step {
+        Step::StartRuby => {
+            "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby names another)."
+        }
+        _ => "Look at what was printed above; the application may have ended the process itself.",
+    };
     BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
 }
 
 pub(super) fn no_ruby(settings: &Settings, folder: &Path, error: &io::Error) -> BootFailure {
-    let (ruby, app) = (settings.ruby.display(), folder.display());
+    let ruby = settings.ruby.as_ref().map_or_else(|| "ruby".into(), |ruby| ruby.display().to_string());
+    let app = folder.display();
     let remedy = match error.kind() {
         io::ErrorKind::NotFound if !folder.is_dir() => format!("{app} is not a folder any more."),
         io::ErrorKind::NotFound => {

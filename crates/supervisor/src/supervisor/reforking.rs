@@ -48,6 +48,7 @@ impl Supervisor {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");
         }
         match &self.current.app {
+            Some(_) if self.is_site() => Err("a static site has no workers"),
             Some(app) if !app.restartable => {
                 Err("the application was given as an object: its process is the mold, and stays it")
             }

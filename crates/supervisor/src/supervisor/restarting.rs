@@ -85,6 +85,9 @@ impl Supervisor {
     async fn begin_restart(&mut self, wish: Wish, now: Instant) {
         let Wish { generation: number, asked } = wish;
         info!(%asked, generation = number, "restarting");
+        if self.is_site() {
+            return self.reopen_site(wish).await;
+        }
         let link = self.settings.app_link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let spawned = self.spawn_mold(&folder);

@@ -83,7 +83,7 @@ impl Supervisor {
 
     /// One worker more or fewer than before, and never none.
     pub(super) fn want_workers(&mut self, more: i32) {
-        if !matches!(self.phase, Phase::Running) {
+        if !matches!(self.phase, Phase::Running) || self.is_site() {
             return;
         }
         let wanted = i32::from(self.wanted).saturating_add(more).clamp(1, MOST_WORKERS);

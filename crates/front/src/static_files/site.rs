@@ -1,0 +1,79 @@
+//! Files without an application behind them: what is not there has a page of its own, and a folder's path ends in a
+//! slash, so that its page's relative links lead where its author meant.
+
+use std::path::PathBuf;
+
+use super::{write_answer, write_status_line, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
+use crate::refusal::Refusal;
+use crate::request_head::{BodyFraming, Method};
+use crate::response_head::{write_connection, DateCache};
+
+/// Where generators put the page for what is not there.
+const NOT_FOUND_PAGE: &[u8] = b"/404.html";
+
+impl StaticFiles {
+    /// Serves the files in the folder `root`, where no application is asked for what is not there.
+    pub fn of_site(root: PathBuf, follow_symlinks: bool) -> Self {
+        StaticFiles { of_site: true, ..StaticFiles::new(root, &[], follow_symlinks) }
+    }
+
+    /// Answers what [`StaticFiles::lookup`] did not, if there is no application to do it.
+    ///
+    /// # Errors
+    /// The request has to be refused, and its body, if it has one, was not read.
+    pub fn not_found(
+        &self,
+        request: &StaticRequest<'_>,
+        date: &DateCache,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<StaticAnswer, Refusal>> {
+        if !self.of_site {
+            return None;
+        }
+        let head = request.head;
+        Some(match head.method {
+            Method::Get | Method::Head if head.framing == BodyFraming::None => {
+                Ok(self.not_found_page(request, date, out))
+            }
+            Method::Get | Method::Head => Err(Refusal::NotFound),
+            _ => Err(Refusal::MethodNotAllowed),
+        })
+    }
+
+    fn not_found_page(
+        &self,
+        request: &StaticRequest<'_>,
+        date: &DateCache,
+        out: &mut Vec<u8>,
+    ) -> StaticAnswer {
+        let page = SafePath::of_target(NOT_FOUND_PAGE).and_then(|path| self.find(&path, request.now_ms));
+        if let Some(page) = page {
+            let representation = page.choose(request.accepted_encodings());
+            let part = Part { status: 404, offset: 0, length: representation.length };
+            return write_answer(representation, part, request, date, out);
+        }
+        let head_method = request.head.method == Method::Head;
+        out.extend_from_slice(&Refusal::NotFound.encode(request.keep_alive, head_method, date));
+        StaticAnswer::Written { status: 404, body_bytes: 0 }
+    }
+}
+
+/// Sends the client to the same path with a slash at its end. The path begins with one slash and not with two, so that
+/// it cannot lead to another host.
+pub(super) fn add_slash(request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
+    let (path, query) = (request.head.path(request.buffer), request.head.query(request.buffer));
+    write_status_line(301, out);
+    out.extend_from_slice(b"date: ");
+    out.extend_from_slice(&date.now());
+    out.extend_from_slice(b"\r\nlocation: ");
+    out.extend_from_slice(path);
+    out.push(b'/');
+    if !query.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+    out.extend_from_slice(b"\r\ncontent-length: 0\r\n");
+    write_connection(request.keep_alive, request.head.version, out);
+    out.extend_from_slice(b"\r\n");
+    StaticAnswer::Written { status: 301, body_bytes: 0 }
+}

@@ -1,0 +1,174 @@
+//! Which Ruby runs the application: one that was named, else the one that people get who type `ruby` in its folder.
+//!
+//! Version managers are not imitated but asked to start it (`rbenv exec ruby`): they replace themselves by the Ruby
+//! that they choose, under the same process id.
+
+use std::env::split_paths;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One version manager.
+struct Manager {
+    name: &'static str,
+    /// Files that it reads a version from, in the application's folder or one above it.
+    files: &'static [&'static str],
+    /// Where it lies when it is not in PATH: a variable that names its folder, and that folder below `$HOME`.
+    home: (&'static str, &'static str),
+    /// How it starts Ruby.
+    exec: &'static [&'static str],
+}
+
+/// All that are known, in the order in which they are looked for.
+static MANAGERS: [Manager; 3] = [
+    Manager {
+        name: "rbenv",
+        files: &[".ruby-version"],
+        home: ("RBENV_ROOT", ".rbenv"),
+        exec: &["exec", "ruby"],
+    },
+    Manager {
+        name: "mise",
+        files: &["mise.toml", ".mise.toml", ".tool-versions", ".ruby-version"],
+        home: ("MISE_INSTALL_ROOT", ".local"),
+        exec: &["exec", "--", "ruby"],
+    },
+    Manager {
+        name: "asdf",
+        files: &[".tool-versions"],
+        home: ("ASDF_DIR", ".asdf"),
+        exec: &["exec", "ruby"],
+    },
+];
+
+/// How Ruby is started.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Interpreter {
+    program: PathBuf,
+    arguments: &'static [&'static str],
+}
+
+impl Interpreter {
+    /// The one that was named; else that of a version manager that is there and has a file to read a version from; else
+    /// the first `ruby` in PATH, which may be the shim of one.
+    ///
+    /// # Errors
+    /// There is no Ruby.
+    pub(crate) fn choose(
+        named: Option<&Path>,
+        folder: &Path,
+        env: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Interpreter, String> {
+        if let Some(named) = named {
+            return Ok(Interpreter { program: named.into(), arguments: &[] });
+        }
+        let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, env));
+        let usual = || in_path("ruby", env).map(|program| Interpreter { program, arguments: &[] });
+        managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())
+    }
+
+    /// What starts it; its arguments follow.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(self.arguments);
+        command
+    }
+}
+
+impl Manager {
+    fn interpreter(&self, folder: &Path, env: &dyn Fn(&str) -> Option<OsString>) -> Option<Interpreter> {
+        let has_version = |folder: &Path| self.files.iter().any(|file| names_ruby(&folder.join(file)));
+        folder.ancestors().find(|folder| has_version(folder))?;
+        let program = in_path(self.name, env).or_else(|| self.at_home(env))?;
+        Some(Interpreter { program, arguments: self.exec })
+    }
+
+    fn at_home(&self, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let (variable, below_home) = self.home;
+        let home =
+            env(variable).map(PathBuf::from).or_else(|| Some(Path::new(&env("HOME")?).join(below_home)));
+        home.map(|home| home.join("bin").join(self.name)).filter(|path| is_program(path))
+    }
+}
+
+/// Whether the file names a version of Ruby: `.ruby-version` always does, files for several languages may not.
+fn names_ruby(file: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(file) else { return false };
+    file.ends_with(".ruby-version") || text.lines().any(|line| line.trim_start().starts_with("ruby"))
+}
+
+fn in_path(name: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = env("PATH")?;
+    split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A home with an application in it, and `PATH` that leads to `$HOME/bin` alone.
+    struct Home(tempfile::TempDir);
+
+    impl Home {
+        fn with(files: &[(&str, &str)]) -> Home {
+            let home = Home(tempfile::tempdir().unwrap());
+            for (name, text) in files {
+                let path = home.0.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, text).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            home
+        }
+
+        fn choice(&self) -> Result<(String, &'static [&'static str]), String> {
+            let home = self.0.path().to_owned();
+            let env = |name: &str| match name {
+                "HOME" => Some(home.clone().into()),
+                "PATH" => Some(home.join("bin").into()),
+                _ => None,
+            };
+            let chosen = Interpreter::choose(None, &home.join("app"), &env)?;
+            let program = chosen.program.strip_prefix(&home).unwrap().display().to_string();
+            Ok((program, chosen.arguments))
+        }
+    }
+
+    #[test]
+    fn without_a_version_file_it_is_the_first_in_path() {
+        let home = Home::with(&[("bin/ruby", ""), ("bin/rbenv", ""), ("bin/mise", "")]);
+        assert_eq!(home.choice().unwrap(), ("bin/ruby".into(), &[][..]));
+        assert!(Home::with(&[]).choice().unwrap_err().contains("no `ruby` in PATH"));
+    }
+
+    #[test]
+    fn a_version_manager_is_asked_where_it_has_a_file_to_read() {
+        let home = Home::with(&[("bin/ruby", ""), (".rbenv/bin/rbenv", ""), ("app/.ruby-version", "3.3")]);
+        assert_eq!(home.choice().unwrap(), (".rbenv/bin/rbenv".into(), &["exec", "ruby"][..]));
+        let home = Home::with(&[(".local/bin/mise", ""), (".tool-versions", "nodejs 20\nruby 3.3")]);
+        assert_eq!(home.choice().unwrap(), (".local/bin/mise".into(), &["exec", "--", "ruby"][..]));
+        let home = Home::with(&[("bin/asdf", ""), ("app/.tool-versions", "ruby 3.3")]);
+        assert_eq!(home.choice().unwrap(), ("bin/asdf".into(), &["exec", "ruby"][..]));
+    }
+
+    #[test]
+    fn files_that_say_nothing_of_ruby_and_managers_that_are_not_there_change_nothing() {
+        let home = Home::with(&[("bin/ruby", ""), ("bin/asdf", ""), ("app/.tool-versions", "nodejs 20")]);
+        assert_eq!(home.choice().unwrap().0, "bin/ruby");
+        let home = Home::with(&[("bin/ruby", ""), ("app/.ruby-version", "3.3")]);
+        assert_eq!(home.choice().unwrap().0, "bin/ruby");
+    }
+
+    #[test]
+    fn one_that_was_named_goes_before_all() {
+        let folder = Path::new("/");
+        let chosen = Interpreter::choose(Some(Path::new("/opt/ruby")), folder, &|_| None).unwrap();
+        assert_eq!(chosen, Interpreter { program: "/opt/ruby".into(), arguments: &[] });
+    }
+}

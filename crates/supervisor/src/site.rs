@@ -1,0 +1,138 @@
+//! Static sites: folders that are served without Ruby.
+
+use crate::message::Booted;
+use rustix::process::getpid;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What makes a folder that of an application, which has to be loaded.
+const OF_APPLICATIONS: [&str; 6] =
+    ["config.ru", "config/environment.rb", "config/app.rb", "config/apps.rb", "Gemfile", "gems.rb"];
+
+/// Where this is, pages are built from what lies in the folder itself, which is not for visitors.
+const OF_SOURCES: &str = "package.json";
+
+/// One kind of site.
+struct Kind {
+    name: &'static str,
+    /// Where its pages lie, below the folder.
+    pages: &'static str,
+    /// What its generator is told by, where it has one. The folder may be full of Ruby then.
+    generator: Option<&'static str>,
+}
+
+/// The kinds that there are, in the order in which they are looked for.
+static KINDS: [Kind; 6] = [
+    Kind { name: "Jekyll site", pages: "_site", generator: Some("_config.yml") },
+    Kind { name: "Nanoc site", pages: "output", generator: Some("nanoc.yaml") },
+    Kind { name: "static site", pages: "public", generator: None },
+    Kind { name: "static site", pages: "dist", generator: None },
+    Kind { name: "static site", pages: "_site", generator: None },
+    Kind { name: "static site", pages: "", generator: None },
+];
+
+/// A static site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// `static site`, `Jekyll site` or the like.
+    pub kind: &'static str,
+    /// The folder of its pages.
+    pub root: PathBuf,
+    /// What tells that it is one.
+    pub because: String,
+}
+
+impl Site {
+    /// The site in this folder; `None` where there is none, or where there is an application.
+    pub fn in_folder(folder: &Path) -> Option<Site> {
+        let has_app = has_application(folder);
+        KINDS.iter().find_map(|kind| kind.site_in(folder, has_app))
+    }
+
+    /// What the supervisor knows of a loaded application.
+    pub(crate) fn booted(self) -> Booted {
+        Booted {
+            pid: getpid().as_raw_nonzero().get(),
+            ruby: None,
+            rack: None,
+            framework: self.kind.into(),
+            public: Some(self.root),
+            public_headers: BTreeMap::new(),
+            restartable: true,
+        }
+    }
+}
+
+impl Kind {
+    fn site_in(&self, folder: &Path, has_app: bool) -> Option<Site> {
+        let is_its = match self.generator {
+            Some(file) => folder.join(file).is_file() && !folder.join("config.ru").is_file(),
+            None if self.pages.is_empty() => !has_app && !folder.join(OF_SOURCES).is_file(),
+            None => !has_app,
+        };
+        let root: PathBuf = folder.join(self.pages).components().collect(); // without a slash at its end
+        if !is_its || !root.join("index.html").is_file() {
+            return None;
+        }
+        let page = Path::new(self.pages).join("index.html");
+        let because = match self.generator {
+            Some(file) => format!("there are {file} and {}", page.display()),
+            None => format!("there is {}, and nothing of Ruby beside it", page.display()),
+        };
+        Some(Site { kind: self.name, root, because })
+    }
+}
+
+/// Whether there is anything to load. A folder that cannot be read is left to those who can say why.
+fn has_application(folder: &Path) -> bool {
+    let is_ruby = |name: &Path| name.extension().is_some_and(|end| end == "rb" || end == "ru");
+    let Ok(mut entries) = fs::read_dir(folder) else { return true };
+    OF_APPLICATIONS.iter().any(|name| folder.join(name).is_file())
+        || entries.any(|entry| entry.is_ok_and(|entry| is_ruby(Path::new(&entry.file_name()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found in a folder with these files: its kind, and where its pages lie.
+    fn found(files: &[&str]) -> Option<(&'static str, PathBuf)> {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let site = Site::in_folder(folder.path())?;
+        Some((site.kind, site.root.strip_prefix(folder.path()).unwrap().into()))
+    }
+
+    #[test]
+    fn pages_are_found_where_generators_put_them() {
+        assert_eq!(found(&["index.html"]), Some(("static site", "".into())));
+        assert_eq!(found(&["public/index.html", "index.html"]), Some(("static site", "public".into())));
+        assert_eq!(found(&["dist/index.html", "public/x.svg"]), Some(("static site", "dist".into())));
+        assert_eq!(
+            found(&["_config.yml", "_site/index.html", "index.html", "Gemfile"]),
+            Some(("Jekyll site", "_site".into()))
+        );
+    }
+
+    #[test]
+    fn what_pages_are_built_from_is_no_static_site() {
+        assert_eq!(found(&["index.html", "package.json"]), None);
+        let built = found(&["index.html", "package.json", "dist/index.html"]);
+        assert_eq!(built, Some(("static site", "dist".into())));
+    }
+
+    #[test]
+    fn an_application_is_no_static_site() {
+        for file in ["config.ru", "app.rb", "Gemfile", "my.ru", "config/environment.rb"] {
+            assert_eq!(found(&["public/index.html", "index.html", file]), None, "{file}");
+        }
+        assert_eq!(found(&["_config.yml", "_site/index.html", "config.ru"]), None);
+        assert_eq!(found(&["README"]), None);
+        assert_eq!(found(&["public/style.css"]), None);
+    }
+}

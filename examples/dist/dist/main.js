@@ -1,0 +1,1 @@
+document.querySelector("#script").textContent = "The script has run.";

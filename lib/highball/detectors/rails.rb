@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+require_relative "../rails_files"
+
+module Highball
+  module Detectors
+    # Rails: config/environment.rb initializes the application that config/application.rb defines.
+    class Rails < Detector
+      NAME = "Rails"
+      GEM = "railties" # that of the framework itself; `rails` only names its parts
+      MODULE = "::Rails::VERSION"
+      VERSION = "::Rails::VERSION::STRING"
+      CODE = /^\s*(?:class\s+[\w:]+\s*<\s*(?:::)?Rails::Application\b|run\s+Rails\.application\b)/
+      LAYOUT = ["config/environment.rb", /\.initialize!/].freeze
+
+      def warnings(environment) = RailsFiles.new(folder, environment).warnings
+
+      private
+
+      def boot
+        require folder.join("config/environment.rb")
+        ::Rails.application
+      end
+
+      # An application in one file.
+      def application_in(_path)
+        ::Rails.application.tap { |application| application.initialize! unless application.initialized? }
+      end
+    end
+  end
+end

@@ -1,0 +1,77 @@
+# frozen_string_literal: true
+
+require_relative "detector"
+
+module Highball
+  # What the files and the environment of a Rails application tell about its boot, before it is loaded: keys and the
+  # database. Values are never repeated: they are secrets.
+  class RailsFiles
+    # The gems that Rails loads for a DATABASE_URL.
+    ADAPTERS = {
+      "postgres" => %w[pg], "postgresql" => %w[pg], "postgis" => %w[activerecord-postgis-adapter],
+      "mysql2" => %w[mysql2], "mysql" => %w[mysql2], "trilogy" => %w[trilogy activerecord-trilogy-adapter],
+      "sqlite3" => %w[sqlite3], "sqlite" => %w[sqlite3]
+    }.freeze
+    # The lines in config/application.rb that bring a database.
+    USES_DATABASE = %r{^\s*require\s+["'](?:rails/all|active_record/railtie)["']}
+
+    def initialize(folder, environment, variables = ENV)
+      @folder = folder
+      @environment = environment
+      @variables = variables
+    end
+
+    def warnings
+      return [] unless @folder.file?("config/application.rb") # in one file, everything may be anywhere
+
+      [credentials, secret_key_base, database].compact
+    end
+
+    private
+
+    def warning(...) = Detector::Warning.new(...)
+    def given?(name) = !@variables[name].to_s.empty?
+
+    # Those of the environment go before the common ones.
+    def credentials
+      file, key = [["config/credentials/#{@environment}.yml.enc", "config/credentials/#{@environment}.key"],
+                   ["config/credentials.yml.enc", "config/master.key"]].find { |name, _| @folder.file?(name) }
+      return if file.nil? || given?("RAILS_MASTER_KEY") || @folder.file?(key)
+
+      warning("#{file} cannot be read: there is neither #{key} nor RAILS_MASTER_KEY",
+              "Put the key into #{key}, or set RAILS_MASTER_KEY in the environment.")
+    end
+
+    # Only production asks for one; elsewhere Rails makes one up.
+    def secret_key_base
+      return if @environment != "production" || given?("SECRET_KEY_BASE") || given?("SECRET_KEY_BASE_DUMMY")
+      return if @folder.file?("config/credentials.yml.enc") || @folder.file?("config/credentials/production.yml.enc")
+      return if %w[config/secrets.yml config/secrets.yml.enc config/application.rb config/environments/production.rb]
+                .any? { |name| @folder.read(name).include?("secret") }
+      return if Dir[File.join(@folder.path, "config/initializers/*secret*.rb")].any?
+
+      warning("there is no SECRET_KEY_BASE in the environment, and no credentials to take it from",
+              "Set it: export SECRET_KEY_BASE=$(openssl rand -hex 64), and keep it; or run: bin/rails credentials:edit")
+    end
+
+    def database
+      return unless USES_DATABASE.match?(@folder.read("config/application.rb"))
+      return database_url if given?("DATABASE_URL")
+      return if @folder.file?("config/database.yml")
+
+      warning("there is neither config/database.yml nor DATABASE_URL",
+              "Write config/database.yml, or set DATABASE_URL, such as sqlite3:db/#{@environment}.sqlite3.")
+    end
+
+    def database_url
+      scheme = @variables["DATABASE_URL"][/\A([a-z][a-z0-9+.-]*):/i, 1]
+      return warning("DATABASE_URL is no URL", "Write it as adapter://user:password@host/database.") unless scheme
+
+      gems = ADAPTERS[scheme.downcase] or return
+      return unless gems.all? { |gem| @folder.locked_without?(gem) }
+
+      warning("DATABASE_URL is for #{scheme}, and Gemfile.lock has no #{gems.first}",
+              "Add the gem and install it: bundle add #{gems.first}")
+    end
+  end
+end
