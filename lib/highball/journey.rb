@@ -6,6 +6,14 @@ module Highball
   class Journey
     STEPS = %i[start_ruby load_highball load_bundler load_app prepare_fork].freeze
 
+    # What the supervisor finds when a step does not end. The backtrace says where it is.
+    class TookTooLong < StandardError
+      def initialize(backtrace)
+        super("it was not done in time")
+        set_backtrace(backtrace)
+      end
+    end
+
     attr_reader :current
 
     def initialize(control)

@@ -2,6 +2,8 @@
 
 require_relative "../highball"
 require_relative "app"
+require_relative "boot_output"
+require_relative "checkup"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
@@ -34,6 +36,7 @@ module Highball
     def initialize(control)
       @control = control
       @journey = Journey.new(control)
+      @output = []
     end
 
     # Boots the application and forks workers until the supervisor goes away.
@@ -52,7 +55,13 @@ module Highball
 
     def take_signals
       Mold.ignore_group_signals
-      trap("USR2") { Mold.print_backtraces }
+      trap("USR2") { @booted ? Mold.print_backtraces : report_hang }
+    end
+
+    # The supervisor asks where the boot hangs: the main thread, which runs this, stands there.
+    def report_hang
+      Mold.print_backtraces
+      fail_with(Journey::TookTooLong.new(Thread.main.backtrace))
     end
 
     def boot
@@ -60,19 +69,23 @@ module Highball
       @journey.step(:load_bundler) { App.set_up_gems }
       @app = @journey.step(:load_app) { App.load }
       @journey.step(:prepare_fork) { prepare_fork }
-      @control.say(:booted, **@app.description, restartable: true)
+      @booted = true
+      @output.stop
+      @control.say(:booted, **@app.description, restartable: true, findings: @findings)
     end
 
     def load_highball
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true
+      @output = BootOutput.start
     end
 
     def prepare_fork
       require_relative "worker"
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
+      @findings = Checkup.new(examine: ENV.fetch("HIGHBALL_EXAMINE", nil)).findings
       @app.warm_up
     end
 
@@ -123,8 +136,7 @@ module Highball
     end
 
     def fail_with(exception)
-      diagnosis = Diagnosis.new(exception)
-      @control.say(:failed, step: @journey.current, error: diagnosis.error, remedy: diagnosis.remedy)
+      @control.say(:failed, step: @journey.current, **Diagnosis.new(exception).fields, output: @output.to_a)
       $stdout.flush
       exit!(1)
     end

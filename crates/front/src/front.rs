@@ -15,6 +15,7 @@ use crate::connection;
 use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
+use crate::refusal::Refusal;
 use crate::shared::{Counted, Shared};
 use crate::static_files::StaticFiles;
 use crate::stream::{Peer, Stream};
@@ -82,7 +83,12 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
                 *shared.statics.borrow_mut() = statics.map(Rc::new);
             }
+            Command::AppFailed(pages) => {
+                *shared.failure.borrow_mut() = Some(Rc::new(pages));
+                dispatcher.refuse_waiting(Refusal::AppFailed);
+            }
             Command::AddWorker(new) => {
+                *shared.failure.borrow_mut() = None;
                 dispatcher.add_worker(new, State::Serving);
             }
             Command::AddCanary(new, path) => {

@@ -13,7 +13,7 @@ use crate::clock::{Deadline, Deadlines};
 use crate::dispatch::Dispatcher;
 use crate::response_head::DateCache;
 use crate::static_files::StaticFiles;
-use crate::{Event, Report};
+use crate::{Event, FailurePages, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    /// Set while the application that did not boot is not there.
+    pub(crate) failure: RefCell<Option<Rc<FailurePages>>>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
     pub(crate) access_log: Option<AccessLog>,
@@ -59,6 +61,7 @@ impl Shared {
         Shared {
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
+            failure: RefCell::new(None),
             date,
             deadlines: Deadlines::default(),
             access_log: settings.log.access.as_deref().and_then(AccessLog::open),

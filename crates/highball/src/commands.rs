@@ -271,7 +271,10 @@ fn table(status: &Status) -> String {
         let _ = writeln!(text, "{:<12} {}", "restart", restart_line(restart));
     }
     if let Some(failure) = &status.last_failure {
-        let _ = writeln!(text, "{:<12} {failure}", "last failure");
+        let _ = writeln!(text, "{:<12} {}", "last failure", failure.replace('\n', "\n             "));
+    }
+    if let Some(diagnosis) = status.diagnosis.as_ref().filter(|_| status.phase != "serving") {
+        let _ = writeln!(text, "\n{diagnosis}");
     }
     let _ = writeln!(
         text,
@@ -358,6 +361,7 @@ mod tests {
                 mold: None,
             }],
             last_failure: None,
+            diagnosis: None,
         }
     }
 

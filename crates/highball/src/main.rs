@@ -2,9 +2,12 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart` and `stop`, which ask), `memory` (which asks as well, and looks at processes).
+//! (`status`, `restart` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed boot), `doctor`
+//! (which boots without serving), `memory` (which asks as well, and looks at processes).
 
 mod commands;
+mod diagnosis_page;
+mod doctor;
 mod instance;
 mod log;
 mod memory;
@@ -13,7 +16,7 @@ mod wiring;
 
 use highball_config::{Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, MoldSource, Outcome, Supervisor};
+use highball_supervisor::{Blueprint, MoldSource, Outcome, Purpose, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use std::error::Error;
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let env = |name: &str| std::env::var(name).ok();
     let done = match highball_config::parse(std::env::args_os(), &env) {
         Ok(Invocation::Serve(settings)) => serve(*settings),
+        Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
@@ -80,9 +84,9 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     let (notify, notices) = mpsc::channel(UNHEARD);
     let (to_supervisor, orders) = mpsc::channel(UNHEARD);
     let geometry = front::geometry(&settings.limits, settings.threads);
-    let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
+    let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry, purpose: Purpose::Serve };
     let supervisor = Supervisor::new(blueprint, notify);
-    let probe_path = settings.process.probe_path.clone();
+    let served = Arc::clone(&settings);
     let spokesman = Arc::new(Spokesman {
         settings,
         started,
@@ -93,7 +97,7 @@ fn serve(settings: Settings) -> Result<ExitCode, Box<dyn Error>> {
     });
 
     let outcome = event_loop()?.block_on(async {
-        tokio::spawn(tell_front(notices, to_front, binds, probe_path));
+        tokio::spawn(tell_front(notices, to_front, binds, served));
         tokio::select! {
             outcome = supervisor.run(orders) => outcome,
             () = tell_supervisor(events, to_supervisor) => {

@@ -1,6 +1,7 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
 //! is told, and puts their two reports together.
 
+use crate::diagnosis_page;
 use crate::instance::{
     heap_time, Answer, MoldStatus, Question, RestartStatus, RubyProcess, Status, WorkerStatus,
 };
@@ -21,27 +22,34 @@ pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
     binds: Vec<String>,
-    probe_path: String,
+    settings: Arc<Settings>,
 ) {
-    let mut serving = false;
+    let (mut serving, mut failed) = (false, false);
     while let Some(notice) = notices.recv().await {
         if !serving && matches!(notice, Notice::WorkerReady(_)) {
             serving = true;
             info!(pid = std::process::id(), "serving on {}", binds.join(" "));
         }
-        if front.send(command(notice, &probe_path)).await.is_err() {
+        if !failed && !serving && matches!(notice, Notice::AppFailed(_)) {
+            failed = true;
+            info!("mend it and reload {}: the application then boots again", binds.join(" "));
+        }
+        if front.send(command(notice, &settings)).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice, probe_path: &str) -> Command {
+fn command(notice: Notice, settings: &Settings) -> Command {
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
+        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
         Notice::WorkerReady(ready) => Command::AddWorker(new_worker(ready)),
-        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
+        Notice::CanaryReady(ready) => {
+            Command::AddCanary(new_worker(ready), settings.process.probe_path.clone())
+        }
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
         Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
         Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
@@ -62,6 +70,7 @@ pub(crate) async fn tell_supervisor(
 ) {
     while let Some(event) = events.recv().await {
         let order = match event {
+            Event::AppWanted => Order::AppWanted,
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
             Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
@@ -157,6 +166,7 @@ impl Spokesman {
             connections: requests.connections,
             hijacked: requests.hijacked,
             last_failure: processes.last_failure,
+            diagnosis: processes.diagnosis,
         }
     }
 }

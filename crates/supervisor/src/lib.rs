@@ -7,6 +7,8 @@
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`rolling`], [`restart`], [`restart_file`]: how one version of the application takes the place of another;
+//! - [`diagnosis`], [`secrets`], [`folder_state`]: what is said of a boot that failed, what is not, and whether it is
+//!   worth another try;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
@@ -19,7 +21,9 @@
 
 mod control_socket;
 mod departure;
+mod diagnosis;
 mod event;
+mod folder_state;
 mod heap_questions;
 mod message;
 mod mold;
@@ -30,18 +34,20 @@ mod restart;
 mod restart_file;
 mod restart_policy;
 mod rolling;
+mod secrets;
 mod signals;
 mod spawn_journey;
 mod supervisor;
 mod watched_fd;
 mod worker_handle;
 
+pub use diagnosis::{Diagnosis, Excerpt};
 pub use heap_questions::{HeapAnswer, NotAsked};
-pub use message::{BootFailure, Booted, RubyError, RubyHeap};
+pub use message::{BootFailure, Booted, Finding, RubyError, RubyHeap};
 pub use mold::MoldSource;
 pub use report::{AskedHeap, MoldReport, Report, RestartReport, WorkerReport};
 pub use spawn_journey::Step;
-pub use supervisor::{Blueprint, Outcome, Supervisor};
+pub use supervisor::{Blueprint, Outcome, Purpose, Supervisor};
 
 use highball_ring::FrontRing;
 use tokio::sync::oneshot;
@@ -51,6 +57,8 @@ use tokio::sync::oneshot;
 pub enum Notice {
     /// From now on this is the application; what it said about itself.
     AppBooted(Booted),
+    /// The application did not boot, and nothing serves.
+    AppFailed(Box<Diagnosis>),
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`Order::CanaryAnswered`].
@@ -95,6 +103,8 @@ pub struct ReadyWorker {
 /// What the supervisor is told.
 #[derive(Debug)]
 pub enum Order {
+    /// Somebody asks for the application that did not boot: boot it again, if that may turn out otherwise by now.
+    AppWanted,
     /// The worker wrote something impossible into its ring: kill and replace it.
     WorkerBroken {
         /// Its number.

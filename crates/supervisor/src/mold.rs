@@ -11,7 +11,7 @@ use highball_config::Settings;
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -85,12 +85,20 @@ impl Mold {
         folder: &Path,
         gem_lib: &Path,
         boot: u32,
+        examine: bool,
         events: &mpsc::Sender<Event>,
     ) -> io::Result<Mold> {
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
-        let child = Command::new(&settings.ruby)
+        let mut command = Command::new(&settings.ruby);
+        if examine {
+            // Its own words would stand among the findings.
+            command
+                .env("HIGHBALL_EXAMINE", settings.threads.to_string())
+                .stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        let child = command
             .arg(gem_lib.join("highball/boot.rb"))
             .current_dir(folder)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())

@@ -5,11 +5,14 @@
 
 mod booting;
 mod ending;
+mod mending;
 mod restarting;
 mod staffing;
 
+use self::mending::Broken;
+use crate::diagnosis::Diagnosis;
 use crate::event::{Event, Said, Who};
-use crate::message::BootFailure;
+use crate::folder_state::FolderState;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
@@ -48,6 +51,17 @@ pub struct Blueprint {
     pub source: MoldSource,
     /// The size of each worker's ring.
     pub geometry: Geometry,
+    /// What the application is booted for.
+    pub purpose: Purpose,
+}
+
+/// What an application is booted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be served. Where it does not boot in development it is waited for, until people have mended it.
+    Serve,
+    /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
+    Examine,
 }
 
 /// How a run ended.
@@ -60,7 +74,7 @@ pub enum Outcome {
     /// The time for draining was over, or a second signal came: workers were killed.
     Halted,
     /// The application did not boot the first time.
-    BootFailed(BootFailure),
+    BootFailed(Box<Diagnosis>),
     /// Processes kept dying before they served; the last reason.
     BootLoop(String),
     /// The caller that was the mold has gone.
@@ -111,6 +125,11 @@ pub struct Supervisor {
     last_generation: u32,
     restart_file: RestartFile,
     last_failure: Option<String>,
+    /// The last boot that failed.
+    diagnosis: Option<Diagnosis>,
+    purpose: Purpose,
+    broken: Option<Broken>,
+    files_at_boot: FolderState,
 
     events: mpsc::Receiver<Event>,
     events_in: mpsc::Sender<Event>,
@@ -120,7 +139,7 @@ pub struct Supervisor {
 impl Supervisor {
     /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, source, geometry } = blueprint;
+        let Blueprint { settings, source, geometry, purpose } = blueprint;
         let (events_in, events) = mpsc::channel(EVENTS);
         let policy = || RestartPolicy::new(settings.process.max_boot_failures);
         let now = Instant::now();
@@ -144,6 +163,10 @@ impl Supervisor {
             workers: ProcessTable::default(),
             fork_due: now,
             last_failure: None,
+            diagnosis: None,
+            purpose,
+            broken: None,
+            files_at_boot: FolderState::default(),
             events,
             events_in,
             notices,
@@ -211,7 +234,7 @@ impl Supervisor {
             Phase::Running => {
                 self.advance_restart(now).await;
                 if self.needs_mold() && now >= self.mold_due {
-                    self.boot(now);
+                    self.boot(now).await;
                 }
                 self.retire_leaving(now).await;
                 self.staff(now).await;
@@ -395,6 +418,7 @@ impl Supervisor {
                     }
                 }
             }
+            Order::AppWanted => self.app_wanted(now).await,
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
                     self.finish(until, false);
@@ -441,6 +465,7 @@ impl Supervisor {
     fn report(&self, now: Instant) -> Report {
         let phase = match self.phase {
             Phase::Running if self.workers.iter().any(|(_, handle)| handle.was_ready()) => "serving",
+            Phase::Running if self.broken.is_some() => "failed",
             Phase::Running => "booting",
             Phase::Draining(_) | Phase::Finishing { .. } => "draining",
             Phase::Ending(..) => "ending",
@@ -464,6 +489,7 @@ impl Supervisor {
             restartable: self.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(now),
             last_failure: self.last_failure.clone(),
+            diagnosis: self.diagnosis.clone(),
         }
     }
 }

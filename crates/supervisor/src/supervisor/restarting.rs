@@ -4,7 +4,8 @@
 
 use super::booting::{died_while_booting, no_ruby};
 use super::{Phase, Supervisor, BACKTRACE_LINES};
-use crate::message::Booted;
+use crate::diagnosis::Diagnosis;
+use crate::message::{BootFailure, Booted};
 use crate::mold::{Mold, MoldState};
 use crate::reaper::Ending;
 use crate::report::{MoldReport, RestartReport};
@@ -24,6 +25,9 @@ impl Supervisor {
         if let Err(why) = self.may_restart() {
             warn!(%asked, why, "no restart");
             return Err(why.into());
+        }
+        if self.broken.is_some() {
+            self.try_again(self.app_folder(), Instant::now());
         }
         if self.wish.is_none() {
             self.last_generation += 1;
@@ -84,7 +88,7 @@ impl Supervisor {
         let next = Generation { number, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
         if let Some(failure) = failed {
-            self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await;
+            self.next_not_booted(failure, now).await;
         }
     }
 
@@ -106,14 +110,23 @@ impl Supervisor {
         let Some(mold) = restart.next.mold.take() else { return };
         let number = restart.next.number;
         self.forks_are_lost(number, now);
-        let failure = match mold.state {
+        match mold.state {
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                Failure::of_boot(died_while_booting(journey.step(), ending), BACKTRACE_LINES)
+                self.next_not_booted(died_while_booting(journey.step(), ending), now).await;
             }
             MoldState::Booted | MoldState::Halted => {
-                Failure::new(format!("the new mold died after it had booted: {ending}"), TRY_AGAIN)
+                let what = format!("the new mold died after it had booted: {ending}");
+                self.restart_failed(Failure::new(what, TRY_AGAIN), now).await;
             }
-        };
+        }
+    }
+
+    /// The new version did not boot.
+    pub(super) async fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
+        let Some(restart) = &self.restart else { return };
+        let diagnosis = Diagnosis::of(failure, &self.settings, &restart.next.folder);
+        let failure = Failure::of_diagnosis(&diagnosis);
+        self.diagnosis = Some(diagnosis);
         self.restart_failed(failure, now).await;
     }
 
