@@ -32,7 +32,9 @@ module Highball
 
     def error
       file, line = place
-      { class: @exception.class.name, message: message, file: file, line: line, backtrace: backtrace }
+      # That nothing was raised is no class of errors that people know.
+      name = @cause.name == :boot_timeout ? "" : @exception.class.name
+      { class: name, message: message, file: file, line: line, backtrace: backtrace }
     end
 
     private

@@ -14,6 +14,7 @@ module Highball
       file = error.message.to_s[/\A([^\n]+?):\d+:/, 1]
       next unless file && File.exist?(file)
 
+      file = file.delete_prefix("#{Dir.pwd}/")
       file.end_with?(".erb") ? "erb -x #{file} | ruby -c" : "ruby -c #{file}"
     end
 

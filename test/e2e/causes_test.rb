@@ -55,7 +55,8 @@ class CausesTest < BrokenAppTest
 
   def test_a_syntax_error_in_a_template
     config = "require 'erb'\nfile = File.join(__dir__, 'page.erb')\n" \
-             "page = ERB.new(File.read(file)).tap { |erb| erb.filename = file }.result\nrun ->(_) { [200, {}, [page]] }\n"
+             "page = ERB.new(File.read(file)).tap { |erb| erb.filename = file }.result\n" \
+             "run ->(_) { [200, {}, [page]] }\n"
     app = folder_with("config.ru" => config, "page.erb" => "<p>\n<% if true %>\nyes\n<% en %>\n")
     assert_diagnosed app, cause: "syntax_error", file: "page.erb", command: /\Aerb -x .*page\.erb \| ruby -c\z/
   end
@@ -89,8 +90,9 @@ class CausesTest < BrokenAppTest
   end
 
   def test_permission_denied
-    app = folder_with("config.ru" => "File.write('/proc/version', 'x')\n#{WELL}")
-    assert_diagnosed app, cause: "permission_denied", file: "config.ru", line: 1, command: %r{\Als -ld /proc/version\z}
+    app = folder_with("config.ru" => "File.write('/proc/sys/kernel/ostype', 'x')\n#{WELL}")
+    assert_diagnosed app, cause: "permission_denied", file: "config.ru", line: 1,
+                          command: %r{\Als -ld /proc/sys/kernel/ostype\z}
   end
 
   def test_no_memory

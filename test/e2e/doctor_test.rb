@@ -24,18 +24,19 @@ class DoctorTest < E2ETest
   end
 
   def test_what_does_not_survive_a_fork
-    TCPServer.open("127.0.0.1", 0) do |service|
+    path = File.join(folder_with, "service.sock")
+    UNIXServer.open(path) do
       app = folder_with("config.ru" => <<~RUBY)
         require "socket"
         THREAD = Thread.new { sleep }
-        SERVICE = TCPSocket.new("127.0.0.1", #{service.addr[1]})
+        SERVICE = UNIXSocket.new("#{path}")
         #{WELL}
       RUBY
       checks = examine(app)
       thread = checks.fetch("thread_at_boot")
       assert_equal "#{File.realpath(app)}/config.ru:2", thread["at"]
       assert_match(/after_fork/, thread["remedy"])
-      assert_includes checks.fetch("connection_at_boot")["what"], "127.0.0.1:#{service.addr[1]}"
+      assert_includes checks.fetch("connection_at_boot")["what"], path
       served = serve(app)
       assert_match(/thread was started while the application was loaded.*cause=thread_at_boot/, served.log)
     end

@@ -78,6 +78,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         let mut dispatcher = shared.dispatcher.borrow_mut();
         match command {
             Command::AppBooted { public, headers } => {
+                *shared.failure.borrow_mut() = None;
                 let rules = &shared.settings.static_files;
                 let folder = public.filter(|_| rules.enabled);
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));

@@ -78,7 +78,8 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
 }
 
 fn header(diagnosis: &Diagnosis, name: &str) -> String {
-    let error = diagnosis.error.to_string();
+    // The folder is named below; in every line of the message it would only be in the way.
+    let error = diagnosis.error.to_string().replace(&format!("{}/", diagnosis.folder.display()), "");
     let (first, rest) = error.split_once('\n').unwrap_or((&error, ""));
     let mut text = format!(
         "<header>\n<p class=\"app\"><strong>{}</strong> did not boot</p>\n<h1>{}</h1>\n<ol class=\"journey\">",

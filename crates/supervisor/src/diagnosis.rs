@@ -76,7 +76,7 @@ impl Diagnosis {
             variables.insert(name.into(), settings.environment.clone());
         }
         let secrets = Secrets::of(&variables, folder);
-        let mask = |text: &String| secrets.masked(text);
+        let mask = |text: &String| secrets.known_masked(text);
         let sources = excerpts(&failure.error, folder, &secrets);
         let mut log_tail = failure.output;
         log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
