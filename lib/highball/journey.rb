@@ -9,7 +9,7 @@ module Highball
     # What the supervisor finds when a step does not end. The backtrace says where it is.
     class TookTooLong < StandardError
       def initialize(backtrace)
-        super("it was not done in time")
+        super("it was not done after the time that a boot may take")
         set_backtrace(backtrace)
       end
     end

@@ -30,7 +30,8 @@ class RailsCausesTest < BrokenAppTest
     server = assert_diagnosed(blog, cause: "database_config", file: "config/database.yml",
                                     command: %r{> config/database\.yml\z})
     run_command(server, blog)
-    refute_equal 503, server.get("/", HTML).status # it boots; what Rails says of its empty database is Rails' business
+    # It boots; what Rails says of an empty database is Rails' business.
+    refute_equal 503, server.get("/", HTML, within: 60).status
     assert_equal "serving", server.status["phase"]
   end
 
@@ -56,7 +57,7 @@ class RailsCausesTest < BrokenAppTest
       server = assert_diagnosed(blog, cause: "syntax_error", file: file, line: 3, command: /\Aruby -c .*#{file}\z/)
       FileUtils.cp(File.join(HighballServer::EXAMPLES, "blog/config/routes.rb"), path)
       File.write(path, "") if file.include?("initializers")
-      assert_equal 200, server.get("/", HTML).status
+      assert_equal 200, server.get("/", HTML, within: 60).status
     end
   end
 
@@ -95,12 +96,12 @@ class RailsCausesTest < BrokenAppTest
   # Does as the page says, then reloads it.
   def runs_after_remedy(server, blog)
     run_command(server, blog)
-    answer = server.get("/", HTML)
+    answer = server.get("/", HTML, within: 60)
     assert_equal 200, answer.status, answer.body
   end
 
   def run_command(server, blog)
-    page = CGI.unescapeHTML(server.get("/", HTML).body.force_encoding("UTF-8"))
+    page = CGI.unescapeHTML(server.get("/", HTML, within: 60).body.force_encoding("UTF-8"))
     command = page[%r{<pre class="command"><code>(.*?)</code>}m, 1]
     output, ended = Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", command, chdir: blog)
     assert_predicate ended, :success?, output

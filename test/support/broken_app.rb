@@ -30,7 +30,7 @@ class BrokenAppTest < E2ETest
     assert_match remedy, diagnosis["remedy"].to_s if remedy
     command ? assert_match(command, diagnosis["command"].to_s) : assert_nil(diagnosis["command"])
     assert_in_log server.log, diagnosis
-    assert_on_page server.get("/", HTML), diagnosis, file, line
+    assert_on_page server.get("/", HTML, within: 60), diagnosis, file, line
     assert_from_doctor app, diagnosis, options, env
     server
   end
@@ -55,7 +55,7 @@ class BrokenAppTest < E2ETest
   end
 
   def assert_from_doctor(app, diagnosis, options, env)
-    output, ended = HighballServer.run("doctor", "--json", "-e", "development", *options, app, env: env)
+    output, ended = HighballServer.run("doctor", "--json", "-e", "development", *options, app, env: env, within: 60)
     refute_predicate ended, :success?
     found = JSON.parse(output[output.index("{\n")..]).fetch("diagnosis")
     assert_equal diagnosis.slice("cause", "command", "step"), found.slice("cause", "command", "step")

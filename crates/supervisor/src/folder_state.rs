@@ -11,7 +11,7 @@ const FILES: usize = 20_000;
 const LEFT_OUT: [&str; 8] = [".git", ".bundle", "node_modules", "tmp", "log", "storage", "coverage", "cache"];
 
 /// What a folder holds, as far as a change of it shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FolderState(u64);
 
 impl FolderState {

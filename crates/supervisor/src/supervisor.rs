@@ -12,7 +12,6 @@ mod staffing;
 use self::mending::Broken;
 use crate::diagnosis::Diagnosis;
 use crate::event::{Event, Said, Who};
-use crate::folder_state::FolderState;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
@@ -129,7 +128,6 @@ pub struct Supervisor {
     diagnosis: Option<Diagnosis>,
     purpose: Purpose,
     broken: Option<Broken>,
-    files_at_boot: FolderState,
 
     events: mpsc::Receiver<Event>,
     events_in: mpsc::Sender<Event>,
@@ -166,7 +164,6 @@ impl Supervisor {
             diagnosis: None,
             purpose,
             broken: None,
-            files_at_boot: FolderState::default(),
             events,
             events_in,
             notices,

@@ -3,7 +3,6 @@
 use super::{unasked, Outcome, Phase, Purpose, Supervisor, BACKTRACE_LINES};
 use crate::diagnosis::Diagnosis;
 use crate::event::Who;
-use crate::folder_state::FolderState;
 use crate::message::{BootFailure, Booted, FromMold, RubyError};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
@@ -40,9 +39,6 @@ impl Supervisor {
     /// Boots the mold of the version that is served.
     pub(super) async fn boot(&mut self, now: Instant) {
         let folder = self.current.folder.clone();
-        if self.current.app.is_none() {
-            self.files_at_boot = FolderState::of(&folder);
-        }
         match self.spawn_mold(&folder) {
             Ok(mold) => self.current.mold = Some(mold),
             Err(error) => self.boot_failed(no_ruby(&self.settings, &folder, &error), now).await,

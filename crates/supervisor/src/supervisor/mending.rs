@@ -17,7 +17,7 @@ const TRY_ANYWAY: Duration = Duration::from_secs(5);
 /// An application that waits to be mended.
 #[derive(Debug)]
 pub(super) struct Broken {
-    /// Its files as they were when the boot that failed began.
+    /// Its files as they were when the boot had failed: what a boot itself writes is no reason for another.
     files: FolderState,
     since: Instant,
 }
@@ -40,7 +40,7 @@ impl Supervisor {
         if !self.waits_for_people() {
             return self.end(Outcome::BootFailed(Box::new(diagnosis)), now);
         }
-        self.broken = Some(Broken { files: self.files_at_boot, since: now });
+        self.broken = Some(Broken { files: FolderState::of(&self.current.folder), since: now });
         self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
     }
 
