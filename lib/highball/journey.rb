@@ -8,6 +8,14 @@ module Highball
   class Journey
     STEPS = %i[start_ruby load_highball find_app load_bundler load_app prepare_fork].freeze
 
+    # What the supervisor finds when a step does not end. The backtrace says where it is.
+    class TookTooLong < StandardError
+      def initialize(backtrace)
+        super("it was not done after the time that a boot may take")
+        set_backtrace(backtrace)
+      end
+    end
+
     attr_reader :current
 
     def initialize(control)

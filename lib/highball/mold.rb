@@ -2,7 +2,9 @@
 
 require_relative "../highball"
 require_relative "app"
+require_relative "boot_output"
 require_relative "checkpoint"
+require_relative "checkup"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
@@ -46,6 +48,7 @@ module Highball
       @file = file
       @preload = preload
       @journey = Journey.new(control)
+      @output = []
     end
 
     # Boots the application and forks workers until the supervisor goes away. Returns in each of them: the worker.
@@ -63,27 +66,41 @@ module Highball
 
     def take_signals
       Mold.ignore_group_signals
-      trap("USR2") { Mold.print_backtraces }
+      trap("USR2") { @booted ? Mold.print_backtraces : report_hang }
+    end
+
+    # The supervisor asks where the boot hangs: the main thread, which runs this, stands there.
+    def report_hang
+      Mold.print_backtraces
+      fail_with(Journey::TookTooLong.new(Thread.main.backtrace))
     end
 
     def boot
       @journey.step(:load_highball) { load_highball }
       @found = @journey.step(:find_app) { find_app }
       @journey.step(:load_bundler) { App.set_up_gems }
-      @preload ? boot_app : @control.say(:bare, pid: Process.pid)
+      boot_app if @preload
+      @booted = true
+      @output.stop
+      Checkpoint.pass("mold.booted")
+      @preload ? say_booted : @control.say(:bare, pid: Process.pid)
     end
 
     def boot_app
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
       @journey.step(:prepare_fork) { prepare_fork }
-      Checkpoint.pass("mold.booted")
-      @control.say(:booted, **@app.description, restartable: true)
+    end
+
+    def say_booted
+      findings = Checkup.new(examine: ENV.fetch("HIGHBALL_EXAMINE", nil)).findings
+      @control.say(:booted, **@app.description, restartable: true, findings: findings)
     end
 
     def load_highball
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true
+      @output = BootOutput.start
     end
 
     # By its files alone: the gems that it is made of are chosen later.
@@ -164,8 +181,7 @@ module Highball
     end
 
     def fail_with(exception)
-      diagnosis = Diagnosis.new(exception)
-      @control.say(:failed, step: @journey.current, error: diagnosis.error, remedy: diagnosis.remedy)
+      @control.say(:failed, step: @journey.current, **Diagnosis.new(exception).fields, output: @output.to_a)
       $stdout.flush
       exit!(1)
     end

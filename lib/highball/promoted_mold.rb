@@ -8,6 +8,7 @@ module Highball
     def initialize(control, app)
       super(control)
       @app = app
+      @booted = true
     end
 
     # Forks workers until the supervisor goes away. Returns in each of them: the worker.

@@ -14,6 +14,11 @@ module Highball
   # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
   # handed over), ExceptionWords and Log (what is said of exceptions).
   class Server
+    LOOPBACK = /\A(?:127\.|::1\z)/
+    OWN_HOST = /\A(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
+    OF_PROXIES = %w[HTTP_FORWARDED HTTP_VIA HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO
+                    HTTP_X_REAL_IP].freeze
+
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
     # threads:: how many requests are served at a time.
@@ -122,17 +127,23 @@ module Highball
     def failed(ticket, env, error)
       if @ring.open?(ticket) && !@ring.begun?(ticket)
         headers = { "content-type" => "text/plain; charset=utf-8" }
-        @ring.answer(ticket, 500, headers, [error_page(error)])
+        @ring.answer(ticket, 500, headers, [error_page(error, env)])
       end
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
     end
 
-    def error_page(error)
+    def error_page(error, env)
       page = "500 Internal Server Error: the application raised an exception; its log says which.\n"
-      return page unless @development
+      return page unless @development && developer?(env)
 
       words = ExceptionWords.new(error)
       [page, words.summary, words.cause, words.backtrace].compact.join("\n")
+    end
+
+    # Whether it is the developer who asks: from this machine, by a name of it, and not by way of a proxy. (The front
+    # asks the same before it shows why an application does not boot.)
+    def developer?(env)
+      LOOPBACK.match?(env["REMOTE_ADDR"]) && OWN_HOST.match?(env["HTTP_HOST"]) && OF_PROXIES.none? { |key| env[key] }
     end
 
     # The callbacks that the app left in `rack.response_finished` and `rack.after_reply`.

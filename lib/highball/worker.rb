@@ -173,8 +173,8 @@ module Highball
 
     def give_up(exception)
       diagnosis = Diagnosis.new(exception)
-      journey = @step ? { step: @step, remedy: diagnosis.remedy } : {}
-      @control.say(:failed, error: diagnosis.error, **journey)
+      boot = { step: @step, **diagnosis.fields } if @step
+      @control.say(:failed, error: diagnosis.error, boot: boot)
       $stdout.flush
       exit!(1)
     end

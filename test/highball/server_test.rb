@@ -62,7 +62,11 @@ class ServerTest < ServerTestCase
     serve { raise "a secret" }
     refute_includes ask.body, "secret"
     serve(development: true) { raise "no secret" }
-    assert_match(/RuntimeError: no secret.*server_test\.rb/m, ask.body)
+    assert_match(/RuntimeError: no secret.*server_test\.rb/m, ask({ "HTTP_HOST" => "localhost:3000" }).body)
+    [{ "HTTP_HOST" => "evil.example" }, { "HTTP_HOST" => "localhost", "REMOTE_ADDR" => "192.0.2.1" },
+     { "HTTP_HOST" => "localhost", "HTTP_X_FORWARDED_FOR" => "192.0.2.1" }].each do |visitor|
+      refute_includes ask(visitor).body, "no secret"
+    end
   end
 
   def test_a_broken_head_after_an_early_one_is_no_second_head

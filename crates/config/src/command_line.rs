@@ -15,6 +15,7 @@ use crate::Selector;
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
 pub(crate) enum Command {
     Serve { path: Option<PathBuf>, given: Given },
+    Doctor { json: bool, path: Option<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
@@ -33,6 +34,10 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
         Err(error) => return not_a_command(&error),
     };
     match matches.subcommand() {
+        Some(("doctor", matches)) => {
+            let (path, given) = serve_args(matches)?;
+            Ok(Command::Doctor { json: matches.get_flag("json"), path, given })
+        }
         Some(("status", matches)) => {
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
         }
@@ -62,12 +67,18 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+            "highball [serve] [OPTIONS] [PATH]\n       highball doctor [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
                 .about("Serve the application at PATH (what happens without a command too)"),
         ))
+        .subcommand(
+            with_serve_args(clap::Command::new("doctor").about(
+                "Boot the application at PATH once, without serving it, and say what is wrong with it, or will be",
+            ))
+            .arg(json()),
+        )
         .subcommand(
             with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
                 .arg(json()),
@@ -182,6 +193,11 @@ fn selector(matches: &ArgMatches) -> Selector {
 }
 
 fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
+    let (path, given) = serve_args(matches)?;
+    Ok(Command::Serve { path, given })
+}
+
+fn serve_args(matches: &ArgMatches) -> Result<(Option<PathBuf>, Given), ConfigError> {
     let path: Option<&PathBuf> = matches.get_one("PATH");
     if let (Some(first), Some(second)) = (path, matches.get_one::<PathBuf>("MORE")) {
         return Err(ConfigError::Usage(several_paths(first, second)));
@@ -193,7 +209,7 @@ fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
             |text: &String| Raw { text: text.clone(), origin: Origin::CommandLine { long: option.long() } };
         given.add(option, texts.map(raw).collect());
     }
-    Ok(Command::Serve { path: path.cloned(), given })
+    Ok((path.cloned(), given))
 }
 
 fn several_paths(first: &Path, second: &Path) -> String {
@@ -210,7 +226,8 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let commands = ["serve", "status", "restart", "refork", "upgrade", "stop", "memory", "bench", "help"];
+    let commands =
+        ["serve", "doctor", "status", "restart", "refork", "upgrade", "stop", "memory", "bench", "help"];
     did_you_mean(path.to_str()?, commands.into_iter())
 }
 

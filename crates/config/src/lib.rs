@@ -39,6 +39,13 @@ use command_line::Command;
 pub enum Invocation {
     /// Serve an application.
     Serve(Box<Settings>),
+    /// Boot an application once, without serving it, and say what is wrong with it.
+    Doctor {
+        /// As JSON for programs, instead of a list for people.
+        json: bool,
+        /// What it would be served with.
+        settings: Box<Settings>,
+    },
     /// Say how a running instance is doing.
     Status {
         /// As JSON for programs, instead of a table for people.
@@ -109,6 +116,9 @@ pub fn parse(
 ) -> Result<Invocation, ConfigError> {
     Ok(match command_line::read(args)? {
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
+        Command::Doctor { json, path, given } => {
+            Invocation::Doctor { json, settings: Box::new(resolve::resolve(path, given, env)?) }
+        }
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },
         Command::Refork { selector } => Invocation::Refork { selector },

@@ -15,11 +15,13 @@ use std::rc::Rc;
 
 use crate::access_log::Entry;
 use crate::exchange::{Body, Exchange};
+use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
 use crate::request_head::RequestHead;
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
 use crate::stream::{Peer, Stream};
+use crate::Event;
 
 /// A connection.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ struct Connection {
     entry: Option<Entry>,
     /// The time of a connection that the application has taken over is limited by now.
     told_to_leave: bool,
+    /// Whom a failure of the application would be told to.
+    audience: Audience,
 }
 
 /// Whether a client takes what it is sent.
@@ -103,6 +107,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         deadline_before_stall_ms: 0,
         entry: None,
         told_to_leave: false,
+        audience: Audience::Public,
     };
     let end = loop {
         match connection.serve_one().await {
@@ -128,6 +133,9 @@ impl Connection {
                 Ok(keep_alive)
             }
             Step::Application => {
+                if self.is_app_failed() {
+                    return self.refuse(Refusal::AppFailed, false).await;
+                }
                 if let Some(refusal) = self.upload().await? {
                     return self.refuse(refusal, false).await;
                 }
@@ -143,13 +151,33 @@ impl Connection {
         }
     }
 
+    /// Whether it is known that the application is not there for whoever asks. A developer's wish to see it is passed
+    /// on first: by now it may boot.
+    fn is_app_failed(&self) -> bool {
+        let Some(failure) = self.shared.failure.borrow().as_ref().map(Rc::clone) else { return false };
+        if self.shared.dispatcher.borrow().is_served() {
+            return false;
+        }
+        if failure.development.is_none() || self.audience == Audience::Public {
+            return true;
+        }
+        self.shared.dispatcher.borrow().tell(Event::AppWanted);
+        false
+    }
+
+    fn failure_page(&self, keep_alive: bool) -> Option<Vec<u8>> {
+        let failure = self.shared.failure.borrow().as_ref().map(Rc::clone)?;
+        failure.answer(self.audience, &self.head, keep_alive, &self.shared.date)
+    }
+
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
         if self.entry.is_none() && self.shared.access_log.is_some() {
             self.entry = Some(Entry::unreadable());
         }
         let head_method = self.head.method == crate::request_head::Method::Head;
-        self.out = refusal.encode(keep_alive, head_method, &self.shared.date);
+        let page = (refusal == Refusal::AppFailed).then(|| self.failure_page(keep_alive)).flatten();
+        self.out = page.unwrap_or_else(|| refusal.encode(keep_alive, head_method, &self.shared.date));
         self.written = 0;
         self.send_rest().await?;
         self.log(refusal.status(), 0);

@@ -139,6 +139,21 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Refuses all that waits, where nobody serves.
+    pub(crate) fn refuse_waiting(&mut self, refusal: Refusal) {
+        if self.is_served() {
+            return;
+        }
+        for exchange in std::mem::take(&mut self.queue) {
+            fail(&exchange, refusal);
+        }
+    }
+
+    /// Whether there is a worker for clients' requests.
+    pub(crate) fn is_served(&self) -> bool {
+        self.workers.iter().any(|worker| worker.state == State::Serving)
+    }
+
     /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
     /// was, the answer is dropped as it comes.
     pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
@@ -604,7 +619,7 @@ impl Dispatcher {
         let unbegun = self.workers[index].unclaimed.clone();
         for placed in unbegun.into_iter().rev() {
             match self.workers[index].take_back(placed) {
-                Some(exchange) if is_canary => fail(&exchange),
+                Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied),
                 Some(exchange) => self.requeue(exchange),
                 None => {}
             }
@@ -621,7 +636,7 @@ impl Dispatcher {
                 self.requeue(exchange);
             } else {
                 drop(inner);
-                fail(&exchange);
+                fail(&exchange, Refusal::WorkerDied);
             }
         }
     }
@@ -650,11 +665,11 @@ impl Dispatcher {
     }
 }
 
-/// The worker that had this request is gone, and no other gets it.
-fn fail(exchange: &Exchange) {
+/// No worker gets this request any more.
+fn fail(exchange: &Exchange, refusal: Refusal) {
     let mut inner = exchange.borrow();
     inner.place = Place::Connection;
-    inner.response.fail(Refusal::WorkerDied);
+    inner.response.fail(refusal);
     drop(inner);
     exchange.wake();
 }

@@ -15,6 +15,7 @@ use crate::connection;
 use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
+use crate::refusal::Refusal;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::static_files::StaticFiles;
 use crate::stream::{Peer, Stream};
@@ -78,6 +79,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         let mut dispatcher = shared.dispatcher.borrow_mut();
         match command {
             Command::AppBooted { public, headers } => {
+                *shared.failure.borrow_mut() = None;
                 let rules = &shared.settings.static_files;
                 let folder = public.filter(|_| rules.enabled);
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
@@ -88,7 +90,12 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 let site = StaticFiles::of_site(root, rules.follow_symlinks);
                 *shared.statics.borrow_mut() = Some(Rc::new(site));
             }
+            Command::AppFailed(pages) => {
+                *shared.failure.borrow_mut() = Some(Rc::new(pages));
+                dispatcher.refuse_waiting(Refusal::AppFailed);
+            }
             Command::AddWorker(new) => {
+                *shared.failure.borrow_mut() = None;
                 dispatcher.add_worker(new, State::Serving);
             }
             Command::AddCanary(new, path) => {

@@ -10,6 +10,7 @@
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
+//! - `failure_pages`: what is said of an application that did not boot, and to whom;
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
@@ -23,6 +24,7 @@ mod connection;
 pub mod content_type;
 mod dispatch;
 mod exchange;
+mod failure_pages;
 pub mod frame_reader;
 mod front;
 pub mod listener;
@@ -85,6 +87,8 @@ pub enum Command {
         /// The folder.
         root: PathBuf,
     },
+    /// The application did not boot: this is what those who ask for it are told.
+    AppFailed(FailurePages),
     /// A worker waits for requests.
     AddWorker(NewWorker),
     /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this
@@ -125,6 +129,29 @@ pub enum Command {
     Report(oneshot::Sender<Report>),
 }
 
+/// What is said of an application that did not boot.
+#[derive(Debug)]
+pub struct FailurePages {
+    /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
+    /// [`Event::AppWanted`].
+    pub development: Option<DevelopmentPages>,
+    /// A page of HTML for everybody else, if the application has one.
+    pub public: Option<Vec<u8>>,
+}
+
+/// The whole diagnosis.
+#[derive(Debug)]
+pub struct DevelopmentPages {
+    /// For browsers.
+    pub html: Vec<u8>,
+    /// For other programs.
+    pub text: Vec<u8>,
+    /// The Content-Security-Policy of the former.
+    pub policy: String,
+    /// Differs from diagnosis to diagnosis.
+    pub id: String,
+}
+
 /// A worker that the front has not heard of before.
 #[derive(Debug)]
 pub struct NewWorker {
@@ -142,6 +169,9 @@ pub struct NewWorker {
 /// What the front says.
 #[derive(Debug)]
 pub enum Event {
+    /// A developer asks for the application that did not boot, and waits: until a worker is added, or
+    /// [`Command::AppFailed`] says once more what is wrong.
+    AppWanted,
     /// A canary has answered its request with this status; or why it has not.
     CanaryAnswered {
         /// Its number.

@@ -55,6 +55,17 @@ pub enum BindError {
 }
 
 impl BindError {
+    /// The short name of the cause, which never changes.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            BindError::InUse { .. } => "address_in_use",
+            BindError::Denied { .. } => "permission_denied",
+            BindError::NoSuchAddress { .. } => "no_such_address",
+            BindError::NotASocket { .. } => "not_a_socket",
+            BindError::Other { .. } => "address",
+        }
+    }
+
     fn new(address: String, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse { address },

@@ -4,6 +4,9 @@
 
 use crate::response_head::{reason_phrase, DateCache};
 
+/// When to try again where the application did not boot, in seconds.
+const APP_FAILED_RETRY_SECONDS: u32 = 5;
+
 /// Why the front answers in the application's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -95,6 +98,8 @@ pub enum Refusal {
         /// What Retry-After says.
         retry_after_seconds: u32,
     },
+    /// The application did not boot.
+    AppFailed,
     /// The server is stopping.
     Draining {
         /// What Retry-After says.
@@ -127,7 +132,7 @@ impl Refusal {
             BodyNotStored => 500,
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
             WorkerDied | BadResponse => 502,
-            QueueFull { .. } | NoWorker { .. } | Draining { .. } => 503,
+            QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
             WorkerTimeout => 504,
             UnknownVersion => 505,
         }
@@ -178,6 +183,7 @@ impl Refusal {
             BadResponse => "the application's answer is not one that can be sent",
             QueueFull { .. } => "too many requests are waiting",
             NoWorker { .. } => "the application is not ready",
+            AppFailed => "the application could not be started",
             Draining { .. } => "the server is stopping",
             WorkerTimeout => "the application took too long to answer",
         }
@@ -189,6 +195,7 @@ impl Refusal {
             Refusal::QueueFull { retry_after_seconds }
             | Refusal::NoWorker { retry_after_seconds }
             | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
+            Refusal::AppFailed => Some(APP_FAILED_RETRY_SECONDS),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::dispatch::Dispatcher;
 use crate::listener::Acceptor;
 use crate::response_head::DateCache;
 use crate::static_files::StaticFiles;
-use crate::{Event, Opening, Report};
+use crate::{Event, FailurePages, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    /// Set while the application that did not boot is not there.
+    pub(crate) failure: RefCell<Option<Rc<FailurePages>>>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
     pub(crate) access_log: Option<AccessLog>,
@@ -85,6 +87,7 @@ impl Shared {
         Shared {
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
+            failure: RefCell::new(None),
             date,
             deadlines: Deadlines::default(),
             access_log: settings.log.access.as_deref().and_then(AccessLog::open),

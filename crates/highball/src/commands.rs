@@ -424,7 +424,10 @@ fn table(status: &Status) -> String {
             writeln!(text, "{:<12} pid {successor} serves; this process finishes what it has", "succeeded");
     }
     if let Some(failure) = &status.last_failure {
-        let _ = writeln!(text, "{:<12} {failure}", "last failure");
+        let _ = writeln!(text, "{:<12} {}", "last failure", failure.replace('\n', "\n             "));
+    }
+    if let Some(diagnosis) = status.diagnosis.as_ref().filter(|_| status.phase != "serving") {
+        let _ = writeln!(text, "\n{diagnosis}");
     }
     let _ = writeln!(
         text,
@@ -541,6 +544,7 @@ mod tests {
             predecessor: None,
             successor: None,
             last_failure: None,
+            diagnosis: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a running Highball tells about itself, and where: a Unix socket `PID.sock` in a folder that only its
 //! user may enter. One line of JSON asks, one line of JSON answers.
 
-use highball_supervisor::RubyHeap;
+use highball_supervisor::{Diagnosis, RubyHeap};
 use rustix::process::{geteuid, getpid};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -133,7 +133,7 @@ pub(crate) struct RubyProcess {
 pub(crate) struct Status {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    /// `booting`, `serving`, `draining` or `ending`.
+    /// `booting`, `failed` (in development, until it is asked for again), `serving`, `draining` or `ending`.
     pub(crate) phase: String,
     pub(crate) uptime_seconds: u64,
     pub(crate) app: PathBuf,
@@ -172,6 +172,8 @@ pub(crate) struct Status {
     pub(crate) successor: Option<i32>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
+    /// The last boot that failed, if one did since the start.
+    pub(crate) diagnosis: Option<Diagnosis>,
 }
 
 /// The mold.

@@ -12,8 +12,8 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
-/// The fact that tells people what to do stands on a line of its own.
-const REMEDY: &str = "remedy";
+/// The facts that tell people what to do stand on lines of their own.
+const REMEDIES: [&str; 2] = ["remedy", "command"];
 /// Facts longer than this stand on lines of their own.
 const INLINE_CHARS: usize = 60;
 
@@ -94,7 +94,7 @@ fn human(time: &str, level: &str, event: &Facts) -> String {
     let mut below = String::new();
     for (name, value) in &event.facts {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        if *name == REMEDY || text.contains('\n') || text.chars().count() > INLINE_CHARS {
+        if REMEDIES.contains(name) || text.contains('\n') || text.chars().count() > INLINE_CHARS {
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
             let _ = writeln!(below, "    {name}: {}", lines.join("\n        "));
         } else if text.contains(' ') || text.is_empty() {

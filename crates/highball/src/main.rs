@@ -2,11 +2,14 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
 //! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart`, `refork`, `upgrade` and `stop`, which ask), `memory` (which asks as well, and looks at processes),
-//! `succession` (taking over from an older process, in a hot restart), `started_path` (what the next one is started
-//! from), `service_notification` (telling systemd).
+//! (`status`, `restart`, `refork`, `upgrade` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed
+//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
+//! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
+//! `service_notification` (telling systemd).
 
 mod commands;
+mod diagnosis_page;
+mod doctor;
 mod instance;
 mod log;
 mod memory;
@@ -19,7 +22,7 @@ mod wiring;
 use front::Opening;
 use highball_config::{Bind, Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Site, Supervisor};
+use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use std::error::Error;
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     let env = |name: &str| std::env::var(name).ok();
     let done = match highball_config::parse(std::env::args_os(), &env) {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor),
+        Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
@@ -145,9 +149,11 @@ impl Begun {
         let (notify, notices) = mpsc::channel(UNHEARD);
         let (to_supervisor, orders) = mpsc::channel(UNHEARD);
         let geometry = front::geometry(&settings.limits, settings.threads);
-        let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry };
+        let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
+        let blueprint =
+            Blueprint { settings: Arc::clone(&settings), source, geometry, purpose };
         let supervisor = Supervisor::new(blueprint, notify);
-        let probe_path = settings.process.probe_path.clone();
+        let served = Arc::clone(&settings);
         let spokesman = Arc::new(Spokesman {
             settings: Arc::clone(&settings),
             started,
@@ -173,7 +179,7 @@ impl Begun {
 
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
-            let telling = tokio::spawn(tell_front(notices, to_front, binds, probe_path, candidate.clone()));
+            let telling = tokio::spawn(tell_front(notices, to_front, binds, served, candidate.clone()));
             let outcome = tokio::select! {
                 outcome = supervisor.run(orders) => outcome,
                 () = tell_supervisor(events, to_supervisor, candidate) => {
@@ -328,7 +334,7 @@ impl FrontThread {
 /// Why a process that was to take over has ended instead.
 fn why_not(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::BootFailed(failure) => failure.diagnosis(),
+        Outcome::BootFailed(failure) => failure.in_brief(),
         Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
         Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process was told to stop".into(),
         Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),

@@ -1,6 +1,7 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
 //! is told, and puts their two reports together.
 
+use crate::diagnosis_page;
 use crate::instance::{
     heap_time, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status, UpgradeStatus,
     WorkerStatus,
@@ -24,10 +25,11 @@ pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
     binds: Vec<String>,
-    probe_path: String,
+    settings: Arc<Settings>,
     candidate: Candidate,
 ) {
     let mut serving = candidate.is_one(); // that is said elsewhere then
+    let mut failed = false;
     while let Some(notice) = notices.recv().await {
         if !serving && matches!(notice, Notice::WorkerReady(_) | Notice::SiteOpened { .. }) {
             serving = true;
@@ -37,29 +39,35 @@ pub(crate) async fn tell_front(
         if let Notice::HandOver { pid, .. } = notice {
             notify(&format!("MAINPID={pid}\nREADY=1"));
         }
-        if front.send(command(notice, &probe_path, &candidate)).await.is_err() {
+        if !failed && !serving && matches!(notice, Notice::AppFailed(_)) {
+            failed = true;
+            info!("mend it and reload {}: the application then boots again", binds.join(" "));
+        }
+        if front.send(command(notice, &settings, &candidate)).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice, probe_path: &str, candidate: &Candidate) -> Command {
+fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Command {
+    let probe_path = || settings.process.probe_path.clone();
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
+        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
         Notice::SiteOpened { root } => {
             candidate.tell(News::SiteOpened);
             Command::OpenSite { root }
         }
         Notice::WorkerReady(ready) if candidate.begins_with(ready.worker) => {
-            Command::AddCanary(new_worker(ready), probe_path.into())
+            Command::AddCanary(new_worker(ready), probe_path())
         }
         Notice::WorkerReady(ready) => {
             candidate.tell(News::WorkerReady(ready.worker));
             Command::AddWorker(new_worker(ready))
         }
-        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path.into()),
+        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path()),
         Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
         Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
         Notice::NameWarmWorker { requests } => Command::NameWarmWorker { requests },
@@ -87,6 +95,7 @@ pub(crate) async fn tell_supervisor(
 ) {
     while let Some(event) = events.recv().await {
         let order = match event {
+            Event::AppWanted => Order::AppWanted,
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
             Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
@@ -210,6 +219,7 @@ impl Spokesman {
             predecessor: self.predecessor,
             successor: processes.successor,
             last_failure: processes.last_failure,
+            diagnosis: processes.diagnosis,
         }
     }
 }

@@ -10,6 +10,8 @@
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
 //! - [`restart_file`], [`source_files`]: how files ask for that;
 //! - [`refork`]: how a warm worker takes the place of the mold;
+//! - [`diagnosis`], [`secrets`], [`folder_state`]: what is said of a boot that failed, what is not, and whether it is
+//!   worth another try;
 //! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
 //! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
 //!   this one; [`inherited_fd`] is what it begins with;
@@ -26,7 +28,9 @@
 pub mod checkpoint;
 mod control_socket;
 mod departure;
+mod diagnosis;
 mod event;
+mod folder_state;
 mod handover;
 mod heap_questions;
 mod inherited_fd;
@@ -42,6 +46,7 @@ mod restart;
 mod restart_file;
 mod restart_policy;
 mod rolling;
+mod secrets;
 mod signals;
 mod site;
 mod source_files;
@@ -52,8 +57,9 @@ mod supervisor;
 mod watched_fd;
 mod worker_handle;
 
+pub use diagnosis::{Diagnosis, Excerpt};
 pub use heap_questions::{HeapAnswer, NotAsked};
-pub use message::{BootFailure, Booted, RubyError, RubyHeap};
+pub use message::{BootFailure, Booted, Finding, RubyError, RubyHeap};
 pub use mold::MoldSource;
 pub use predecessor::Predecessor;
 pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};
@@ -61,7 +67,7 @@ pub use site::Site;
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
-pub use supervisor::{Blueprint, Outcome, Supervisor};
+pub use supervisor::{Blueprint, Outcome, Purpose, Supervisor};
 
 use highball_ring::FrontRing;
 use std::path::PathBuf;
@@ -77,6 +83,8 @@ pub enum Notice {
         /// The folder of its files, absolute.
         root: PathBuf,
     },
+    /// The application did not boot, and nothing serves.
+    AppFailed(Box<Diagnosis>),
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`Order::CanaryAnswered`].
@@ -137,6 +145,8 @@ pub struct ReadyWorker {
 /// What the supervisor is told.
 #[derive(Debug)]
 pub enum Order {
+    /// Somebody asks for the application that did not boot: boot it again, if that may turn out otherwise by now.
+    AppWanted,
     /// The worker wrote something impossible into its ring: kill and replace it.
     WorkerBroken {
         /// Its number.

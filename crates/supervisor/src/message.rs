@@ -72,7 +72,7 @@ pub(crate) enum FromMold {
     /// It is not to load the application, but each worker is: workers can be forked.
     Bare { pid: i32 },
     /// The boot failed; the mold ends itself.
-    Failed(BootFailure),
+    Failed(Box<BootFailure>),
     /// A worker could not be forked.
     ForkFailed { worker: u32, message: String },
     /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.
@@ -111,10 +111,9 @@ pub(crate) enum FromWorker {
     /// It could not start serving, or become a mold; it ends itself. `step`: the application could not be loaded.
     Failed {
         error: RubyError,
+        /// Where it was loading the application.
         #[serde(default)]
-        step: Option<Step>,
-        #[serde(default)]
-        remedy: Option<String>,
+        boot: Option<Box<BootFailure>>,
     },
     /// It can be forked from, as far as is known.
     Fit,
@@ -174,6 +173,34 @@ pub struct Booted {
     pub public_headers: BTreeMap<String, String>,
     /// Whether the application can be booted again: not if it was given as an object.
     pub restartable: bool,
+    /// What it does that will make trouble later.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// Something that did not keep the application from booting, and that will make trouble later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its short name, which never changes.
+    pub cause: String,
+    /// What was found.
+    pub what: String,
+    /// The file that it is about.
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    pub line: Option<u32>,
+    /// What to do, in a sentence.
+    pub remedy: Option<String>,
+    /// The command that does it.
+    pub command: Option<String>,
+}
+
+impl Finding {
+    /// `path:line`, if it is about a place.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(self.line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+    }
 }
 
 /// Why a boot failed, and what the user can do about it.
@@ -183,19 +210,43 @@ pub struct BootFailure {
     pub step: Step,
     /// What went wrong.
     pub error: RubyError,
-    /// What to do: a sentence, and a command where there is one.
+    /// The short name of the cause; see `lib/highball/causes.rb`.
+    pub cause: String,
+    /// What to do, in a sentence.
     pub remedy: Option<String>,
+    /// The command that does it.
+    pub command: Option<String>,
+    /// What was loaded, with versions.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// The last lines that were printed while it booted.
+    #[serde(default)]
+    pub output: Vec<String>,
 }
 
 impl BootFailure {
-    /// What failed, where, and what to do: several lines.
-    pub fn diagnosis(&self) -> String {
-        Failure::of_boot(self.clone(), BACKTRACE_LINES).to_string()
+    /// A failure that Ruby did not report itself.
+    pub(crate) fn of_ours(step: Step, cause: &str, message: String, remedy: String) -> BootFailure {
+        BootFailure {
+            step,
+            error: RubyError::of_ours(message),
+            cause: cause.into(),
+            remedy: Some(remedy),
+            command: None,
+            versions: BTreeMap::new(),
+            output: Vec::new(),
+        }
+    }
+
+    /// The same with the command that mends it.
+    pub(crate) fn with_command(mut self, command: &str) -> BootFailure {
+        self.command = Some(command.into());
+        self
     }
 }
 
 /// An exception, as Ruby tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RubyError {
     /// Its class, for example `SyntaxError`; empty where the error is not Ruby's.
     pub class: String,
@@ -284,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_failed_boot_is_understood() {
-        let text = r#"{"type":"failed","step":"load_app","remedy":null,
+        let text = r#"{"type":"failed","step":"load_app","remedy":null,"cause":"missing_constant","command":null,
             "error":{"class":"NameError","message":"no","file":"a.rb","line":3,"backtrace":["a.rb:3"]}}"#;
         let FromMold::Failed(failure) = serde_json::from_str(text).unwrap() else {
             panic!("not a failure");

@@ -12,7 +12,7 @@ use highball_config::Settings;
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,15 +95,23 @@ impl Mold {
         folder: &Path,
         gem_lib: &Path,
         boot: u32,
+        examine: bool,
         events: &mpsc::Sender<Event>,
     ) -> io::Result<Mold> {
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
         let env = |name: &str| std::env::var_os(name);
-        let child = Interpreter::choose(settings.ruby.as_deref(), folder, &env)
+        let mut command = Interpreter::choose(settings.ruby.as_deref(), folder, &env)
             .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
-            .command()
+            .command();
+        if examine {
+            // Its own words would stand among the findings.
+            command
+                .env("HIGHBALL_EXAMINE", settings.threads.to_string())
+                .stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        let child = command
             .arg(gem_lib.join("highball/boot.rb"))
             .args(&settings.app_file)
             .current_dir(folder)

@@ -1,5 +1,6 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
+use crate::diagnosis::Diagnosis;
 use crate::heap_questions::{HeapAnswer, NotAsked};
 use crate::message::Booted;
 use crate::mold::Mold;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// How things are right now.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// `booting`, `serving`, `draining` or `ending`.
+    /// `booting`, `failed` (in development, until it is asked for again), `serving`, `draining` or `ending`.
     pub phase: &'static str,
     /// The framework and versions, once the application was booted.
     #[serde(skip)]
@@ -40,6 +41,8 @@ pub struct Report {
     pub successor: Option<i32>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
+    /// The last boot that failed, if one did.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// The mold.

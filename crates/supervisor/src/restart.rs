@@ -1,6 +1,7 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
-use crate::message::{BootFailure, Booted};
+use crate::diagnosis::Diagnosis;
+use crate::message::Booted;
 use crate::mold::Mold;
 use crate::report::RestartReport;
 use std::collections::VecDeque;
@@ -8,6 +9,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Lines of a backtrace that are told.
+const BACKTRACE_LINES: usize = 20;
 /// Restarts that have ended and are still told of.
 const REMEMBERED: usize = 8;
 
@@ -111,12 +114,12 @@ impl Failure {
     }
 
     /// The new mold did not come up.
-    pub(crate) fn of_boot(failure: BootFailure, backtrace_lines: usize) -> Failure {
+    pub(crate) fn of_diagnosis(diagnosis: &Diagnosis) -> Failure {
         Failure {
-            what: format!("{} failed: {}", failure.step, failure.error),
-            at: failure.error.place(),
-            backtrace: failure.error.calls(backtrace_lines),
-            remedy: failure.remedy.unwrap_or_else(|| "Mend it, and restart again.".into()),
+            what: diagnosis.summary(),
+            at: diagnosis.error.place(),
+            backtrace: diagnosis.error.calls(BACKTRACE_LINES),
+            remedy: diagnosis.remedy_with_command().unwrap_or_else(|| "Mend it, and restart again.".into()),
         }
     }
 }

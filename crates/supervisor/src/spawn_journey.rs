@@ -1,11 +1,11 @@
 //! The spawn journey: the named steps of booting an application, so that a failure can say where it was.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// One step on the way from nothing to a booted mold, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The Ruby interpreter is started.
@@ -20,6 +20,22 @@ pub enum Step {
     LoadApp,
     /// Connections are closed and the heap is made ready to be shared.
     PrepareFork,
+}
+
+impl Step {
+    /// All steps in their order, with what became of each where this one failed: `done`, `failed` or `left`.
+    pub fn journey(self) -> impl Iterator<Item = (Step, &'static str)> {
+        let steps =
+            [Step::StartRuby, Step::LoadHighball, Step::LoadBundler, Step::LoadApp, Step::PrepareFork];
+        let mut state = "done";
+        steps.into_iter().map(move |step| {
+            if step == self {
+                state = "left";
+                return (step, "failed");
+            }
+            (step, state)
+        })
+    }
 }
 
 impl fmt::Display for Step {

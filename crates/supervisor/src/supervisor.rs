@@ -6,15 +6,17 @@
 
 mod booting;
 mod ending;
+mod mending;
 mod reforking;
 mod restarting;
 mod serving_site;
 mod staffing;
 mod upgrading;
 
+use self::mending::Broken;
 use crate::checkpoint;
+use crate::diagnosis::Diagnosis;
 use crate::event::{Event, Said, Who};
-use crate::message::BootFailure;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
@@ -56,6 +58,19 @@ pub struct Blueprint {
     pub source: MoldSource,
     /// The size of each worker's ring.
     pub geometry: Geometry,
+    /// What the application is booted for.
+    pub purpose: Purpose,
+}
+
+/// What an application is booted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be served. Where it does not boot in development it is waited for, until people have mended it.
+    Serve,
+    /// To be served in the place of another process, which serves on if it does not boot.
+    Succeed,
+    /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
+    Examine,
 }
 
 /// How a run ended.
@@ -68,7 +83,7 @@ pub enum Outcome {
     /// The time for draining was over, or a second signal came: workers were killed.
     Halted,
     /// The application did not boot the first time.
-    BootFailed(BootFailure),
+    BootFailed(Box<Diagnosis>),
     /// Processes kept dying before they served; the last reason.
     BootLoop(String),
     /// The caller that was the mold has gone.
@@ -132,6 +147,10 @@ pub struct Supervisor {
     restart_file: RestartFile,
     upgrades: Upgrades,
     last_failure: Option<String>,
+    /// The last boot that failed.
+    diagnosis: Option<Diagnosis>,
+    purpose: Purpose,
+    broken: Option<Broken>,
 
     events: mpsc::Receiver<Event>,
     events_in: mpsc::Sender<Event>,
@@ -141,7 +160,7 @@ pub struct Supervisor {
 impl Supervisor {
     /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, source, geometry } = blueprint;
+        let Blueprint { settings, source, geometry, purpose } = blueprint;
         let (events_in, events) = mpsc::channel(EVENTS);
         let policy = || RestartPolicy::new(settings.process.max_boot_failures);
         let now = Instant::now();
@@ -173,6 +192,9 @@ impl Supervisor {
             workers: ProcessTable::default(),
             fork_due: now,
             last_failure: None,
+            diagnosis: None,
+            purpose,
+            broken: None,
             events,
             events_in,
             notices,
@@ -471,6 +493,7 @@ impl Supervisor {
                     }
                 }
             }
+            Order::AppWanted => self.app_wanted(now).await,
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
                     checkpoint::pass("drain.front_drained").await;
@@ -529,6 +552,7 @@ impl Supervisor {
         let phase = match self.phase {
             Phase::Running if self.is_site() && self.current.app.is_some() => "serving",
             Phase::Running if self.workers.iter().any(|(_, handle)| handle.was_ready()) => "serving",
+            Phase::Running if self.broken.is_some() => "failed",
             Phase::Running => "booting",
             Phase::Draining(_) | Phase::Finishing { .. } => "draining",
             Phase::Ending(..) => "ending",
@@ -556,6 +580,7 @@ impl Supervisor {
             upgrade: self.upgrades.report(now),
             successor: self.upgrades.succession.as_ref().map(|succession| succession.pid().as_raw_pid()),
             last_failure: self.last_failure.clone(),
+            diagnosis: self.diagnosis.clone(),
         }
     }
 }

@@ -59,27 +59,20 @@ impl WorkerState {
 #[derive(Debug)]
 pub(crate) struct StartFailure {
     pub(crate) error: RubyError,
-    /// Where it was, if it was loading the application.
-    pub(crate) step: Option<Step>,
-    pub(crate) remedy: Option<String>,
+    /// All about it, if the worker was loading the application.
+    pub(crate) boot: Option<Box<BootFailure>>,
 }
 
 impl StartFailure {
     /// Of a worker that was forked from a mold which has loaded the application.
     pub(crate) fn of_ours(message: String) -> StartFailure {
-        StartFailure { error: RubyError::of_ours(message), step: None, remedy: None }
-    }
-
-    /// That of a boot, if it is one: the worker was loading the application.
-    pub(crate) fn of_boot(&self) -> Option<BootFailure> {
-        let step = self.step?;
-        Some(BootFailure { step, error: self.error.clone(), remedy: self.remedy.clone() })
+        StartFailure { error: RubyError::of_ours(message), boot: None }
     }
 }
 
 impl From<BootFailure> for StartFailure {
-    fn from(BootFailure { step, error, remedy }: BootFailure) -> Self {
-        StartFailure { error, step: Some(step), remedy }
+    fn from(failure: BootFailure) -> Self {
+        StartFailure { error: failure.error.clone(), boot: Some(Box::new(failure)) }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::Exchange;
+use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
 use crate::response::FilePart;
@@ -129,6 +130,10 @@ impl Connection {
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         self.note(bytes);
+        if self.shared.settings.is_development() {
+            let binds = &self.shared.settings.binds;
+            self.audience = Audience::of(&self.head, bytes, &self.peer.remote_addr, binds);
+        }
         if let Some(step) = self.look_for_file(bytes, keep_alive) {
             return step;
         }

@@ -1,11 +1,11 @@
 //! Booting the mold, and booting it again.
 
-use super::{unasked, Outcome, Phase, Supervisor, BACKTRACE_LINES};
+use super::{unasked, Outcome, Phase, Purpose, Supervisor, BACKTRACE_LINES};
+use crate::diagnosis::Diagnosis;
 use crate::event::Who;
 use crate::message::{BootFailure, Booted, FromMold, RubyError};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
-use crate::restart::Failure;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
@@ -15,6 +15,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{debug, error, info, warn};
+
+const TOO_SLOW: &str = "See where it is, in the backtrace. If it really needs longer, raise --boot-timeout.";
 
 /// Whose mold it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl Supervisor {
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
         let has_none = if self.is_site() { self.current.app.is_none() } else { self.current.mold.is_none() };
-        has_none && self.staying() == self.current.line
+        has_none && self.broken.is_none() && self.staying() == self.current.line
     }
 
     /// Boots the mold of the version that is served.
@@ -45,7 +47,7 @@ impl Supervisor {
         let folder = self.current.folder.clone();
         match self.spawn_mold(&folder) {
             Ok(mold) => self.current.mold = Some(mold),
-            Err(error) => self.boot_failed(no_ruby(&self.settings, &folder, &error), now),
+            Err(error) => self.boot_failed(no_ruby(&self.settings, &folder, &error), now).await,
         }
     }
 
@@ -54,7 +56,8 @@ impl Supervisor {
         match &self.source {
             MoldSource::Folder { gem_lib } => {
                 info!(app = %folder.display(), environment = self.settings.environment, "booting");
-                Mold::spawn(&self.settings, folder, gem_lib, self.boots, &self.events_in)
+                let examine = self.purpose == Purpose::Examine;
+                Mold::spawn(&self.settings, folder, gem_lib, self.boots, examine, &self.events_in)
             }
             MoldSource::Site => Err(io::Error::other("a static site has no mold")),
             MoldSource::Caller(socket) => {
@@ -87,6 +90,16 @@ impl Supervisor {
             (FromMold::Warning { warning, remedy }, MoldState::Booting(_)) => warn!(remedy, "{warning}"),
             (FromMold::Booted(app), MoldState::Booting(_)) => {
                 let took_ms = mold.booted(app.pid, now).map(|took| took.as_millis() as u64);
+                for finding in &app.findings {
+                    warn!(
+                        cause = finding.cause,
+                        at = finding.place(),
+                        remedy = finding.remedy,
+                        command = finding.command,
+                        "{}",
+                        finding.what
+                    );
+                }
                 info!(
                     framework = app.framework,
                     ruby = app.ruby.as_deref(),
@@ -103,7 +116,7 @@ impl Supervisor {
             }
             (FromMold::Failed(failure), MoldState::Booting(_) | MoldState::Dumping(_)) => {
                 mold.ends(now);
-                self.boot_of_mold_failed(boot, failure, now).await;
+                self.boot_of_mold_failed(boot, *failure, now).await;
             }
             (FromMold::ForkFailed { worker, message }, _) => {
                 error!(worker, error = message, "the worker could not be forked");
@@ -143,22 +156,22 @@ impl Supervisor {
 
     pub(super) async fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure, now: Instant) {
         match self.role_of(boot) {
-            Role::Current => self.boot_failed(failure, now),
-            Role::Next => self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await,
+            Role::Current => self.boot_failed(failure, now).await,
+            Role::Next => self.next_not_booted(failure, now).await,
             Role::Promoted | Role::Leaving => {}
         }
     }
 
     pub(super) async fn mold_gone(&mut self, boot: u32, ending: Ending, now: Instant) {
         match self.role_of(boot) {
-            Role::Current => self.current_mold_gone(ending, now),
+            Role::Current => self.current_mold_gone(ending, now).await,
             Role::Next => self.next_mold_gone(ending, now).await,
             Role::Promoted => self.promoted_mold_gone(ending, now).await,
             Role::Leaving => self.leaving_molds.retain(|mold| mold.boot != boot),
         }
     }
 
-    fn current_mold_gone(&mut self, ending: Ending, now: Instant) {
+    async fn current_mold_gone(&mut self, ending: Ending, now: Instant) {
         let Some(mold) = self.current.mold.take() else { return };
         self.forks_are_lost(self.current.line, now);
         if !matches!(self.phase, Phase::Running) {
@@ -167,7 +180,7 @@ impl Supervisor {
         match mold.state {
             _ if mold.is_caller() => self.end(Outcome::CallerGone, now),
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                self.boot_failed(died_while_booting(journey.step(), ending), now);
+                self.boot_failed(died_while_booting(journey.step(), ending), now).await;
             }
             MoldState::Booted => {
                 warn!(%ending, "the mold died; the workers serve on while a new one boots");
@@ -199,22 +212,28 @@ impl Supervisor {
     }
 
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
-    pub(super) fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
-        self.last_failure = Some(format!("{} failed: {}", failure.step, failure.error));
+    pub(super) async fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
+        let diagnosis = Diagnosis::of(failure, &self.settings, &self.current.folder);
+        self.last_failure = Some(diagnosis.summary());
         if !matches!(self.phase, Phase::Running) {
             return;
         }
         error!(
-            step = %failure.step,
-            error = %failure.error,
-            at = failure.error.place(),
-            backtrace = failure.error.calls(BACKTRACE_LINES),
-            remedy = failure.remedy,
+            cause = diagnosis.cause,
+            step = %diagnosis.step,
+            error = %diagnosis.error,
+            at = diagnosis.error.place(),
+            source = diagnosis.source(),
+            backtrace = diagnosis.error.calls(BACKTRACE_LINES),
+            remedy = diagnosis.remedy,
+            command = diagnosis.command,
             "the application did not boot"
         );
         if self.current.app.is_none() {
-            return self.end(Outcome::BootFailed(failure), now);
+            return self.not_booted(diagnosis, now).await;
         }
+        self.diagnosis = Some(diagnosis.clone());
+        self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
         self.postpone_boot(Life::NeverReady, now);
     }
 
@@ -229,20 +248,36 @@ impl Supervisor {
 
 pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
     let message = format!("it was not done after {} s", limit.as_secs());
-    let remedy = "Look where its threads are, in the backtraces above. If it really needs longer, raise \
-                  --boot-timeout.";
-    BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
+    BootFailure::of_ours(step, "boot_timeout", message, TOO_SLOW.into())
 }
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     let message = format!("Ruby ended without saying why: {ending}");
-    let remedy = match step {
-        Step::StartRuby => {
-            "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby names another)."
+    match ending {
+        Ending::Killed(9) => {
+            let remedy =
+                "Somebody killed it: most likely the kernel, because memory had run out. Look into its log, \
+                          and give the machine or container more memory.";
+            BootFailure::of_ours(step, "killed", message, remedy.into())
+                .with_command("journalctl -k | grep -i 'killed process'")
         }
-        _ => "Look at what was printed above; the application may have ended the process itself.",
-    };
-    BootFailure { step, error: RubyError::of_ours(message), remedy: Some(remedy.into()) }
+        Ending::Killed(_) => {
+            let remedy =
+                "It crashed, most likely in the native extension of a gem; what Ruby printed above says in \
+                          which. Build the gems again for this Ruby.";
+            BootFailure::of_ours(step, "crashed", message, remedy.into()).with_command("bundle pristine")
+        }
+        _ if step == Step::StartRuby => {
+            let remedy = "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby \
+                          names another).";
+            BootFailure::of_ours(step, "ruby_did_not_start", message, remedy.into())
+        }
+        _ => {
+            let remedy =
+                "Look at what was printed above; the application may have ended the process itself (`exit!`).";
+            BootFailure::of_ours(step, "exit_called", message, remedy.into())
+        }
+    }
 }
 
 pub(super) fn no_ruby(settings: &Settings, folder: &Path, error: &io::Error) -> BootFailure {
@@ -259,5 +294,5 @@ pub(super) fn no_ruby(settings: &Settings, folder: &Path, error: &io::Error) -> 
         _ => "The system refused it; see the message.".to_string(),
     };
     let message = format!("cannot run {ruby} in {app}: {error}");
-    BootFailure { step: Step::StartRuby, error: RubyError::of_ours(message), remedy: Some(remedy) }
+    BootFailure::of_ours(Step::StartRuby, "no_ruby", message, remedy)
 }

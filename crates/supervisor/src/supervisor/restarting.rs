@@ -5,7 +5,8 @@
 use super::booting::{died_while_booting, no_ruby};
 use super::{Phase, Supervisor, BACKTRACE_LINES};
 use crate::checkpoint;
-use crate::message::Booted;
+use crate::diagnosis::Diagnosis;
+use crate::message::{BootFailure, Booted};
 use crate::mold::{Mold, MoldState};
 use crate::reaper::Ending;
 use crate::report::{MoldReport, RestartReport};
@@ -25,6 +26,9 @@ impl Supervisor {
         if let Err(why) = self.may_restart(asked) {
             warn!(%asked, why, "no restart");
             return Err(why.into());
+        }
+        if self.broken.is_some() {
+            self.try_again(self.app_folder(), Instant::now());
         }
         if self.wish.is_none() {
             self.last_generation += 1;
@@ -96,7 +100,7 @@ impl Supervisor {
         let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
         if let Some(failure) = failed {
-            self.restart_failed(Failure::of_boot(failure, BACKTRACE_LINES), now).await;
+            self.next_not_booted(failure, now).await;
         }
     }
 
@@ -120,14 +124,23 @@ impl Supervisor {
         let Some(mold) = restart.next.mold.take() else { return };
         let line = restart.next.line;
         self.forks_are_lost(line, now);
-        let failure = match mold.state {
+        match mold.state {
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                Failure::of_boot(died_while_booting(journey.step(), ending), BACKTRACE_LINES)
+                self.next_not_booted(died_while_booting(journey.step(), ending), now).await;
             }
             MoldState::Booted | MoldState::Halted => {
-                Failure::new(format!("the new mold died after it had booted: {ending}"), TRY_AGAIN)
+                let what = format!("the new mold died after it had booted: {ending}");
+                self.restart_failed(Failure::new(what, TRY_AGAIN), now).await;
             }
-        };
+        }
+    }
+
+    /// The new version did not boot.
+    pub(super) async fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
+        let Some(restart) = &self.restart else { return };
+        let diagnosis = Diagnosis::of(failure, &self.settings, &restart.next.folder);
+        let failure = Failure::of_diagnosis(&diagnosis);
+        self.diagnosis = Some(diagnosis);
         self.restart_failed(failure, now).await;
     }
 
@@ -188,9 +201,8 @@ impl Supervisor {
         now: Instant,
     ) {
         let failure = match &handle.failure {
-            Some(failure) if failure.step.is_some() => {
-                let boot = failure.of_boot().map(|failure| Failure::of_boot(failure, BACKTRACE_LINES));
-                return self.restart_failed(boot.unwrap_or_else(|| unreachable!("it has a step")), now).await;
+            Some(StartFailure { boot: Some(failure), .. }) => {
+                return self.next_not_booted((**failure).clone(), now).await;
             }
             Some(StartFailure { error, .. }) => Failure {
                 what: format!("starting worker {worker} of the new version failed: {error}"),

@@ -27,8 +27,7 @@ impl Supervisor {
         if let Some(site) = Site::in_folder(&folder) {
             return self.serve_site(self.current.number, site, &folder).await;
         }
-        let error = RubyError::of_ours(no_site(&folder));
-        self.boot_failed(BootFailure { step: Step::FindApp, error, remedy: Some(REMEDY.into()) }, now);
+        self.boot_failed(BootFailure::of_ours(Step::FindApp, "no_site", no_site(&folder), REMEDY.into()), now).await;
     }
 
     /// Serves what the given path leads to now.

@@ -196,8 +196,8 @@ impl Supervisor {
             }
             FromWorker::Ready => self.worker_ready(worker, now).await,
             FromWorker::Booted(app) => self.worker_booted(worker, app).await,
-            FromWorker::Failed { error, step, remedy } => {
-                self.worker_failed(worker, StartFailure { error, step, remedy });
+            FromWorker::Failed { error, boot } => {
+                self.worker_failed(worker, StartFailure { error, boot });
             }
             said @ (FromWorker::Fit | FromWorker::Unfit { .. } | FromWorker::Promoted) => {
                 if !self.said_of_promotion(worker, said, now).await {
@@ -319,9 +319,9 @@ impl Supervisor {
         let running = matches!(self.phase, Phase::Running);
         if running && self.current.app.is_none() && !expected {
             // No worker has ever loaded the application: it is as if its mold could not.
-            let failure = handle.failure.and_then(|failure| failure.of_boot());
-            return self
-                .boot_failed(failure.unwrap_or_else(|| died_while_booting(Step::LoadApp, ending)), now);
+            let failure = handle.failure.and_then(|failure| failure.boot).map(|failure| *failure);
+            let failure = failure.unwrap_or_else(|| died_while_booting(Step::LoadApp, ending));
+            return self.boot_failed(failure, now).await;
         }
         let why = handle.failure.as_ref().map_or(ending.to_string(), |failure| failure.error.to_string());
         let is_unborn = !handle.was_ready() && !expected;

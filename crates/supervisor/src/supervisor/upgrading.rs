@@ -150,6 +150,9 @@ impl Supervisor {
         if self.source.is_caller() {
             return Err("the application was given as an object, by a process that cannot be replaced: stop it, and start it");
         }
+        if self.broken.is_some() {
+            return Err("the application has not booted yet: mend it first, and reload its page");
+        }
         if self.upgrades.going.is_some() {
             return Err("a hot restart is under way already: wait for its outcome (highball status)");
         }

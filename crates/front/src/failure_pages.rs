@@ -1,0 +1,159 @@
+//! What clients are told of an application that did not boot: developers everything, everybody else that it is not
+//! there.
+
+use crate::refusal::Refusal;
+use crate::request_head::{known_key, Method, RequestHead};
+use crate::response_head::DateCache;
+use crate::FailurePages;
+use highball_config::Bind;
+use std::net::IpAddr;
+
+/// Fields that proxies add: whoever is at the other end of one may be anybody.
+const OF_PROXIES: [&[u8]; 6] =
+    [b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"x-forwarded-proto"];
+
+/// The page names no other place, and is for no other place.
+const FIELDS: &str =
+    "cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-frame-options: DENY\r\n\
+                      cross-origin-resource-policy: same-origin\r\nreferrer-policy: no-referrer\r\n";
+
+/// Who asks, as far as failures are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Audience {
+    /// Anybody.
+    #[default]
+    Public,
+    /// The developer at this machine, by a browser,
+    Browser,
+    /// or by a program that does not ask for HTML.
+    Program,
+}
+
+impl Audience {
+    /// A developer asks from this machine, by a name of this machine (a page from elsewhere whose name was made to
+    /// lead here has another), and not by way of a proxy.
+    pub(crate) fn of(head: &RequestHead, bytes: &[u8], remote_addr: &str, binds: &[Bind]) -> Audience {
+        let is_local = remote_addr.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        let host = head.field(known_key::HOST, bytes).and_then(|host| std::str::from_utf8(host).ok());
+        let is_proxied = head
+            .fields(bytes)
+            .any(|(name, _)| OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field)));
+        if !is_local || is_proxied || !host.is_some_and(|host| is_ours(host, binds)) {
+            return Audience::Public;
+        }
+        let accepts_html = head
+            .fields(bytes)
+            .any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, b"text/html"));
+        if accepts_html {
+            Audience::Browser
+        } else {
+            Audience::Program
+        }
+    }
+}
+
+fn holds(value: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(value, part).is_some()
+}
+
+/// Whether a Host field names this machine: by a loopback name or address, or by one that it listens on.
+fn is_ours(host: &str, binds: &[Bind]) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    if let Ok(address) = name.parse::<IpAddr>() {
+        let listens = |bind: &Bind| matches!(bind, Bind::Tcp(listens) if listens.ip() == address);
+        return address.is_loopback() || (!address.is_unspecified() && binds.iter().any(listens));
+    }
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+impl FailurePages {
+    /// The whole answer for this audience; `None`: what a refusal says is enough.
+    pub(crate) fn answer(
+        &self,
+        audience: Audience,
+        head: &RequestHead,
+        keep_alive: bool,
+        date: &DateCache,
+    ) -> Option<Vec<u8>> {
+        let html = "text/html; charset=utf-8";
+        let (body, content_type, policy) = match (audience, &self.development) {
+            (Audience::Browser, Some(pages)) => (&pages.html, html, pages.policy.as_str()),
+            (Audience::Program, Some(pages)) => (&pages.text, "text/plain; charset=utf-8", ""),
+            _ => (self.public.as_ref()?, html, ""),
+        };
+        let mut answer = b"HTTP/1.1 503 Service Unavailable\r\ndate: ".to_vec();
+        answer.extend_from_slice(&date.now());
+        let seconds = Refusal::AppFailed.retry_after_seconds().unwrap_or_default();
+        let length = body.len();
+        let fields = format!(
+            "\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nretry-after: {seconds}\r\n{FIELDS}"
+        );
+        answer.extend_from_slice(fields.as_bytes());
+        if let (false, Some(pages)) = (policy.is_empty(), &self.development) {
+            let fields = format!("content-security-policy: {policy}\r\nhighball-diagnosis: {}\r\n", pages.id);
+            answer.extend_from_slice(fields.as_bytes());
+        }
+        answer.extend_from_slice(if keep_alive { b"\r\n" } else { b"connection: close\r\n\r\n" });
+        if head.method != Method::Head {
+            answer.extend_from_slice(body);
+        }
+        Some(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_limits::limits;
+
+    fn audience(fields: &str, remote_addr: &str) -> Audience {
+        let bytes = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
+        let mut head = RequestHead::new();
+        head.parse(bytes.as_bytes(), &limits()).unwrap();
+        let binds =
+            [Bind::Tcp("192.0.2.7:3000".parse().unwrap()), Bind::Tcp("0.0.0.0:3000".parse().unwrap())];
+        Audience::of(&head, bytes.as_bytes(), remote_addr, &binds)
+    }
+
+    #[test]
+    fn developers_ask_from_this_machine_by_a_name_of_it() {
+        for host in [
+            "localhost",
+            "localhost:3000",
+            "blog.localhost:3000",
+            "127.0.0.1:3000",
+            "[::1]:3000",
+            "192.0.2.7",
+        ] {
+            assert_eq!(audience(&format!("Host: {host}"), "127.0.0.1"), Audience::Program, "{host}");
+            assert_eq!(audience(&format!("Host: {host}"), "192.0.2.9"), Audience::Public, "{host}");
+        }
+        assert_eq!(audience("Host: localhost\r\nAccept: text/html,*/*", "::1"), Audience::Browser);
+    }
+
+    #[test]
+    fn everybody_else_is_the_public() {
+        for host in [
+            "evil.example",
+            "evil.example:3000",
+            "localhost.evil.example",
+            "0.0.0.0",
+            "127.0.0.1.evil.example",
+        ] {
+            assert_eq!(audience(&format!("Host: {host}"), "127.0.0.1"), Audience::Public, "{host}");
+        }
+        for field in
+            ["X-Forwarded-For: 192.0.2.1", "forwarded: for=192.0.2.1", "Via: 1.1 x", "X-Real-IP: 192.0.2.1"]
+        {
+            assert_eq!(
+                audience(&format!("Host: localhost\r\n{field}"), "127.0.0.1"),
+                Audience::Public,
+                "{field}"
+            );
+        }
+    }
+}

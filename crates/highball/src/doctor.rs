@@ -1,0 +1,191 @@
+//! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
+
+use highball_config::Settings;
+use highball_front as front;
+use highball_supervisor::{
+    Blueprint, Booted, Diagnosis, Finding, Notice, Order, Outcome, Purpose, Step, Supervisor,
+};
+use serde::Serialize;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Notices that may wait: more than a boot brings.
+const NOTICES: usize = 64;
+
+/// How one check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// It is as it should be.
+    Ok,
+    /// It works, and will make trouble later.
+    Warning,
+    /// It does not work.
+    Failed,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Check {
+    /// A short name that never changes.
+    name: String,
+    state: State,
+    /// What was found.
+    what: String,
+    /// Where, as `path:line`.
+    at: Option<String>,
+    remedy: Option<String>,
+    command: Option<String>,
+}
+
+/// What `highball doctor --json` prints.
+#[derive(Debug, Serialize)]
+struct Examination {
+    /// The worst of the checks.
+    state: State,
+    checks: Vec<Check>,
+    /// Why it did not boot, if it did not.
+    diagnosis: Option<Diagnosis>,
+}
+
+impl Check {
+    fn ok(name: &str, what: String) -> Check {
+        Check { name: name.into(), state: State::Ok, what, at: None, remedy: None, command: None }
+    }
+
+    fn warning(finding: &Finding) -> Check {
+        Check {
+            name: finding.cause.clone(),
+            state: State::Warning,
+            what: finding.what.clone(),
+            at: finding.place(),
+            remedy: finding.remedy.clone(),
+            command: finding.command.clone(),
+        }
+    }
+}
+
+/// Examines the application; fails if it would not be served.
+pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+    let settings = Arc::new(settings);
+    let mut checks =
+        vec![Check::ok("configuration", format!("{} for {}", settings.app.display(), settings.environment))];
+    checks.extend(settings.binds.iter().map(address));
+    let (booted, diagnosis) = boot(&settings)?;
+    checks.extend(journey(diagnosis.as_ref()));
+    if let Some(booted) = &booted {
+        let Booted { framework, ruby, rack, .. } = booted;
+        checks.push(Check::ok("application", format!("{framework}, Rack {rack}, Ruby {ruby}")));
+        checks.extend(booted.findings.iter().map(Check::warning));
+    }
+    let worst = |state| checks.iter().any(|check| check.state == state);
+    let state = match (worst(State::Failed), worst(State::Warning)) {
+        (true, _) => State::Failed,
+        (false, true) => State::Warning,
+        (false, false) => State::Ok,
+    };
+    let examination = Examination { state, checks, diagnosis };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&examination)?);
+    } else {
+        print!("{}", list(&examination));
+    }
+    Ok(if state == State::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether it could be listened on.
+fn address(bind: &highball_config::Bind) -> Check {
+    match front::bind(bind) {
+        Ok(listener) => Check::ok("address", format!("{} is free", listener.address())),
+        Err(error) => Check {
+            name: error.cause().into(),
+            state: State::Failed,
+            what: error.to_string(),
+            at: None,
+            remedy: Some(
+                "Stop the program that uses it, or choose another address with --port or --bind.".into(),
+            ),
+            command: Some("ss -ltnp".into()),
+        },
+    }
+}
+
+/// Boots the application, and ends it again as soon as a worker is ready.
+fn boot(settings: &Arc<Settings>) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
+    let (notify, mut notices) = mpsc::channel(NOTICES);
+    let (order, orders) = mpsc::channel(NOTICES);
+    let mut settings = Settings::clone(settings);
+    settings.workers = 1;
+    let geometry = front::geometry(&settings.limits, settings.threads);
+    let source = crate::mold_source()?;
+    let blueprint = Blueprint { settings: Arc::new(settings), source, geometry, purpose: Purpose::Examine };
+    let supervisor = Supervisor::new(blueprint, notify);
+    let mut booted = None;
+    let outcome = crate::event_loop()?.block_on(async {
+        let listen = async {
+            while let Some(notice) = notices.recv().await {
+                let said = match notice {
+                    Notice::AppBooted(app) => {
+                        booted = Some(app);
+                        continue;
+                    }
+                    Notice::WorkerReady(_) => Order::Stop,
+                    Notice::Drain => Order::FrontDrained,
+                    _ => continue,
+                };
+                let _ = order.send(said).await; // it has ended, and so will this
+            }
+        };
+        tokio::join!(supervisor.run(orders), listen).0
+    })?;
+    match outcome {
+        Outcome::BootFailed(diagnosis) => Ok((None, Some(*diagnosis))),
+        Outcome::BootLoop(why) => Err(why.into()),
+        _ => Ok((booted, None)),
+    }
+}
+
+/// A check for each step of the spawn journey that was reached.
+fn journey(diagnosis: Option<&Diagnosis>) -> Vec<Check> {
+    let last = diagnosis.map_or(Step::PrepareFork, |diagnosis| diagnosis.step);
+    let steps = last.journey().filter(|(_, state)| *state != "left");
+    steps
+        .map(|(step, _)| match diagnosis {
+            Some(diagnosis) if step == last => Check {
+                name: diagnosis.cause.clone(),
+                state: State::Failed,
+                what: diagnosis.summary(),
+                at: diagnosis.error.place(),
+                remedy: diagnosis.remedy.clone(),
+                command: diagnosis.command.clone(),
+            },
+            _ => Check::ok("boot", step.to_string()),
+        })
+        .collect()
+}
+
+/// The checks for people.
+fn list(examination: &Examination) -> String {
+    let mut text = String::new();
+    for check in &examination.checks {
+        let mark = match check.state {
+            State::Ok => "ok     ",
+            State::Warning => "warning",
+            State::Failed => "FAILED ",
+        };
+        let what = check.what.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "{mark}  {}: {what}", check.name);
+        for (name, fact) in [("at", &check.at), ("what to do", &check.remedy), ("command", &check.command)] {
+            if let (Some(fact), true) = (fact, check.state == State::Warning) {
+                let _ = writeln!(text, "           {name}: {fact}");
+            }
+        }
+    }
+    if let Some(diagnosis) = &examination.diagnosis {
+        let _ = write!(text, "\n{diagnosis}");
+    }
+    text
+}

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+module Highball
+  # Remembers the last lines that an application prints while it boots, for the diagnosis; they go where they went
+  # before. (What a native extension or a child process prints is not seen.)
+  class BootOutput
+    LINES = 30
+    CHARACTERS = 300
+
+    # Put before `write` of standard output and standard error.
+    module Tap
+      attr_accessor :highball_output
+
+      def write(*texts)
+        highball_output&.add(texts)
+        super
+      end
+    end
+
+    # Put before `Warning.warn`, which passes by `write`.
+    module WarningTap
+      attr_accessor :highball_output
+
+      def warn(message, **options)
+        highball_output&.add([message])
+        super
+      end
+    end
+
+    def self.start
+      new.tap do |output|
+        [$stdout, $stderr].each { |stream| stream.extend(Tap) }
+        Warning.extend(WarningTap)
+        output.listen(output)
+      end
+    end
+
+    def initialize
+      @sources = [$stdout, $stderr, Warning]
+      @text = +""
+    end
+
+    def add(texts)
+      @text << texts.join
+      @text = @text.byteslice(-LINES * CHARACTERS, LINES * CHARACTERS) if @text.bytesize > 2 * LINES * CHARACTERS
+    rescue StandardError
+      @text = +"" # of an encoding of its own: it has been printed all the same
+    end
+
+    # Nothing more is remembered.
+    def stop
+      listen(nil)
+      @text = +""
+    end
+
+    def listen(listener)
+      @sources.each { |source| source.highball_output = listener }
+    end
+
+    # The last lines.
+    def to_a
+      @text.dup.force_encoding(Encoding::UTF_8).scrub("?").lines.last(LINES).map { |line| line.chomp[0, CHARACTERS] }
+    end
+  end
+end

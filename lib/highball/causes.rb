@@ -1,0 +1,201 @@
+# frozen_string_literal: true
+
+require_relative "load_errors"
+
+module Highball
+  # Why applications do not boot: a table, read from the top. Each cause has a short name that never changes, what to
+  # do about it in a sentence, and where there is one the command that does it. Classes of exceptions stand there by
+  # name, because most of them are not loaded.
+  module Causes
+    # One row. `remedy` and `command` are texts, or are called with the exception.
+    Cause = Struct.new(:name, :classes, :pattern, :remedy, :command, keyword_init: true) do
+      def fits?(exception)
+        names = exception.class.ancestors.map(&:name)
+        (classes.empty? || classes.any? { |name| names.include?(name) }) &&
+          (pattern.nil? || pattern.match?(exception.message.to_s))
+      end
+
+      # The same with texts for this exception.
+      def of(exception) = Found.new(name, told(remedy, exception), told(command, exception))
+
+      private
+
+      def told(words, exception) = words.respond_to?(:call) ? words.call(exception) : words
+    end
+
+    # A cause as it was found: its name, the remedy, and the command or nil.
+    Found = Struct.new(:name, :remedy, :command)
+
+    # What no row knows.
+    UNKNOWN = Found.new(:exception, nil, nil)
+
+    def self.cause(name, classes, remedy:, command: nil, pattern: nil)
+      Cause.new(name: name, classes: classes, pattern: pattern, remedy: remedy, command: command)
+    end
+
+    # A task of Rails, for the environment that is booted: elsewhere it would do its work on another database.
+    def self.rails(task)
+      environment = ENV.fetch("RAILS_ENV", "development")
+      runner = File.exist?("bin/rails") ? "bin/rails" : "bundle exec rake"
+      "#{"RAILS_ENV=#{environment} " unless environment == 'development'}#{runner} #{task}"
+    end
+
+    # The program that is asked to start a database, by what the message tells of it.
+    SERVICES = { /pg|postgres|5432/i => "postgresql", /mysql|mariadb|3306/i => "mariadb",
+                 /redis|6379/i => "redis-server",
+                 /memcache|11211/i => "memcached", /mongo|27017/i => "mongod" }.freeze
+
+    def self.start_service(error)
+      text = "#{error.class.name} #{error.message} #{error.cause&.message}"
+      name = SERVICES.find { |pattern, _service| pattern.match?(text) }&.last
+      name && "sudo systemctl start #{name}"
+    end
+
+    # The smallest one there is.
+    DATABASE_YML = "printf 'development:\\n  adapter: sqlite3\\n  database: db/development.sqlite3\\n' " \
+                   "> config/database.yml"
+
+    FRAMEWORK = /(?:gem '|find )(?:rails|railties|sinatra|hanami|roda|grape|padrino|camping)\b/
+
+    # Built once; nothing here is loaded before it is needed.
+    TABLE = [
+      # --- Highball itself
+      cause(:extension_missing, %w[Highball::ExtensionMissing],
+            remedy: "Build Highball's Ruby extension.",
+            command: "bin/setup"),
+      cause(:no_app, %w[Highball::App::NotFound],
+            remedy: "Give the folder of an application: one with a config.ru, or with a config/environment.rb " \
+                    "(Rails).",
+            command: %q(echo 'run ->(env) { [200, {}, ["hello"]] }' > config.ru)),
+      cause(:not_an_app, %w[Highball::App::NotAnApp],
+            remedy: "config.ru has to end in `run`, with an object that answers to `call`."),
+      cause(:not_an_app, [],
+            pattern: /missing run or map statement/,
+            remedy: "Let config.ru end in `run` and the application, such as: run Rails.application"),
+      cause(:boot_timeout, %w[Highball::Journey::TookTooLong],
+            remedy: "It hangs at this place; the calls that led there are in the backtrace. If it really needs " \
+                    "longer, raise the limit.",
+            command: "highball --boot-timeout 300s"),
+
+      # --- Gems
+      cause(:framework_not_installed, %w[Bundler::GemNotFound Gem::MissingSpecError],
+            pattern: FRAMEWORK,
+            remedy: "Install the version of the framework that the Gemfile asks for, or ask for one that is there.",
+            command: "bundle install"),
+      cause(:missing_gem, %w[Bundler::GemNotFound Bundler::GitError],
+            remedy: "Install the gems of the Gemfile.",
+            command: "bundle install"),
+      cause(:gemfile, %w[Bundler::GemfileNotFound],
+            remedy: "Check BUNDLE_GEMFILE: it names a Gemfile that does not exist.",
+            command: "unset BUNDLE_GEMFILE"),
+      cause(:gemfile, %w[Bundler::GemfileError Bundler::Dsl::DSLError],
+            remedy: "Correct the Gemfile at the place that the message names.",
+            command: "bundle check"),
+      cause(:wrong_ruby, %w[Bundler::RubyVersionMismatch],
+            remedy: "Use the Ruby version that the Gemfile asks for, or change it there. (This is Ruby " \
+                    "#{RUBY_VERSION}.)",
+            command: "highball --ruby /path/to/ruby"),
+      cause(:permission_denied, %w[Bundler::PermissionError],
+            remedy: "Let this user read and write the file that the message names.",
+            command: "ls -l"),
+      cause(:gemfile_lock, %w[Bundler::LockfileError Bundler::ProductionError Bundler::VersionConflict
+                              Bundler::SolveFailure Bundler::BundlerError],
+            remedy: "Gemfile and Gemfile.lock do not fit each other, or what is installed: bring them together.",
+            command: "bundle install"),
+      cause(:gemfile_lock, %w[Gem::LoadError],
+            pattern: /already activated|not part of the bundle/,
+            remedy: "Let Bundler choose the gems: put the gem into the Gemfile, and install.",
+            command: "bundle install"),
+      cause(:missing_gem, %w[Gem::LoadError],
+            remedy: "Put the gem into the Gemfile, and install it.",
+            command: "bundle install"),
+
+      # --- Code
+      cause(:syntax_error, %w[SyntaxError ActionView::SyntaxErrorInTemplate],
+            remedy: "Correct the syntax at the place that the message names.",
+            command: LoadErrors::CHECK_SYNTAX),
+      cause(:native_extension, %w[LoadError],
+            pattern: LoadErrors::NATIVE,
+            remedy: "The gem was built for another Ruby, or a library that it needs is gone: build it again.",
+            command: LoadErrors::REBUILD),
+      cause(:missing_file, %w[LoadError],
+            pattern: LoadErrors::PATH,
+            remedy: LoadErrors::MISSING_FILE),
+      cause(:missing_gem, %w[LoadError],
+            remedy: LoadErrors::MISSING_GEM,
+            command: LoadErrors::INSTALL),
+      cause(:missing_constant, %w[NameError],
+            pattern: /uninitialized constant|to define constant/,
+            remedy: LoadErrors::MISSING_CONSTANT),
+
+      # --- Databases
+      cause(:database_missing, %w[ActiveRecord::NoDatabaseError],
+            remedy: "Create the database.",
+            command: ->(_) { rails("db:create db:migrate") }),
+      cause(:pending_migrations, %w[ActiveRecord::PendingMigrationError],
+            remedy: "Run the migrations.",
+            command: ->(_) { rails("db:migrate") }),
+      cause(:database_config, %w[ActiveRecord::AdapterNotSpecified ActiveRecord::AdapterNotFound],
+            remedy: "Describe the database for this environment in config/database.yml."),
+      cause(:database_config, [],
+            pattern: %r{load database configuration|config/database\.yml},
+            remedy: "Write config/database.yml, or set DATABASE_URL.",
+            command: DATABASE_YML),
+      cause(:database_down, %w[ActiveRecord::ConnectionNotEstablished PG::ConnectionBad
+                               Mysql2::Error::ConnectionError SQLite3::CantOpenException Redis::CannotConnectError],
+            remedy: "Start the database, and compare host, user and path in config/database.yml with it.",
+            command: ->(error) { start_service(error) }),
+      cause(:table_missing, %w[ActiveRecord::StatementInvalid],
+            remedy: "If a table is missing, create it: the application asks for it while it boots.",
+            command: ->(_) { rails("db:prepare") }),
+
+      # --- Secrets
+      cause(:missing_master_key, %w[ActiveSupport::EncryptedFile::MissingKeyError
+                                    ActiveSupport::EncryptedFile::InvalidKeyLengthError
+                                    ActiveSupport::MessageEncryptor::InvalidMessage],
+            remedy: "Provide the key of the credentials: config/master.key, or RAILS_MASTER_KEY in the environment.",
+            command: "scp YOU@WHERE.IT.IS:APP/config/master.key config/master.key"),
+      cause(:missing_secret_key_base, %w[ArgumentError],
+            pattern: /secret_key_base/,
+            remedy: "Set SECRET_KEY_BASE in the environment, or add it to the credentials.",
+            command: "export SECRET_KEY_BASE=$(ruby -rsecurerandom -e 'puts SecureRandom.hex(64)')"),
+
+      # --- The system
+      cause(:permission_denied, %w[Errno::EACCES Errno::EPERM Errno::EROFS],
+            remedy: "Let this user read (or write) the file that the message names.",
+            command: ->(error) { LoadErrors.look_at(error) }),
+      cause(:missing_file, %w[Errno::ENOENT Errno::ENOTDIR],
+            remedy: "Create the file or folder that the message names, or correct its path."),
+      cause(:address_in_use, %w[Errno::EADDRINUSE],
+            remedy: "Another program is using the port or socket that the application opens while it boots.",
+            command: "ss -lptn"),
+      cause(:disk_full, %w[Errno::ENOSPC Errno::EDQUOT],
+            remedy: "Free some disk space.",
+            command: "df -h ."),
+      cause(:service_down, %w[Errno::ECONNREFUSED Errno::EHOSTUNREACH Errno::ETIMEDOUT SocketError],
+            remedy: "Start the service that the application connects to while it boots.",
+            command: ->(error) { start_service(error) }),
+      cause(:out_of_memory, %w[NoMemoryError],
+            remedy: "Give the machine or container more memory.",
+            command: "free -m"),
+
+      # --- The end of the process
+      cause(:exit_called, %w[SystemExit],
+            remedy: "The application ended the process while it was loaded. Look for `exit` or `abort` at this " \
+                    "place, and at what it printed."),
+      cause(:signal, %w[SignalException Interrupt],
+            remedy: "Somebody sent the mold a signal while it booted; start again.")
+    ].freeze
+
+    # The cause of an exception, or of what caused it: a Found.
+    def self.of(exception)
+      while exception
+        row = TABLE.find { |candidate| candidate.fits?(exception) }
+        return row.of(exception) if row
+
+        exception = exception.cause
+      end
+      UNKNOWN
+    end
+  end
+end

@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+module Highball
+  # Looks at an application that has been loaded for what will make trouble later: always for what does not survive
+  # the forks that come next, and for `highball doctor` for more.
+  class Checkup
+    # What was found: see `Finding` in the supervisor's messages.
+    Finding = Struct.new(:cause, :what, :file, :line, :remedy, :command, keyword_init: true)
+
+    MOST = 20
+    DEVELOPMENT_GEMS = %w[web-console byebug pry listen spring better_errors bullet rack-mini-profiler].freeze
+
+    # `examine`: the number of serving threads, as text, for `highball doctor`; else nil.
+    def initialize(root: Dir.pwd, examine: nil)
+      @root = root
+      @threads = examine&.to_i
+      @production = ENV["RACK_ENV"] == "production"
+    end
+
+    # All of them, as the control protocol has it.
+    def findings
+      found = threads + connections
+      found += more if @threads
+      found.first(MOST).map(&:to_h)
+    rescue StandardError => e # a check that fails is no reason not to serve
+      [Finding.new(cause: :checkup, what: "Highball could not look for problems: #{e.class}: #{e.message}").to_h]
+    end
+
+    private
+
+    # Threads end with a fork; those of gems are their own business.
+    def threads
+      (Thread.list - [Thread.main]).filter_map do |thread|
+        file, line = thread.inspect.match(/ (\S+):(\d+) \w+>?\z/)&.captures
+        next unless file&.start_with?("#{@root}/")
+
+        Finding.new(cause: :thread_at_boot, file: file, line: line.to_i,
+                    what: "a thread was started while the application was loaded; it does not run in the workers",
+                    remedy: "Start it in each worker: Highball.after_fork { … } in config/highball.rb.")
+      end
+    end
+
+    # Two processes that talk over one connection get each other's answers.
+    def connections
+      return [] unless defined?(::BasicSocket)
+
+      ObjectSpace.each_object(::BasicSocket).filter_map do |socket|
+        next if socket.closed? || !(address = peer(socket))
+
+        Finding.new(cause: :connection_at_boot,
+                    what: "a connection to #{address} was opened while the application was loaded; all workers would " \
+                          "share it",
+                    remedy: "Close it before the fork, and open one in each worker: Highball.before_fork { … } and " \
+                            "Highball.after_fork { … } in config/highball.rb.")
+      end
+    end
+
+    # Of a connection to another machine or program, and not of a pair that is the process's own.
+    def peer(socket)
+      address = socket.remote_address
+      return address.inspect_sockaddr if address.ip?
+
+      address.unix_path unless address.unix_path.empty?
+    rescue SystemCallError, SocketError
+      nil # it listens, or has gone
+    end
+
+    def more
+      [eager_load, concurrency, pool, development_gems, assets].compact
+    end
+
+    def rails = defined?(::Rails.application) && ::Rails.application
+
+    def eager_load
+      return if !@production || !rails || rails.config.eager_load
+
+      Finding.new(cause: :eager_load,
+                  what: "eager_load is off in production: every worker loads the code for itself, in first requests",
+                  remedy: "Set config.eager_load = true.",
+                  **place(/eager_load/, "config/environments/production.rb", "config/application.rb"))
+    end
+
+    def concurrency
+      return unless rails && (rails.config.allow_concurrency == false || rails.middleware.include?(::Rack::Lock))
+
+      Finding.new(cause: :one_at_a_time,
+                  what: "a lock lets only one request into the application at a time: a worker's other threads wait",
+                  remedy: "Remove config.allow_concurrency = false, or serve with --threads 1 and more workers.",
+                  **place(/allow_concurrency|Rack::Lock/, "config/application.rb",
+                          "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb"))
+    end
+
+    def pool
+      return unless defined?(::ActiveRecord::Base)
+
+      size = ::ActiveRecord::Base.connection_pool.size
+      return if size >= @threads
+
+      Finding.new(cause: :small_pool, what: "the pool has #{size} database connections for #{@threads} threads: some " \
+                                            "would wait for others",
+                  remedy: "Let the pool be as large as the number of threads: pool: #{@threads}.",
+                  **place(/pool/, "config/database.yml"))
+    rescue ::ActiveRecord::ActiveRecordError
+      nil # it uses no database
+    end
+
+    def development_gems
+      return unless @production
+
+      loaded = Gem.loaded_specs.keys & DEVELOPMENT_GEMS
+      return if loaded.empty?
+
+      Finding.new(cause: :development_gems, what: "gems for development are loaded in production: #{loaded.join(', ')}",
+                  remedy: "Put them into `group :development` of the Gemfile.", **place(/#{loaded.first}/, "Gemfile"))
+    end
+
+    def assets
+      return if !@production || !rails || !rails.config.respond_to?(:assets) || rails.config.assets.compile
+      return if Dir.exist?(File.join(@root, "public/assets")) || Dir.empty?(File.join(@root, "app/assets"))
+
+      Finding.new(cause: :missing_assets,
+                  what: "there is no public/assets: pages would have neither styles nor scripts",
+                  remedy: "Build the assets.", command: "RAILS_ENV=production bin/rails assets:precompile")
+    rescue SystemCallError
+      nil # there are no assets
+    end
+
+    # The first line that matches in the first of these files that has one.
+    def place(pattern, *names)
+      names.each do |name|
+        path = File.join(@root, name)
+        next unless File.file?(path)
+
+        index = File.foreach(path).first(5000).index { |line| pattern.match?(line) && !line.lstrip.start_with?("#") }
+        return { file: path, line: index + 1 } if index
+      end
+      {}
+    end
+  end
+end

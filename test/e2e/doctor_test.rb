@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "../support/e2e_test"
+
+# `highball doctor`: what it lists, and how it ends.
+class DoctorTest < E2ETest
+  WELL = "run ->(_env) { [200, {}, [\"it runs\"]] }\n"
+
+  def test_an_application_that_is_well
+    output, ended = doctor(folder_with("config.ru" => WELL))
+    assert_predicate ended, :success?, output
+    assert_match(/^ok .*application: Rack/, output)
+    assert_match(/^ok .*preparing to fork/, output)
+    refute_match(/warning|FAILED/, output)
+  end
+
+  def test_an_application_that_does_not_boot
+    output, ended = doctor(folder_with("config.ru" => "raise 'no luck'\n"))
+    refute_predicate ended, :success?
+    assert_match(/^ok .*loading the gems/, output)
+    assert_match(/^FAILED .*exception: loading the app failed: RuntimeError: no luck/, output)
+    assert_match(/^> +1  raise 'no luck'/, output)
+  end
+
+  def test_what_does_not_survive_a_fork
+    path = File.join(folder_with, "service.sock")
+    UNIXServer.open(path) do
+      app = folder_with("config.ru" => <<~RUBY)
+        require "socket"
+        THREAD = Thread.new { sleep }
+        SERVICE = UNIXSocket.new("#{path}")
+        #{WELL}
+      RUBY
+      checks = examine(app)
+      thread = checks.fetch("thread_at_boot")
+      assert_equal "#{File.realpath(app)}/config.ru:2", thread["at"]
+      assert_match(/after_fork/, thread["remedy"])
+      assert_includes checks.fetch("connection_at_boot")["what"], path
+      served = serve(app)
+      assert_match(/thread was started while the application was loaded.*cause=thread_at_boot/, served.log)
+    end
+  end
+
+  def test_what_bites_later_in_production
+    blog = copy_of_example("blog")
+    change(blog, "config/environments/production.rb", /eager_load = true/, "eager_load = false")
+    File.write(File.join(blog, "config/application.rb"), "\nRails.application.config.allow_concurrency = false\n",
+               mode: "a")
+    checks = examine(blog, "--threads", "64")
+    assert_match(%r{config/environments/production\.rb:\d+\z}, checks.fetch("eager_load")["at"])
+    assert_match(/64 threads/, checks.fetch("small_pool")["what"])
+    assert_match(%r{config/application\.rb:\d+\z}, checks.fetch("one_at_a_time")["at"])
+    assert_equal(%w[warning], checks.values_at("eager_load", "small_pool", "one_at_a_time").map do |one|
+                                one["state"]
+                              end.uniq)
+  end
+
+  def test_a_port_in_use
+    TCPServer.open("127.0.0.1", 0) do |taken|
+      output, ended = HighballServer.run("doctor", "-b", "127.0.0.1", "-p", taken.addr[1].to_s,
+                                         folder_with("config.ru" => WELL))
+      refute_predicate ended, :success?
+      assert_match(/^FAILED .*address_in_use: .*#{taken.addr[1]}/, output)
+    end
+  end
+
+  private
+
+  def doctor(app, *options)
+    HighballServer.run("doctor", "-e", "production", "-b", "127.0.0.1", "-p", "0", *options, app, within: 60)
+  end
+
+  # The checks by name.
+  def examine(app, *options)
+    output, ended = doctor(app, "--json", *options)
+    assert_predicate ended, :success?, output
+    JSON.parse(output[output.index("{\n")..]).fetch("checks").to_h { |check| [check["name"], check] }
+  end
+
+  def change(folder, file, from, to)
+    path = File.join(folder, file)
+    File.write(path, File.read(path).sub(from, to))
+  end
+end

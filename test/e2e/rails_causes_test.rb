@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require "cgi"
+require "open3"
+require_relative "../support/broken_app"
+
+# Why Rails applications do not boot; and that the remedies, as they are printed, make them run.
+class RailsCausesTest < BrokenAppTest
+  CHECK = "ActiveRecord::Migration.public_send(ActiveRecord::Migration.respond_to?(:check_all_pending!) ? " \
+          ":check_all_pending! : :check_pending!)\n"
+
+  def test_pending_migrations
+    blog = blog_with(CHECK)
+    server = assert_diagnosed(blog, cause: "pending_migrations", file: "config.ru", line: 5,
+                                    command: %r{\Abin/rails db:migrate\z})
+    runs_after_remedy(server, blog)
+  end
+
+  # PostgreSQL and MySQL refuse like this; SQLite makes the database by itself.
+  def test_a_database_that_is_missing
+    blog = blog_with("raise ActiveRecord::NoDatabaseError unless Rails.root.glob('db/*.sqlite3').any?\n")
+    server = assert_diagnosed(blog, cause: "database_missing", file: "config.ru", line: 5,
+                                    command: %r{\Abin/rails db:create db:migrate\z})
+    runs_after_remedy(server, blog)
+  end
+
+  def test_no_database_yml
+    blog = blog_with("ActiveRecord::Base.connection\n")
+    FileUtils.rm(File.join(blog, "config/database.yml"))
+    server = assert_diagnosed(blog, cause: "database_config", file: "config/database.yml",
+                                    command: %r{> config/database\.yml\z})
+    run_command(server, blog)
+    # It boots; what Rails says of an empty database is Rails' business.
+    refute_equal 503, server.get("/", HTML, within: 60).status
+    assert_equal "serving", server.status["phase"]
+  end
+
+  def test_a_database_yml_that_is_none
+    blog = blog_with("ActiveRecord::Base.connection\n")
+    File.write(File.join(blog, "config/database.yml"), "development:\n  adapter: sqlite3\n database: x\n")
+    assert_diagnosed blog, cause: "database_config", file: "config/database.yml", remedy: /database\.yml/,
+                           command: /database\.yml/
+  end
+
+  def test_a_database_that_is_out_of_reach
+    blog = blog_with("ActiveRecord::Base.connection\n")
+    assert_diagnosed blog, cause: /\Adatabase_(?:down|missing)\z/, remedy: /database/, command: anything,
+                           env: { "DATABASE_URL" => "sqlite3:/proc/nowhere/blog.sqlite3" }
+  end
+
+  def test_syntax_errors_in_routes_and_initializers
+    ["config/routes.rb", "config/initializers/broken.rb"].each do |file|
+      blog = copy_of_example("blog")
+      path = File.join(blog, file)
+      FileUtils.mkdir_p(File.dirname(path))
+      File.write(path, "class Broken\n  def x(\n  end\nend\n")
+      server = assert_diagnosed(blog, cause: "syntax_error", file: file, line: 3, command: /\Aruby -c .*#{file}\z/)
+      FileUtils.cp(File.join(HighballServer::EXAMPLES, "blog/config/routes.rb"), path)
+      File.write(path, "") if file.include?("initializers")
+      assert_equal 200, server.get("/", HTML, within: 60).status
+    end
+  end
+
+  def test_no_secret_key_base
+    blog = copy_of_example("blog")
+    production = File.join(blog, "config/environments/production.rb")
+    File.write(production, "Rails.application.configure { config.eager_load = true }\n")
+    output, ended = HighballServer.run("serve", "-e", "production", "-b", "127.0.0.1", "-p", "0", blog)
+    refute_predicate ended, :success?
+    assert_match(/cause=missing_secret_key_base/, output)
+    assert_match(/command: export SECRET_KEY_BASE=/, output)
+  end
+
+  def test_no_master_key
+    blog = copy_of_example("blog")
+    application = File.join(blog, "config/application.rb")
+    File.write(application, File.read(application).sub("    config.active_storage.service",
+                                                       "    config.require_master_key = true\n\\0"))
+    File.write(File.join(blog, "config/credentials.yml.enc"), "nonsense--x--y")
+    assert_diagnosed blog, cause: "missing_master_key", remedy: %r{config/master\.key},
+                           command: anything
+  end
+
+  private
+
+  def anything = //
+
+  # The blog, without making its database by itself, and with this line in config.ru.
+  def blog_with(line)
+    blog = copy_of_example("blog")
+    config = File.join(blog, "config.ru")
+    File.write(config, File.read(config).sub("Blog.prepare_database\n", line))
+    blog
+  end
+
+  # Does as the page says, then reloads it.
+  def runs_after_remedy(server, blog)
+    run_command(server, blog)
+    answer = server.get("/", HTML, within: 60)
+    assert_equal 200, answer.status, answer.body
+  end
+
+  def run_command(server, blog)
+    page = CGI.unescapeHTML(server.get("/", HTML, within: 60).body.force_encoding("UTF-8"))
+    command = page[%r{<pre class="command"><code>(.*?)</code>}m, 1]
+    output, ended = Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", command, chdir: blog)
+    assert_predicate ended, :success?, output
+  end
+end
