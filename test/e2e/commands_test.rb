@@ -81,6 +81,18 @@ class CommandsTest < E2ETest
     assert_match(/highball \d+\.\d+\.\d+/, version)
   end
 
+  def test_output_that_nobody_reads_is_no_error
+    reader, writer = IO.pipe
+    reader.close
+    errors, errors_in = IO.pipe
+    pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, "--help", out: writer, err: errors_in)
+    [writer, errors_in].each(&:close)
+    assert_empty errors.read
+    assert_equal "PIPE", Signal.signame(Process.wait2(pid).last.termsig.to_i)
+  ensure
+    errors&.close
+  end
+
   def test_the_log_in_json
     server = serve("probe", "--log-format", "json")
     server.get("/raise")

@@ -120,7 +120,7 @@ fn boot(settings: &Arc<Settings>) -> Result<(Option<Booted>, Option<Diagnosis>),
     let mut settings = Settings::clone(settings);
     settings.workers = 1;
     let geometry = front::geometry(&settings.limits, settings.threads);
-    let source = crate::mold_source()?;
+    let source = crate::mold_source(&settings)?;
     let blueprint = Blueprint { settings: Arc::new(settings), source, geometry, purpose: Purpose::Examine };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
@@ -132,7 +132,7 @@ fn boot(settings: &Arc<Settings>) -> Result<(Option<Booted>, Option<Diagnosis>),
                         booted = Some(app);
                         continue;
                     }
-                    Notice::WorkerReady(_) => Order::Stop,
+                    Notice::WorkerReady(_) | Notice::SiteOpened { .. } => Order::Stop,
                     Notice::Drain => Order::FrontDrained,
                     _ => continue,
                 };

@@ -53,7 +53,11 @@ fn main() -> ExitCode {
         }
     };
     let env = |name: &str| std::env::var(name).ok();
-    let done = match highball_config::parse(std::env::args_os(), &env) {
+    let asked = highball_config::parse(std::env::args_os(), &env);
+    if !matches!(asked, Ok(Invocation::Serve(_) | Invocation::Bench { .. })) {
+        end_with_the_reader();
+    }
+    let done = match asked {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
@@ -79,6 +83,14 @@ fn main() -> ExitCode {
         eprintln!("highball: {error}");
         ExitCode::FAILURE
     })
+}
+
+/// A command whose output nobody reads any more (`highball status | head -1`) ends, as others do. A server, and a
+/// benchmark that has servers to stop, go on.
+fn end_with_the_reader() {
+    let yes = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    // Without it there is an error message more.
+    let _ = signal_hook::flag::register_conditional_default(signal_hook::consts::SIGPIPE, yes);
 }
 
 fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn Error>> {

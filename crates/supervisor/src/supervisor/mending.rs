@@ -40,6 +40,10 @@ impl Supervisor {
         if !self.waits_for_people() {
             return self.end(Outcome::BootFailed(Box::new(diagnosis)), now);
         }
+        // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
+        if let Some(mold) = self.current.mold.take_if(|mold| mold.is_booted()) {
+            self.let_go(self.current.line, Some(mold), now);
+        }
         self.broken = Some(Broken { files: FolderState::of(&self.current.folder), since: now });
         self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
     }
