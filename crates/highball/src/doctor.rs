@@ -3,7 +3,7 @@
 use highball_config::Settings;
 use highball_front as front;
 use highball_supervisor::{
-    Blueprint, Booted, Diagnosis, Finding, Notice, Order, Outcome, Purpose, Step, Supervisor,
+    Blueprint, Booted, Diagnosis, Finding, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
 };
 use serde::Serialize;
 use std::error::Error;
@@ -74,13 +74,18 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
     let mut checks =
         vec![Check::ok("configuration", format!("{} for {}", settings.app.display(), settings.environment))];
     checks.extend(settings.binds.iter().map(address));
-    let (booted, diagnosis) = boot(&settings)?;
-    checks.extend(journey(diagnosis.as_ref()));
-    if let Some(booted) = &booted {
-        let Booted { framework, ruby, rack, .. } = booted;
-        checks.push(Check::ok("application", format!("{framework}, Rack {rack}, Ruby {ruby}")));
-        checks.extend(booted.findings.iter().map(Check::warning));
-    }
+    let diagnosis = match crate::mold_source(&settings)? {
+        MoldSource::Site => {
+            checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
+            None
+        }
+        source => {
+            let (booted, diagnosis) = boot(&settings, source)?;
+            checks.extend(journey(diagnosis.as_ref()));
+            checks.extend(booted.iter().flat_map(application));
+            diagnosis
+        }
+    };
     let worst = |state| checks.iter().any(|check| check.state == state);
     let state = match (worst(State::Failed), worst(State::Warning)) {
         (true, _) => State::Failed,
@@ -94,6 +99,15 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
         print!("{}", list(&examination));
     }
     Ok(if state == State::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What was booted, and what will make trouble later.
+fn application(booted: &Booted) -> Vec<Check> {
+    let gems = [("Rack", &booted.rack), ("Ruby", &booted.ruby)];
+    let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
+    let what = booted.framework.clone() + &gems.collect::<String>();
+    let findings = booted.findings.iter().map(Check::warning);
+    std::iter::once(Check::ok("application", what)).chain(findings).collect()
 }
 
 /// Whether it could be listened on.
@@ -114,13 +128,15 @@ fn address(bind: &highball_config::Bind) -> Check {
 }
 
 /// Boots the application, and ends it again as soon as a worker is ready.
-fn boot(settings: &Arc<Settings>) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
+fn boot(
+    settings: &Arc<Settings>,
+    source: MoldSource,
+) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
     let (notify, mut notices) = mpsc::channel(NOTICES);
     let (order, orders) = mpsc::channel(NOTICES);
     let mut settings = Settings::clone(settings);
     settings.workers = 1;
     let geometry = front::geometry(&settings.limits, settings.threads);
-    let source = crate::mold_source(&settings)?;
     let blueprint = Blueprint { settings: Arc::new(settings), source, geometry, purpose: Purpose::Examine };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
@@ -132,7 +148,7 @@ fn boot(settings: &Arc<Settings>) -> Result<(Option<Booted>, Option<Diagnosis>),
                         booted = Some(app);
                         continue;
                     }
-                    Notice::WorkerReady(_) | Notice::SiteOpened { .. } => Order::Stop,
+                    Notice::WorkerReady(_) => Order::Stop,
                     Notice::Drain => Order::FrontDrained,
                     _ => continue,
                 };

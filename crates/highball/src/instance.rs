@@ -52,11 +52,9 @@ impl Question {
     /// Time for finding the answer.
     pub(crate) fn time_limit(self) -> Duration {
         match self {
-            Question::Status
-            | Question::Restart
-            | Question::Refork
-            | Question::Upgrade
-            | Question::Stop => EXCHANGE_TIME,
+            Question::Status | Question::Restart | Question::Refork | Question::Upgrade | Question::Stop => {
+                EXCHANGE_TIME
+            }
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
         }
     }

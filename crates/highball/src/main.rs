@@ -162,8 +162,7 @@ impl Begun {
         let (to_supervisor, orders) = mpsc::channel(UNHEARD);
         let geometry = front::geometry(&settings.limits, settings.threads);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
-        let blueprint =
-            Blueprint { settings: Arc::clone(&settings), source, geometry, purpose };
+        let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry, purpose };
         let supervisor = Supervisor::new(blueprint, notify);
         let served = Arc::clone(&settings);
         let spokesman = Arc::new(Spokesman {

@@ -83,7 +83,10 @@ impl Diagnosis {
         log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
         let mut versions = failure.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
-        versions.insert("Ruby interpreter".into(), settings.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string());
+        versions.insert(
+            "Ruby interpreter".into(),
+            settings.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
+        );
         let shown = |(name, value): (&String, &String)| {
             let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();
             (name.clone(), value)

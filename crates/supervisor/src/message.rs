@@ -1,6 +1,5 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
-use crate::restart::Failure;
 use crate::spawn_journey::Step;
 use highball_config::LogFormat;
 use serde::{Deserialize, Serialize};
@@ -10,9 +9,6 @@ use std::path::PathBuf;
 
 /// The largest message, in bytes: one packet on the control socket.
 pub(crate) const MESSAGE_BYTES: usize = 128 * 1024;
-
-/// Lines of a backtrace that are told.
-const BACKTRACE_LINES: usize = 20;
 
 /// The most descriptors that travel beside one message.
 pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;

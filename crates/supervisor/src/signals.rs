@@ -46,6 +46,7 @@ impl Received {
             Received::Interrupt => Some(Signal::INT),
             Received::Hangup => Some(Signal::HUP),
             Received::Restart => Some(Signal::USR1),
+            Received::Refork => Some(Signal::URG),
             Received::Upgrade => Some(Signal::USR2),
             Received::MoreWorkers => Some(Signal::TTIN),
             Received::FewerWorkers => Some(Signal::TTOU),

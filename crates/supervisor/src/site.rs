@@ -60,6 +60,7 @@ impl Site {
             public: Some(self.root),
             public_headers: BTreeMap::new(),
             restartable: true,
+            findings: Vec::new(),
         }
     }
 }

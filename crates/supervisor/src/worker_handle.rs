@@ -8,7 +8,6 @@ use crate::message::{BootFailure, RubyError, ToWorker};
 use crate::mold::Mold;
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
-use crate::spawn_journey::Step;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
 use std::sync::Arc;

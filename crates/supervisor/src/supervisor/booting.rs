@@ -3,7 +3,7 @@
 use super::{unasked, Outcome, Phase, Purpose, Supervisor, BACKTRACE_LINES};
 use crate::diagnosis::Diagnosis;
 use crate::event::Who;
-use crate::message::{BootFailure, Booted, FromMold, RubyError};
+use crate::message::{BootFailure, Booted, FromMold};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
@@ -268,7 +268,8 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
             BootFailure::of_ours(step, "crashed", message, remedy.into()).with_command("bundle pristine")
         }
         _ if step == Step::StartRuby => {
-            let remedy = "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby \
+            let remedy =
+                "Look at what was printed above, by Ruby or by the version manager that chooses it (--ruby \
                           names another).";
             BootFailure::of_ours(step, "ruby_did_not_start", message, remedy.into())
         }

@@ -2,7 +2,7 @@
 //! where the given path leads to.
 
 use super::Supervisor;
-use crate::message::{BootFailure, RubyError};
+use crate::message::BootFailure;
 use crate::mold::MoldSource;
 use crate::restart::{Failure, Generation, Wish};
 use crate::site::Site;
@@ -27,7 +27,11 @@ impl Supervisor {
         if let Some(site) = Site::in_folder(&folder) {
             return self.serve_site(self.current.number, site, &folder).await;
         }
-        self.boot_failed(BootFailure::of_ours(Step::FindApp, "no_site", no_site(&folder), REMEDY.into()), now).await;
+        self.boot_failed(
+            BootFailure::of_ours(Step::FindApp, "no_site", no_site(&folder), REMEDY.into()),
+            now,
+        )
+        .await;
     }
 
     /// Serves what the given path leads to now.
@@ -48,7 +52,13 @@ impl Supervisor {
     async fn serve_site(&mut self, number: u32, site: Site, folder: &Path) {
         info!(app = site.kind, because = site.because, root = %site.root.display(), "found");
         let root = site.root.clone();
-        self.current = Generation { number, folder: folder.into(), line: self.current.line, app: Some(site.booted()), mold: None };
+        self.current = Generation {
+            number,
+            folder: folder.into(),
+            line: self.current.line,
+            app: Some(site.booted()),
+            mold: None,
+        };
         self.notify(Notice::SiteOpened { root }).await;
     }
 }

@@ -228,7 +228,7 @@ impl Supervisor {
             %error,
             at = error.place(),
             backtrace = error.calls(BACKTRACE_LINES),
-            remedy = failure.remedy,
+            remedy = failure.boot.as_ref().and_then(|boot| boot.remedy.as_deref()),
             "{what}"
         );
         self.last_failure = Some(format!("{what}: {error}"));
