@@ -7,6 +7,10 @@ class KeepAliveClient
   # What went wrong. `kind` is :failed, :refused, :reset, :wrong, :closed or :went_back.
   Failure = Struct.new(:kind, :what) do
     def to_s = "#{kind}: #{what}"
+
+    # What a worker that is killed may take with it: a request that it had begun is answered 502, and an answer that it
+    # had begun breaks off.
+    def lost_with_a_worker? = kind == :reset || (kind == :failed && what.include?(": 502 "))
   end
 
   ANSWER_WITHIN = 60 # seconds; a busy machine is no failure
