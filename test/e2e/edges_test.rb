@@ -135,8 +135,8 @@ class EdgesTest < E2ETest
 
   def test_developers_see_the_exception_and_others_do_not
     serve_paths({ "/raise" => 'raise "look here"' }, environment: "development")
-    assert_match(/RuntimeError: look here.*config\.ru:\d+/m, @server.get("/raise", "Host" => "localhost").body)
-    refute_includes @server.get("/raise", "Host" => "elsewhere.test").body, "look"
+    assert_match(/RuntimeError: look here.*config\.ru:\d+/m, @server.get("/raise", { "Host" => "localhost" }).body)
+    refute_includes @server.get("/raise", { "Host" => "elsewhere.test" }).body, "look"
     serve_paths({ "/raise" => 'raise "look here"' })
     refute_includes @server.get("/raise").body, "look"
   end

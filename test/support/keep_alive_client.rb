@@ -8,9 +8,9 @@ class KeepAliveClient
   Failure = Struct.new(:kind, :what) do
     def to_s = "#{kind}: #{what}"
 
-    # What a worker that is killed may take with it: a request that it had begun is answered 502, and an answer that it
-    # had begun breaks off.
-    def lost_with_a_worker? = kind == :reset || (kind == :failed && what.include?(": 502 "))
+    # What a worker that is killed may take with it: a request that it had begun is answered 502, which ends the
+    # connection, and an answer that it had begun breaks off.
+    def lost_with_a_worker? = %i[reset closed].include?(kind) || (kind == :failed && what.include?(": 502 "))
   end
 
   ANSWER_WITHIN = 60 # seconds; a busy machine is no failure
