@@ -173,9 +173,9 @@ class DetectionTest < E2ETest
 
   def answering(text) = "run ->(_env) { [200, {}, [#{text.inspect}]] }\n"
 
-  # What it says of an app that it cannot serve.
+  # What it says of an app that it cannot serve. (In development it would wait until that is mended.)
   def refused(app, env: {})
-    output, ended = HighballServer.run("-p", "0", app, env: env)
+    output, ended = HighballServer.run("-e", "production", "-p", "0", app, env: env)
     refute_predicate ended, :success?, output
     output
   end
