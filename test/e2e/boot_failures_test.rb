@@ -49,6 +49,17 @@ class BootFailuresTest < E2ETest
     refused folder_with("README" => "no app"), /config\.ru/
   end
 
+  # As the Ruby code of another version would.
+  def test_a_mold_that_says_what_cannot_be_understood
+    lib = folder_with("highball/boot.rb" => <<~RUBY)
+      require "socket"
+      Socket.for_fd(Integer(ENV.fetch("HIGHBALL_CONTROL_FD"))).send('{"type":"step","step":"another"}', 0)
+      sleep
+    RUBY
+    refused folder_with("config.ru" => WELL), /what cannot be understood/, /different versions/, /starting Ruby/,
+            env: { "HIGHBALL_LIB" => lib }
+  end
+
   def test_an_app_folder_that_does_not_exist
     refused "/no/such/folder", %r{/no/such/folder}
   end

@@ -267,7 +267,7 @@ impl Supervisor {
                     succession.succeeded(pid, descriptors, &self.events_in);
                 }
             }
-            Event::Said(Said::Nonsense(who, error)) => self.halt_mad(who, &error, now),
+            Event::Said(Said::Nonsense(who, error)) => self.halt_mad(who, &error, now).await,
             Event::Said(Said::Closed(who)) => self.closed(who, now).await,
             Event::Ended(who) => {
                 self.reap(now).await;
@@ -436,7 +436,7 @@ impl Supervisor {
     }
 
     /// Kills a process that says what cannot be understood; its end is noticed like any other.
-    fn halt_mad(&mut self, who: Who, error: &io::Error, now: Instant) {
+    async fn halt_mad(&mut self, who: Who, error: &io::Error, now: Instant) {
         error!(?who, %error, "a process said what cannot be understood, and is killed");
         match who {
             Who::Worker(worker) => {
@@ -444,11 +444,7 @@ impl Supervisor {
                     handle.halt(now);
                 }
             }
-            Who::Mold(boot) => {
-                if let Some(mold) = self.mold_mut(boot) {
-                    mold.halt(now);
-                }
-            }
+            Who::Mold(boot) => self.halt_mad_mold(boot, error, now).await,
             Who::Successor(pid) => self.successor_heard_out(pid, now),
             Who::Succeeded => {}
         }

@@ -130,7 +130,7 @@ impl Supervisor {
             (FromMold::Heap { heap }, _) => {
                 if !mold.heap_questions.answered(heap) {
                     let boot = mold.boot;
-                    self.halt_mad(Who::Mold(boot), &unasked(), now);
+                    self.halt_mad(Who::Mold(boot), &unasked(), now).await;
                 }
             }
             (message, state) => {
@@ -190,6 +190,24 @@ impl Supervisor {
         }
     }
 
+    /// One that boots cannot be waited for any more: its boot has failed.
+    pub(super) async fn halt_mad_mold(&mut self, boot: u32, error: &io::Error, now: Instant) {
+        let Some(mold) = self.mold_mut(boot) else { return };
+        let step = match &mold.state {
+            MoldState::Booting(journey) | MoldState::Dumping(journey) => Some(journey.step()),
+            MoldState::Booted => None,
+            MoldState::Halted => return, // that was understood before
+        };
+        mold.halt(now);
+        match step {
+            Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error), now).await,
+            None if self.role_of(boot) == Role::Current => {
+                self.postpone_boot(Life::Ready(Duration::from_secs(1)), now);
+            }
+            None => {}
+        }
+    }
+
     /// What a line's mold was asked for and has not forked will not come.
     pub(super) fn forks_are_lost(&mut self, line: u32, now: Instant) {
         for (_, handle) in self.workers.iter_mut().filter(|(_, handle)| handle.line == line) {
@@ -244,6 +262,14 @@ impl Supervisor {
             Verdict::GiveUp => self.give_up("boots", self.mold_policy.boot_failures(), now),
         }
     }
+}
+
+fn not_understood(step: Step, error: &io::Error) -> BootFailure {
+    let message = format!("the application's process said what cannot be understood: {error}");
+    let remedy =
+        "Highball's program and its Ruby code (lib/highball) may be of different versions: build or install \
+                  both together.";
+    BootFailure::of_ours(step, "not_understood", message, remedy.into()).with_command("bin/setup")
 }
 
 pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {

@@ -211,7 +211,7 @@ impl Supervisor {
             }
             FromWorker::Heap { heap } => {
                 if !handle.heap_questions.answered(heap) {
-                    self.halt_mad(Who::Worker(worker), &unasked(), now);
+                    self.halt_mad(Who::Worker(worker), &unasked(), now).await;
                 }
             }
         }
