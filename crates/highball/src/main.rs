@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     };
     let env = |name: &str| std::env::var(name).ok();
     let asked = highball_config::parse(std::env::args_os(), &env);
-    if !matches!(asked, Ok(Invocation::Serve(_) | Invocation::Bench { .. })) {
+    if matches!(asked, Ok(Invocation::Help(_) | Invocation::Version(_))) {
         end_with_the_reader();
     }
     let done = match asked {
@@ -85,8 +85,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// A command whose output nobody reads any more (`highball status | head -1`) ends, as others do. A server, and a
-/// benchmark that has servers to stop, go on.
+/// Text that nobody reads any more (`highball --help | head -1`) ends the process, as it does others. Not where sockets
+/// are written to: their ends are errors to be told.
 fn end_with_the_reader() {
     let yes = Arc::new(std::sync::atomic::AtomicBool::new(true));
     // Without it there is an error message more.
