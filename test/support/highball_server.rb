@@ -166,7 +166,7 @@ class HighballServer
   # --- what it takes
 
   def pids
-    ProcessFacts.with_environment(MARK, @mark)
+    ProcessFacts.in_group(@pid) | ProcessFacts.with_environment(MARK, @mark)
   end
 
   # Private dirty memory, resident memory files and spool files in memory, together.

@@ -28,6 +28,16 @@ module ProcessFacts
     false
   end
 
+  # Processes of this group.
+  def in_group(group)
+    Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
+      state, _parent, its_group = stat(pid).first(3)
+      its_group.to_i == group && state != "Z"
+    rescue Errno::ENOENT, Errno::ESRCH
+      false
+    end
+  end
+
   # Processes that were started with this in their environment.
   def with_environment(name, value)
     Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
