@@ -70,17 +70,7 @@ class RestartsTest < RestartTestCase
   end
 
   def test_a_request_that_takes_long_is_finished_by_its_worker
-    app = version(1, folder_with, <<~RUBY)
-      run lambda { |env|
-        warn "begun"
-        sleep 0.01 until File.exist?(File.join(__dir__, "go"))
-        [200, {}, ["1 "]]
-      }
-    RUBY
-    server = serve_silently(app)
-    server.connect do |connection|
-      connection.send_request("POST", "/long", {}, "x")
-      wait_for("begin of the request") { server.log.include?("begun") }
+    with_a_request_in_flight do |server, app, connection|
       version(2, app)
       restart(server)
       assert_equal "2", answer(server)

@@ -22,6 +22,23 @@ class RestartTestCase < E2ETest
     folder
   end
 
+  # Yields a server of version 1, its folder, and a connection whose request is answered at `let_go`.
+  def with_a_request_in_flight
+    app = version(1, folder_with, <<~RUBY)
+      run lambda { |env|
+        warn "begun"
+        sleep 0.01 until File.exist?(File.join(__dir__, "go"))
+        [200, {}, ["1 "]]
+      }
+    RUBY
+    server = serve_silently(app)
+    server.connect do |connection|
+      connection.send_request("POST", "/long", {}, "x")
+      wait_for("begin of the request") { server.log.include?("begun") }
+      yield server, app, connection
+    end
+  end
+
   # A version that takes until `let_go` to boot.
   def slow(app, number)
     version(number, app, "sleep 0.01 until File.exist?(File.join(__dir__, 'go'))\n#{CONFIG}")
