@@ -46,10 +46,10 @@ bench SCENARIO *OPTIONS:
 
 # Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)
 results:
-    just bench hello --output target/bench/hello
-    just bench schemes --install --output target/bench/schemes
-    target/release/highball bench report target/bench/{hello,schemes}/results.json > bench/RESULTS.md
-    ruby bench/screenshots.rb target/bench/schemes/report.html docs/images
+    just bench hello --output target/results/hello
+    just bench schemes --install --output target/results/schemes
+    target/release/highball bench report target/results/{hello,schemes}/results.json > bench/RESULTS.md
+    ruby bench/screenshots.rb target/results/schemes/report.html docs/images
 
 # Rewrite what is generated from sources
 docs:

@@ -262,7 +262,7 @@ pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
     let binary =
         std::env::current_exe().map_err(|error| Failure(format!("find this program's folder: {error}")))?;
     let mut folders = binary.ancestors().skip(1).take(4).map(|folder| folder.join("bench"));
-    folders.find(|folder| folder.join("schemes").is_dir()).ok_or_else(|| {
+    folders.find(|folder| folder.join("schemes").is_dir() && folder.join("workloads").is_dir()).ok_or_else(|| {
         Failure::new("cannot find the benchmark's data (bench/schemes) near this binary: name the folder in HIGHBALL_BENCH")
     })
 }
