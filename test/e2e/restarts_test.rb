@@ -168,13 +168,7 @@ class RestartsTest < RestartTestCase
   end
 
   def test_an_app_object_cannot_be_restarted
-    script = File.join(folder_with("serve.rb" => <<~RUBY), "serve.rb")
-      require "rack"
-      require "highball/handler"
-      Highball::Handler.run(->(_env) { [200, {}, ["0 "]] }, Host: "127.0.0.1", Port: #{free_port})
-    RUBY
-    lib = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }
-    server = serve(File.dirname(script), command: ["ruby", script], env: lib)
+    server = serve_an_object
     output, ended = HighballServer.run("restart", *server.which)
     refute_predicate ended, :success?
     assert_match(/given as an object/, output)

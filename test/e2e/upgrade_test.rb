@@ -181,13 +181,7 @@ class UpgradeTest < UpgradeTestCase
   end
 
   def test_an_app_object_cannot_be_upgraded
-    script = File.join(folder_with("serve.rb" => <<~RUBY), "serve.rb")
-      require "rack"
-      require "highball/handler"
-      Highball::Handler.run(->(_env) { [200, {}, ["0 "]] }, Host: "127.0.0.1", Port: #{free_port})
-    RUBY
-    lib = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }
-    server = serve(File.dirname(script), command: ["ruby", script], env: lib)
+    server = serve_an_object
     assert_match(/given as an object/, upgrade_fails(server))
     assert_equal "0", answer(server)
   end

@@ -22,6 +22,17 @@ class RestartTestCase < E2ETest
     folder
   end
 
+  # A server of version 0, whose application was given to it as an object.
+  def serve_an_object
+    script = File.join(folder_with("serve.rb" => <<~RUBY), "serve.rb")
+      require "rack"
+      require "highball/handler"
+      Highball::Handler.run(->(_env) { [200, {}, ["0 "]] }, Host: "127.0.0.1", Port: #{free_port})
+    RUBY
+    lib = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }
+    serve(File.dirname(script), command: ["ruby", script], env: lib)
+  end
+
   # Yields a server of version 1, its folder, and a connection whose request is answered at `let_go`.
   def with_a_request_in_flight
     app = version(1, folder_with, <<~RUBY)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Lines of a backtrace that are told.
-const BACKTRACE_LINES: usize = 20;
+pub(crate) const BACKTRACE_LINES: usize = 20;
 /// Restarts that have ended and are still told of.
 const REMEMBERED: usize = 8;
 

@@ -22,7 +22,7 @@ use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
 use crate::refork::{Refork, ReforkCause, Schedule};
 use crate::report::{AskedHeap, MoldReport, ReforkReport, Report, WorkerReport};
-use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish};
+use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish, BACKTRACE_LINES};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
 use crate::signals::{Received, Signals};
@@ -46,8 +46,6 @@ const REAP_AT_A_TIME: usize = 128;
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
-/// Lines of a backtrace that are logged.
-const BACKTRACE_LINES: usize = 20;
 
 /// What the supervisor is built from.
 #[derive(Debug)]
