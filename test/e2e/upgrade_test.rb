@@ -171,11 +171,10 @@ class UpgradeTest < UpgradeTestCase
 
   def test_nothing_but_the_sockets_is_inherited
     server = serve(version(1), "--drain-timeout", "1s")
-    fresh = descriptors(server.pid)
+    fresh = ProcessFacts.descriptors(server.pid)
     pid = upgrade(server)
-    wait_for("the end of the handing over") { descriptors(pid).length <= fresh.length + 2 }
-    listening = `ss -H -ltnp sport = :#{server.port}`
-    assert_equal [pid], listening.scan(/pid=(\d+)/).flatten.map(&:to_i).uniq
+    wait_for("the end of the handing over") { ProcessFacts.descriptors(pid).length <= fresh.length + 2 }
+    assert_equal [pid], ProcessFacts.listeners(server.port)
     environment = File.binread("/proc/#{server.mold_pid}/environ")
     refute_match(/PREDECESSOR/, environment)
   end
@@ -203,11 +202,5 @@ class UpgradeTest < UpgradeTestCase
     load.versions_met.each { |met| assert_equal met.uniq.sort, met }
     assert_equal [4], load.versions_met.map(&:last).uniq
     assert_equal first, server.pid
-  end
-
-  def descriptors(pid)
-    Dir.children("/proc/#{pid}/fd").map { |fd| File.readlink("/proc/#{pid}/fd/#{fd}") }
-  rescue Errno::ENOENT
-    retry
   end
 end

@@ -73,6 +73,25 @@ module ProcessFacts
     Dir.children("/proc/#{pid}/fd").length
   end
 
+  # Those who have the socket that listens on this TCP port of 127.0.0.1 (proc(5), /proc/net/tcp).
+  def listeners(port)
+    address = format("0100007F:%04X", port)
+    listening = File.readlines("/proc/net/tcp").map(&:split).select { |line| line[1] == address && line[3] == "0A" }
+    sockets = listening.map { |line| "socket:[#{line[9]}]" }
+    Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select { |pid| descriptors(pid).intersect?(sockets) }
+  end
+
+  # What its descriptors lead to; empty if it has gone.
+  def descriptors(pid)
+    Dir.children("/proc/#{pid}/fd").filter_map do |fd|
+      File.readlink("/proc/#{pid}/fd/#{fd}")
+    rescue Errno::ENOENT
+      next # closed meanwhile
+    end
+  rescue Errno::ENOENT, Errno::ESRCH
+    []
+  end
+
   # Seconds of CPU, user and system.
   def cpu_seconds(pids)
     pids.sum { |pid| stat(pid)[11, 2].sum(&:to_i) } / Etc.sysconf(Etc::SC_CLK_TCK).to_f
