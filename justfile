@@ -41,7 +41,6 @@ hello := "schemes --only highball,puma,floor --workload hello --connections 1,25
 # Measure what is built from this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
-    cargo build --release -p highball-floor
     target/release/highball bench {{ if SCENARIO == "hello" { hello } else { SCENARIO } }} {{OPTIONS}}
 
 # Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)

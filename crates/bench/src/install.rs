@@ -1,7 +1,8 @@
 //! Installs Debian packages that schemes need, so that nothing they bring starts by itself: on this machine, and in
-//! folders that hold other releases of Debian, which are made here too.
+//! folders that hold other releases of Debian, which are made here too. One generator of load comes from cargo.
 
-use crate::scheme::root::Root;
+use crate::load;
+use crate::scheme::root::{cache, Root};
 use crate::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
@@ -43,6 +44,9 @@ pub(crate) fn install(wanted: &Wanted) -> Result<(), Failure> {
     }
     check_rights(&of_machine)?;
     Place::Machine.install(&of_machine)?;
+    if let Err(failure) = load::install_oha(&cache()) {
+        eprintln!("{failure}");
+    }
     for (root, packages) in wanted {
         let Some(root) = root else { continue };
         if let Err(failure) = make(root).and_then(|()| Place::Root(root).install(packages)) {

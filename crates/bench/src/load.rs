@@ -22,6 +22,7 @@ const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
 pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
+pub(crate) use oha::install as install_oha;
 
 /// Who is asked, and what.
 #[derive(Debug, Clone, Copy)]

@@ -105,7 +105,7 @@ impl Root {
 }
 
 /// Where things are kept that take long to make: as `bin/test` keeps them.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     if geteuid().is_root() {
         return "/var/cache/highball".into();
     }
