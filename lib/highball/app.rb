@@ -71,15 +71,20 @@ module Highball
         public: public_folder, public_headers: public_headers }
     end
 
-    # Lays out the heap so that what is forked from this process shares it for long. (Process.warmup moves objects as
-    # well, which releases before it do not do safely.)
-    def warm_up
+    # Lays out the heap so that what is forked from this process shares it for long.
+    #
+    # compact:: whether objects are moved together even by a Ruby that does not do so of its own accord (before 3.3).
+    #           It costs nothing but the process, where a native extension does not stand it.
+    # threads:: how many threads have served requests here.
+    def warm_up(compact: false, threads: 0)
+      Native.free_malloc_holes # this process may have been forked from one that filled them
       if Process.respond_to?(:warmup)
         Process.warmup
       else
         4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+        GC.compact if compact && GC.respond_to?(:compact)
       end
-      Native.trim_memory # pages that would be copied for nothing
+      Native.fill_malloc_holes(threads) # each would have a page copied
     end
 
     # Closes the connections of ActiveRecord, which two processes must not share. Before every fork: the application may

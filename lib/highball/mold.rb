@@ -119,8 +119,10 @@ module Highball
       require_relative "worker" # so that it is shared too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
-      @app.warm_up
+      warm_up
     end
+
+    def warm_up = @app.warm_up
 
     # Returns in a new process what it is: a worker. nil when the supervisor has gone.
     def serve_orders

@@ -5,9 +5,11 @@ require_relative "mold"
 module Highball
   # A mold that was a worker: it has served, serves never again, and is forked from like any other.
   class PromotedMold < Mold
-    def initialize(control, app)
+    # threads:: how many have served.
+    def initialize(control, app, threads:)
       super(control)
       @app = app
+      @threads = threads
       @booted = true
     end
 
@@ -24,5 +26,11 @@ module Highball
       $stdout.flush
       exit!(1)
     end
+
+    private
+
+    # Requests have left holes everywhere, which each worker would fill for itself. If this process dies of having its
+    # objects moved, the mold that there was keeps.
+    def warm_up = @app.warm_up(compact: true, threads: @threads)
   end
 end

@@ -168,7 +168,7 @@ module Highball
     def become_mold
       Mold.ignore_group_signals
       [@news, @announce].each(&:close)
-      PromotedMold.new(@control, @app)
+      PromotedMold.new(@control, @app, threads: @threads)
     end
 
     def give_up(exception)

@@ -8,12 +8,15 @@ use magnus::{function, prelude::*, Error, RModule, Ruby};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
+use crate::malloc_holes;
+
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     let native = highball.define_module("Native")?;
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
-    native.define_singleton_method("trim_memory", function!(trim_memory, 0))?;
+    native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
+    native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     Ok(())
 }
@@ -43,18 +46,6 @@ fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
         .spawn(move || watch(&socket))
         .map_err(failed)?;
     Ok(())
-}
-
-/// `Native.trim_memory -> nil`: gives memory that malloc holds and nobody uses back to the system, where malloc can.
-fn trim_memory() {
-    #[cfg(target_env = "gnu")]
-    {
-        extern "C" {
-            fn malloc_trim(pad: usize) -> i32;
-        }
-        // SAFETY: takes malloc's own locks, touches only what is free, and takes any number (malloc_trim(3)).
-        unsafe { malloc_trim(0) };
-    }
 }
 
 /// The process that watches, and the descriptor it does it with.

@@ -1,0 +1,137 @@
+//! The holes in malloc's heap: what is free between what is in use.
+//!
+//! A process that was forked shares the heap page by page, until it writes there. What it allocates lies in the holes first,
+//! and a page is copied for each of them, even for a few bytes. Filled, they are left alone: what such a process allocates
+//! lies close together, on new pages. The fillers cost nothing but the addresses, since the pages around them are there
+//! anyway; a process that was forked shares them as well, and gives them back before it becomes a mold itself.
+//!
+//! glibc's malloc (malloc(3), mallopt(3)) keeps a heap for each of a few threads, an arena; a hole is taken by a thread of
+//! its arena only, and the smallest that is large enough is taken first.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{mpsc, Mutex, PoisonError};
+
+extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+    fn free(memory: *mut c_void);
+    #[cfg(target_env = "gnu")]
+    fn malloc_trim(pad: usize) -> i32;
+}
+
+/// Holes that are several times larger are whole pages, as good as new ones. Beyond twice this size memory might be
+/// mapped.
+const LARGEST: usize = 64 * 1024;
+/// The smallest piece of memory that malloc deals in, less the word that it needs for itself.
+const SMALLEST: usize = 24;
+/// Up to this size malloc keeps a list of holes for each size, in steps of so much.
+const SMALL: usize = SMALLEST + 62 * STEP;
+const STEP: usize = 16;
+/// So many pieces side by side do not come from holes of their size: there are none any more.
+const SIDE_BY_SIDE: usize = 4;
+/// What a thread that fills needs to stand on.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// A piece of memory that fills a hole; it holds the address of the one that was made before it.
+struct Filler {
+    before: *mut Filler,
+}
+
+/// The fillers of all arenas, the last one first.
+struct Fillers(*mut Filler);
+
+// SAFETY: the pieces belong to the list alone, and any thread may free what another has allocated.
+unsafe impl Send for Fillers {}
+
+static FILLERS: Mutex<Fillers> = Mutex::new(Fillers(ptr::null_mut()));
+
+/// `Native.fill_malloc_holes(threads) -> nil`: fills the holes in this thread's arena, and in those that so many other
+/// threads have left. Memory that nobody uses is given back to the system first.
+pub(crate) fn fill(threads: usize) {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes malloc's own locks, touches only what is free, and takes any number (malloc_trim(3)).
+    unsafe {
+        malloc_trim(0)
+    };
+    fill_arena();
+    // None ends before all have filled: a thread that begins gets an arena that no other has.
+    let (filled, done) = mpsc::sync_channel(1);
+    let waiting = Mutex::new(());
+    let held = waiting.lock();
+    std::thread::scope(|scope| {
+        let fill_another = |filled: mpsc::SyncSender<()>| {
+            fill_arena();
+            drop(filled);
+            drop(waiting.lock());
+        };
+        for _ in 0..threads {
+            let filled = filled.clone();
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            if thread.spawn_scoped(scope, move || fill_another(filled)).is_err() {
+                break; // an arena that is not filled costs memory, nothing else
+            }
+        }
+        drop(filled);
+        let _ = done.recv(); // an error, as soon as nobody can send any more
+        drop(held);
+    });
+}
+
+/// The largest ones first: then a hole is filled by one piece, and smaller ones.
+fn fill_arena() {
+    let mut pieces = Vec::with_capacity(SIDE_BY_SIDE);
+    for size in sizes() {
+        while pieces.len() < SIDE_BY_SIDE {
+            // SAFETY: any size may be asked for.
+            let piece = unsafe { malloc(size) }.cast::<Filler>();
+            if piece.is_null() {
+                break;
+            }
+            let is_beside = pieces.last().is_some_and(|last| is_beside(*last, piece, size));
+            if !is_beside {
+                keep(&mut pieces);
+            }
+            pieces.push(piece);
+        }
+        // SAFETY: ours, from malloc, and nowhere else.
+        pieces.drain(..).for_each(|piece| unsafe { free(piece.cast()) });
+    }
+}
+
+/// The sizes that are tried: every one of the small ones, of which there are the most holes.
+fn sizes() -> impl Iterator<Item = usize> {
+    let large = std::iter::successors(Some(LARGEST), |size| Some(size * 3 / 4));
+    let small = (SMALLEST..=SMALL).rev().step_by(STEP);
+    large.take_while(|size| *size > SMALL).chain(small)
+}
+
+/// Whether a piece lies right behind the one of the same size that was made before it.
+fn is_beside(last: *mut Filler, piece: *mut Filler, size: usize) -> bool {
+    let with_its_word = (size + size_of::<usize>()).next_multiple_of(STEP);
+    piece as usize == last as usize + with_its_word
+}
+
+/// They fill holes.
+fn keep(pieces: &mut Vec<*mut Filler>) {
+    let mut fillers = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
+    for piece in pieces.drain(..) {
+        // SAFETY: at least SMALLEST bytes, aligned for anything, and ours alone.
+        unsafe { piece.write(Filler { before: fillers.0 }) };
+        fillers.0 = piece;
+    }
+}
+
+/// `Native.free_malloc_holes -> nil`: gives all fillers back.
+pub(crate) fn give_back() {
+    let mut fillers = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut next = std::mem::replace(&mut fillers.0, ptr::null_mut());
+    while !next.is_null() {
+        // SAFETY: `keep` has put it here, in this process or in the one that it was forked from; it is freed once.
+        unsafe {
+            let before = (*next).before;
+            free(next.cast());
+            next = before;
+        }
+    }
+}

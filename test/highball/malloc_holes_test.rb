@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "highball/native"
+
+# What a process that is forked takes of its own, with the heap that it is forked from full of holes.
+class MallocHolesTest < Minitest::Test
+  # In chunks of malloc's, far more than hold the page that each hole is on.
+  PIECES = 150_000
+  A_HOLE_EVERY = 30
+  BYTES = 100
+
+  def self.prepare
+    return if @prepared
+
+    @prepared = true
+    Highball::Extension.load
+  end
+
+  def setup
+    self.class.prepare
+    @kept = Array.new(PIECES) { "x" * BYTES }
+    (0...PIECES).step(A_HOLE_EVERY) { |number| @kept[number] = nil }
+    2.times { GC.start }
+  end
+
+  def test_what_is_forked_leaves_filled_holes_alone
+    with_holes = taken_by_a_child
+    Highball::Native.fill_malloc_holes(0)
+    filled = taken_by_a_child
+    Highball::Native.free_malloc_holes
+    assert_operator filled, :<, with_holes / 2, "#{filled} KiB with holes filled, #{with_holes} without"
+  end
+
+  def test_holes_that_are_given_back_are_there_again
+    Highball::Native.fill_malloc_holes(2)
+    Highball::Native.free_malloc_holes
+    with_holes = taken_by_a_child
+    Highball::Native.fill_malloc_holes(2)
+    assert_operator taken_by_a_child, :<, with_holes / 2
+    Highball::Native.free_malloc_holes
+  end
+
+  def test_a_child_gives_back_what_its_parent_has_filled
+    Highball::Native.fill_malloc_holes(0)
+    pid = fork do
+      Highball::Native.free_malloc_holes
+      Highball::Native.fill_malloc_holes(1)
+      Highball::Native.free_malloc_holes
+      exit!(0)
+    end
+    assert_predicate Process.wait2(pid).last, :success?
+    Highball::Native.free_malloc_holes
+  end
+
+  private
+
+  # KiB that a child makes its own when it allocates as many pieces as there are holes.
+  def taken_by_a_child
+    reader, writer = IO.pipe
+    pid = fork do
+      GC.disable
+      pieces = Array.new(PIECES / A_HOLE_EVERY) { "y" * BYTES }
+      writer.puts(private_dirty)
+      writer.flush
+      exit!(pieces.empty? ? 1 : 0)
+    end
+    writer.close
+    Integer(reader.read)
+  ensure
+    Process.wait(pid)
+    reader.close
+  end
+
+  def private_dirty = Integer(File.read("/proc/self/smaps_rollup")[/^Private_Dirty:\s+(\d+)/, 1])
+end
