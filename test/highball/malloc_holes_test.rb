@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "open3"
+require "rbconfig"
 require "highball/native"
 
 # What a process that is forked takes of its own, with the heap that it is forked from full of holes.
@@ -51,6 +53,24 @@ class MallocHolesTest < Minitest::Test
     end
     assert_predicate Process.wait2(pid).last, :success?
     Highball::Native.free_malloc_holes
+  end
+
+  def test_another_malloc_is_left_alone
+    jemalloc = Dir["/usr/lib/*/libjemalloc.so.2"].first or skip "libjemalloc2 is not installed"
+    script = <<~RUBY
+      require "highball/native"
+      Highball::Extension.load
+      kept = Array.new(#{PIECES}) { "x" * #{BYTES} }
+      (0...#{PIECES}).step(2) { |number| kept[number] = nil }
+      GC.start
+      rss = -> { Integer(File.read("/proc/self/status")[/^VmRSS:\\s+(\\d+)/, 1]) }
+      before = rss.call
+      Highball::Native.fill_malloc_holes(2)
+      puts rss.call - before
+    RUBY
+    grown, status = Open3.capture2({ "LD_PRELOAD" => jemalloc }, RbConfig.ruby, "-Ilib", "-e", script)
+    assert_predicate status, :success?
+    assert_operator Integer(grown), :<, 4096, "KiB"
   end
 
   private

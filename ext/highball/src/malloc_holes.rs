@@ -11,13 +11,28 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{mpsc, Mutex, PoisonError};
+use std::sync::{mpsc, Mutex, MutexGuard, PoisonError};
 
 extern "C" {
     fn malloc(size: usize) -> *mut c_void;
     fn free(memory: *mut c_void);
-    #[cfg(target_env = "gnu")]
-    fn malloc_trim(pad: usize) -> i32;
+}
+
+#[cfg(target_env = "gnu")]
+mod gnu {
+    /// What mallinfo(3) tells, in bytes; from 4 GiB on it begins again at 0.
+    #[repr(C)]
+    pub(super) struct MallInfo {
+        before: [u32; 8],
+        /// Of all arenas.
+        pub(super) free: u32,
+        after: u32,
+    }
+
+    extern "C" {
+        pub(super) fn malloc_trim(pad: usize) -> i32;
+        pub(super) fn mallinfo() -> MallInfo;
+    }
 }
 
 /// Holes that are several times larger are whole pages, as good as new ones. Beyond twice this size memory might be
@@ -38,22 +53,22 @@ struct Filler {
     before: *mut Filler,
 }
 
-/// The fillers of all arenas, the last one first.
-struct Fillers(*mut Filler);
+/// The fillers of all arenas.
+struct Fillers {
+    last: *mut Filler,
+    /// Bytes that may be filled yet: so many are free.
+    room: usize,
+}
 
 // SAFETY: the pieces belong to the list alone, and any thread may free what another has allocated.
 unsafe impl Send for Fillers {}
 
-static FILLERS: Mutex<Fillers> = Mutex::new(Fillers(ptr::null_mut()));
+static FILLERS: Mutex<Fillers> = Mutex::new(Fillers { last: ptr::null_mut(), room: 0 });
 
 /// `Native.fill_malloc_holes(threads) -> nil`: fills the holes in this thread's arena, and in those that so many other
 /// threads have left. Memory that nobody uses is given back to the system first.
 pub(crate) fn fill(threads: usize) {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes malloc's own locks, touches only what is free, and takes any number (malloc_trim(3)).
-    unsafe {
-        malloc_trim(0)
-    };
+    fillers().room = free_bytes();
     fill_arena();
     // None ends before all have filled: a thread that begins gets an arena that no other has.
     let (filled, done) = mpsc::sync_channel(1);
@@ -78,6 +93,26 @@ pub(crate) fn fill(threads: usize) {
     });
 }
 
+/// What malloc holds and nobody uses, after as much as possible was given back to the system. Nothing, where another malloc
+/// takes the place of glibc's (`LD_PRELOAD`): it has other holes, and hands them out in other ways.
+#[cfg(target_env = "gnu")]
+fn free_bytes() -> usize {
+    // SAFETY: both take malloc's own locks and touch only what is free; any number may be given (malloc_trim(3)).
+    unsafe {
+        gnu::malloc_trim(0);
+        gnu::mallinfo().free as usize
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn free_bytes() -> usize {
+    0
+}
+
+fn fillers() -> MutexGuard<'static, Fillers> {
+    FILLERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The largest ones first: then a hole is filled by one piece, and smaller ones.
 fn fill_arena() {
     let mut pieces = Vec::with_capacity(SIDE_BY_SIDE);
@@ -89,10 +124,11 @@ fn fill_arena() {
                 break;
             }
             let is_beside = pieces.last().is_some_and(|last| is_beside(*last, piece, size));
-            if !is_beside {
-                keep(&mut pieces);
-            }
+            let is_full = !is_beside && !keep(&mut pieces, size);
             pieces.push(piece);
+            if is_full {
+                break;
+            }
         }
         // SAFETY: ours, from malloc, and nowhere else.
         pieces.drain(..).for_each(|piece| unsafe { free(piece.cast()) });
@@ -112,20 +148,22 @@ fn is_beside(last: *mut Filler, piece: *mut Filler, size: usize) -> bool {
     piece as usize == last as usize + with_its_word
 }
 
-/// They fill holes.
-fn keep(pieces: &mut Vec<*mut Filler>) {
-    let mut fillers = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
+/// Keeps these pieces of this size, which fill holes, unless more would be filled then than there is.
+fn keep(pieces: &mut Vec<*mut Filler>, size: usize) -> bool {
+    let mut fillers = fillers();
+    let Some(room) = fillers.room.checked_sub(pieces.len() * size) else { return false };
+    fillers.room = room;
     for piece in pieces.drain(..) {
         // SAFETY: at least SMALLEST bytes, aligned for anything, and ours alone.
-        unsafe { piece.write(Filler { before: fillers.0 }) };
-        fillers.0 = piece;
+        unsafe { piece.write(Filler { before: fillers.last }) };
+        fillers.last = piece;
     }
+    true
 }
 
 /// `Native.free_malloc_holes -> nil`: gives all fillers back.
 pub(crate) fn give_back() {
-    let mut fillers = FILLERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut next = std::mem::replace(&mut fillers.0, ptr::null_mut());
+    let mut next = std::mem::replace(&mut fillers().last, ptr::null_mut());
     while !next.is_null() {
         // SAFETY: `keep` has put it here, in this process or in the one that it was forked from; it is freed once.
         unsafe {
