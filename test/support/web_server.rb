@@ -5,10 +5,14 @@ require "socket"
 require_relative "deadline"
 require_relative "http_connection"
 
-# A web server of others (nginx, Apache, Caddy, HAProxy), run by a configuration that `highball config` has printed, on a
-# port of its own. What a system has around such a file (the main configuration of its package) is made here.
+# A web server of others (nginx, Apache, Caddy, HAProxy), run by a configuration that `highball config` has printed, on
+# a port of its own. What a system has around such a file (the main configuration of its package) is made here.
 class WebServer
-  BEGINS_WITHIN = 30 # seconds
+  # It ended before it listened.
+  class Ended < StandardError; end
+
+  BEGINS_WITHIN = 60 # seconds
+  TRIES = 3 # somebody else may take the port that was free a moment ago
   ENDS_WITHIN = 20
   MODULES = "/usr/lib/apache2/modules"
 
@@ -57,7 +61,8 @@ class WebServer
       CONF
     ),
     Program.new(
-      name: "caddy", listens: ["http://probe.localhost"], command: %w[caddy run --adapter caddyfile --config DIR/main.conf],
+      name: "caddy", listens: ["http://probe.localhost"],
+      command: %w[caddy run --adapter caddyfile --config DIR/main.conf],
       main: "{\n  admin off\n  http_port PORT\n  auto_https off\n}\nimport DIR/site.conf\n"
     ),
     Program.new(
@@ -72,6 +77,20 @@ class WebServer
 
   def self.installed?(name)
     [*ENV["PATH"].split(":"), "/usr/sbin"].any? { |folder| File.executable?(File.join(folder, name)) }
+  end
+
+  # Starts one, and waits until it listens.
+  def self.start(name, site)
+    tries ||= 0
+    server = new(name, site)
+    server.wait_until_listening
+    server
+  rescue Ended
+    server.finish
+    (tries += 1) < TRIES ? retry : raise
+  rescue StandardError
+    server&.finish
+    raise
   end
 
   attr_reader :port
@@ -91,7 +110,7 @@ class WebServer
 
   def wait_until_listening
     Deadline.wait("#{@program.name} to listen", within: BEGINS_WITHIN) do
-      raise "#{@program.name} ended: #{@ended.value}\n#{log}" unless @ended.alive?
+      raise Ended, "#{@program.name} ended: #{@ended.value}\n#{log}" unless @ended.alive?
 
       Socket.tcp("127.0.0.1", @port) { true }
     rescue Errno::ECONNREFUSED
