@@ -43,7 +43,7 @@ class WebServersTest < E2ETest
     app = folder_with("config.ru" => "run ->(env) { [200, {}, [env['PATH_INFO']]] }\n", "public/a.txt" => "file",
                       "public/.hidden" => "secret")
     File.chmod(0o755, app)
-    server = serve(app)
+    server = serve(app) # in a folder of a long name, for which nginx has little room
     nginx = in_front("nginx", "nginx", server, "--host", "probe.localhost")
     nginx.connect do |visitor|
       assert_equal "file", visitor.get("/a.txt", HOST).body

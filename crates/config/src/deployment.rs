@@ -33,6 +33,9 @@ const FOR_ROOT: &str = "www-data";
 /// Characters that mean something in one of the programs' files even between quotation marks.
 const SPECIAL: &str = "\"'\\$%{}";
 
+/// The longest name of an application, in letters: nginx has no room for much longer ones.
+const NAME_LETTERS: usize = 32;
+
 /// The names of the programs.
 pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|(name, _)| *name)
@@ -231,8 +234,9 @@ fn name_of(app: &Path) -> String {
     let name = names.find(|name| *name != "current").unwrap_or("app");
     let letter =
         |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-    let name: String = name.chars().map(letter).collect();
-    let name = name.trim_matches('-');
+    let name: String =
+        name.chars().map(letter).skip_while(|letter| *letter == '-').take(NAME_LETTERS).collect();
+    let name = name.trim_end_matches('-');
     match name.as_bytes().first() {
         None => "app".into(),
         Some(first) if first.is_ascii_digit() => format!("app-{name}"),
