@@ -15,7 +15,7 @@ Gem::Specification.new do |spec|
   spec.homepage = "https://github.com/highball-server/highball"
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
-  sources = "{crates,ext,lib,exe}/**/*.{rs,rb,toml,md,css,js}"
+  sources = "{crates,ext,lib,exe}/**/*.{rs,rb,toml,md,css,js,conf}"
   benchmarks = "bench/{floor,schemes,workloads,apps}/**/*"
   files = [sources, benchmarks, "exe/highball", "Cargo.{toml,lock}", "*.md", "LICENSE"]
   spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }

@@ -5,8 +5,8 @@ require "minitest/autorun"
 # What the documents name has to be there: paths, commands, options, crates, recipes.
 class DocsTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
-  DOCUMENTS = %w[README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/detection.md docs/restarts.md
-                 docs/signals.md].freeze
+  DOCUMENTS = %w[README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/behind-a-web-server.md docs/detection.md
+                 docs/restarts.md docs/signals.md].freeze
   # A path of this tree begins with one of its folders, or is a file beside this document.
   FOLDERS = %w[.ci bench bin crates docs examples exe ext fuzz lib test].freeze
   PATH = %r{(?<![\w/.:-])(?:#{FOLDERS.map { |name| Regexp.escape(name) }.join('|')})/[\w./-]*\w}
@@ -52,7 +52,7 @@ class DocsTest < Minitest::Test
   end
 
   def test_commands_and_options_of_highball_exist
-    long = read("docs/configuration.md").scan(/`(--[\w-]+) /).flatten + %w[--json --gc --help --version]
+    long = read("docs/configuration.md").scan(/`(--[\w-]+) /).flatten + %w[--host --json --gc --help --version]
     short = read("docs/configuration.md").scan(/`(-\w)`/).flatten
     each_piece_of_code do |document, code|
       next unless code.match?(%r{\A(?:bin/)?highball\b})

@@ -6,23 +6,34 @@
 require "mkmf"
 require "rbconfig"
 
-unless find_executable("cargo")
-  abort "Highball is built by Rust 1.85 or later, and there is no `cargo`. Install it: " \
-        "apt-get install cargo (Debian 13), apt-get install cargo-web (Debian 12), or https://rustup.rs."
-end
+NEEDED = Gem::Version.new("1.85")
+RUST = "Highball is built by Rust #{NEEDED} or later".freeze
+ADVICE = "Install it: apt-get install cargo (Debian 13), apt-get install cargo-web rustc-web (Debian 12), or " \
+         "https://rustup.rs."
+
+# The first cargo that is new enough: the one in PATH, else rustup's.
+cargos = [find_executable("cargo"), File.join(Dir.home, ".cargo/bin/cargo")].compact.select { |path| File.exist?(path) }
+abort "#{RUST}, and there is no `cargo`. #{ADVICE}" if cargos.empty?
+versions = cargos.to_h { |path| [path, IO.popen([path, "--version"], &:read)[/[\d.]+/] || "0"] }
+cargo = cargos.find { |path| Gem::Version.new(versions[path]) >= NEEDED }
+abort "#{RUST}, and #{cargos.first} is of #{versions[cargos.first]}. #{ADVICE}" unless cargo
 
 root = File.expand_path("../..", __dir__)
 folder = File.join(root, "lib/highball", RbConfig::CONFIG["ruby_version"])
+# What cargo makes on the way is large, and of no use afterwards, unless somebody keeps it for other builds.
 target = ENV.fetch("CARGO_TARGET_DIR", File.join(root, "target"))
+tidy = "rm -rf \"#{target}\"" unless ENV.key?("CARGO_TARGET_DIR")
 
+# cargo runs the rustc beside it.
 File.write("Makefile", <<~MAKEFILE)
   .PHONY: all install clean
   all:
-  \tcd "#{root}" && RUBY="#{RbConfig.ruby}" cargo build --release -p highball -p highball-ext
+  \tcd "#{root}" && PATH="#{File.dirname(cargo)}:$$PATH" RUBY="#{RbConfig.ruby}" "#{cargo}" build --release --locked -p highball -p highball-ext
   install: all
   \tmkdir -p "#{folder}"
   \tcp "#{target}/release/highball" "#{folder}/highball"
   \tcp "#{target}/release/libhighball_ext.so" "#{folder}/highball_ext.so"
+  \t#{tidy}
   clean:
   \trm -rf "#{folder}"
 MAKEFILE

@@ -52,10 +52,11 @@ module Highball
 
     # The server, ready to serve. What goes wrong is told, and ends the process.
     def set_up
+      @step = :start_worker
       settle
       load_app unless @app
       Highball.hooks.run(:after_fork, @number)
-      open_server
+      open_server.tap { @step = nil }
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
       give_up(e)
     end
@@ -77,7 +78,7 @@ module Highball
     def load_app
       @step = :load_app
       @app = App.load(App::FOLDER, @found)
-      @step = nil
+      @step = :start_worker
       take_signals # once more: the application may have set its own
       @control.say(:booted, **@app.description, restartable: true)
     end

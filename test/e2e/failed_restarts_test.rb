@@ -32,7 +32,7 @@ class FailedRestartsTest < RestartTestCase
 
   def test_a_version_whose_workers_cannot_start
     fails_unnoticed("Highball.after_fork { raise 'no luck' }\n#{CONFIG}",
-                    /starting worker \d+ .* failed: RuntimeError: no luck/)
+                    /starting a worker failed: RuntimeError: no luck/)
   end
 
   # The first of them serves clients by then.
@@ -43,7 +43,7 @@ class FailedRestartsTest < RestartTestCase
     version(2, app, "Highball.after_fork { |number| raise 'no luck' if number > 5 }\n#{CONFIG}")
     load = KeepAliveLoad.during(server, allowed: [:went_back]) do |clients|
       output = restart_fails(server)
-      assert_match(/starting worker 6 .* failed: RuntimeError: no luck/, output)
+      assert_match(/starting a worker failed: RuntimeError: no luck/, output)
       wait_for("three old workers") { generations(server) == [1, 1, 1] && server.status["workers"].length == 3 }
       clients.more(3)
     end

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
+use crate::deployment;
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, Form, Opt, Section, OPTIONS};
@@ -16,6 +18,7 @@ use crate::Selector;
 pub(crate) enum Command {
     Serve { path: Option<PathBuf>, given: Given },
     Doctor { json: bool, path: Option<PathBuf>, given: Given },
+    Config { program: String, host: Option<String>, path: Option<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
@@ -37,6 +40,12 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
         Some(("doctor", matches)) => {
             let (path, given) = serve_args(matches)?;
             Ok(Command::Doctor { json: matches.get_flag("json"), path, given })
+        }
+        Some(("config", matches)) => {
+            let (path, given) = serve_args(matches)?;
+            let text = |name| matches.get_one::<String>(name).cloned();
+            let program = text("PROGRAM").expect("clap requires it");
+            Ok(Command::Config { program, host: text("host"), path, given })
         }
         Some(("status", matches)) => {
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
@@ -67,7 +76,7 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball doctor [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+            "highball [serve] [OPTIONS] [PATH]\n       highball doctor [OPTIONS] [PATH]\n       highball config PROGRAM [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
@@ -79,6 +88,7 @@ pub(crate) fn command() -> clap::Command {
             ))
             .arg(json()),
         )
+        .subcommand(config())
         .subcommand(
             with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
                 .arg(json()),
@@ -99,6 +109,23 @@ pub(crate) fn command() -> clap::Command {
         .subcommand(memory())
         .subcommand(bench());
     with_serve_args(highball)
+}
+
+fn config() -> clap::Command {
+    let program = Arg::new("PROGRAM")
+        .required(true)
+        .value_parser(PossibleValuesParser::new(deployment::programs()))
+        .help("The program to configure");
+    let host = Arg::new("host")
+        .long("host")
+        .value_name("NAME")
+        .help("Host name that visitors ask for [default: the folder's name and `.localhost`]");
+    let command = clap::Command::new("config").about(
+        "Print a configuration for another program: for a web server in front of the application at PATH, or for \
+         systemd, which starts it. Options are those that it is served with; the environment is production unless they \
+         say otherwise",
+    );
+    with_serve_args(command.arg(program)).arg(host)
 }
 
 /// Its options are the benchmark's own business.
@@ -226,8 +253,10 @@ fn several_paths(first: &Path, second: &Path) -> String {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let commands =
-        ["serve", "doctor", "status", "restart", "refork", "upgrade", "stop", "memory", "bench", "help"];
+    let commands = [
+        "serve", "doctor", "config", "status", "restart", "refork", "upgrade", "stop", "memory", "bench",
+        "help",
+    ];
     did_you_mean(path.to_str()?, commands.into_iter())
 }
 

@@ -101,6 +101,34 @@ impl Given {
         }
     }
 
+    /// Another default than that of the table, where nobody has said anything.
+    pub(crate) fn unless_said(&mut self, name: &str, text: &str) {
+        let option = named(name).expect("option is in the table");
+        self.add(option, vec![Raw { text: text.into(), origin: Origin::Default { name: option.name } }]);
+    }
+
+    /// What the command line and the environment say, as arguments that mean the same in every folder and environment.
+    pub(crate) fn as_arguments(&self, folders: &Folders) -> Result<Vec<String>, ConfigError> {
+        let mut arguments = Vec::new();
+        for option in OPTIONS {
+            let said = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
+            for raw in self.values.get(option.name).into_iter().flatten().filter(said) {
+                let text = match &option.form {
+                    Form::Addresses => {
+                        let port = self.count("port")?;
+                        raw.read(|text| value::bind(text, port, folders.of(&raw.origin)))?.to_string()
+                    }
+                    Form::Path if is_path(option.name, &raw.text) => {
+                        folders.of(&raw.origin).join(&raw.text).display().to_string()
+                    }
+                    _ => raw.text.clone(),
+                };
+                arguments.extend([format!("--{}", option.long()), text]);
+            }
+        }
+        Ok(arguments)
+    }
+
     /// The values that count for an option, its default included; `None` where it has none.
     ///
     /// Asking for an option that is not in the table is a bug, which any call of `resolve` brings out.
@@ -226,6 +254,15 @@ impl Given {
             return Err(raw.wrong("a path is missing".into()));
         }
         raw.read(|text| read(text, path)).map(Some)
+    }
+}
+
+/// Whether the value of an option for paths is one, and not a word that has a meaning of its own there.
+fn is_path(option: &str, text: &str) -> bool {
+    match option {
+        "ruby" => text.contains('/'),
+        "access_log" => !matches!(text, "-" | "none"),
+        _ => true,
     }
 }
 

@@ -11,11 +11,13 @@
 //! - `cpus`: how many CPUs this process may use;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out;
+//! - `deployment`: configurations of other programs, made from the settings;
 //! - `error`: what is said when it does not work out;
 //! - `manual`: `docs/configuration.md`.
 
 mod command_line;
 mod cpus;
+mod deployment;
 mod error;
 mod file;
 mod given;
@@ -28,6 +30,7 @@ mod value;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use deployment::Deployment;
 pub use error::ConfigError;
 pub use manual::manual;
 pub use settings::{Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles};
@@ -46,6 +49,8 @@ pub enum Invocation {
         /// What it would be served with.
         settings: Box<Settings>,
     },
+    /// Print the configuration of another program for an application.
+    Config(Box<Deployment>),
     /// Say how a running instance is doing.
     Status {
         /// As JSON for programs, instead of a table for people.
@@ -118,6 +123,9 @@ pub fn parse(
         Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
         Command::Doctor { json, path, given } => {
             Invocation::Doctor { json, settings: Box::new(resolve::resolve(path, given, env)?) }
+        }
+        Command::Config { program, host, path, given } => {
+            Invocation::Config(Box::new(Deployment::resolve(program, host, path, given, env)?))
         }
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },

@@ -15,9 +15,26 @@ use crate::settings::{Limits, Log, LogFormat, Process, Settings, StaticFiles};
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
     path: Option<PathBuf>,
-    mut given: Given,
+    given: Given,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
+    gather(path, given, env)?.settings(env)
+}
+
+/// All that was said, and about which application.
+pub(crate) struct Sources {
+    pub(crate) given: Given,
+    pub(crate) folders: Folders,
+    app_link: PathBuf,
+    app_file: Option<PathBuf>,
+}
+
+/// Adds environment and file to what the command line gave.
+pub(crate) fn gather(
+    path: Option<PathBuf>,
+    mut given: Given,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Sources, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
     let (path, app_file) = split_file(path);
     let app_link = current.join(path.clone().unwrap_or_default());
@@ -28,29 +45,38 @@ pub(crate) fn resolve(
     if let Some(path) = named.map_or_else(|| file::find(&folders.app), |path| Ok(Some(path)))? {
         file::read(&path, &mut given)?;
     }
+    Ok(Sources { given, folders, app_link, app_file })
+}
 
-    Ok(Settings {
-        environment: given.word("environment")?,
-        binds: given.binds(given.count("port")?, &folders)?,
-        workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
-        threads: given.count("threads")?,
-        early_hints: given.switch("early_hints")?,
-        ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
-        pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
-        limits: limits(&given, &folders, env)?,
-        static_files: StaticFiles {
-            enabled: given.switch("static_files")?,
-            follow_symlinks: given.switch("follow_symlinks")?,
-        },
-        process: process(&given)?,
-        log: Log {
-            format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
-            access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
-        },
-        app: folders.app,
-        app_link,
-        app_file,
-    })
+impl Sources {
+    /// What comes of it.
+    pub(crate) fn settings(self, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {
+        let Sources { given, folders, app_link, app_file } = self;
+        Ok(Settings {
+            environment: given.word("environment")?,
+            binds: given.binds(given.count("port")?, &folders)?,
+            workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
+            threads: given.count("threads")?,
+            early_hints: given.switch("early_hints")?,
+            ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
+            pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
+            limits: limits(&given, &folders, env)?,
+            static_files: StaticFiles {
+                enabled: given.switch("static_files")?,
+                follow_symlinks: given.switch("follow_symlinks")?,
+            },
+            process: process(&given)?,
+            log: Log {
+                format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
+                access: given
+                    .path("access_log", &folders, |text, path| Ok(access_log(text, path)))?
+                    .flatten(),
+            },
+            app: folders.app,
+            app_link,
+            app_file,
+        })
+    }
 }
 
 fn process(given: &Given) -> Result<Process, ConfigError> {

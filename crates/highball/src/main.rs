@@ -20,7 +20,7 @@ mod succession;
 mod wiring;
 
 use front::Opening;
-use highball_config::{Bind, Invocation, Settings};
+use highball_config::{Bind, Deployment, Invocation, Settings};
 use highball_front as front;
 use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor};
 use instance::InstanceSocket;
@@ -54,12 +54,13 @@ fn main() -> ExitCode {
     };
     let env = |name: &str| std::env::var(name).ok();
     let asked = highball_config::parse(std::env::args_os(), &env);
-    if matches!(asked, Ok(Invocation::Help(_) | Invocation::Version(_))) {
+    if matches!(asked, Ok(Invocation::Help(_) | Invocation::Version(_) | Invocation::Config(_))) {
         end_with_the_reader();
     }
     let done = match asked {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
+        Ok(Invocation::Config(deployment)) => print_config(&deployment),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
@@ -95,6 +96,13 @@ fn end_with_the_reader() {
 
 fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(result.map(|()| ExitCode::SUCCESS)?)
+}
+
+/// Prints the configuration of another program, which is to start this one by the path that it was started by.
+fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
+    let program = started_path::started_path().unwrap_or_else(|| "highball".into());
+    print!("{}", deployment.text(&program)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The life of a server; what keeps a successor from taking over is told to its predecessor as well.

@@ -104,10 +104,10 @@ pub(crate) enum FromWorker {
     Ready,
     /// It has loaded the application, which the mold has not.
     Booted(Booted),
-    /// It could not start serving, or become a mold; it ends itself. `step`: the application could not be loaded.
+    /// It could not start serving, or become a mold; it ends itself.
     Failed {
         error: RubyError,
-        /// Where it was loading the application.
+        /// Where it could not start serving.
         #[serde(default)]
         boot: Option<Box<BootFailure>>,
     },

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// One step on the way from nothing to a booted mold, in their order.
+/// One step on the way from nothing to a worker that serves, in their order. The mold tells all but the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -20,13 +20,22 @@ pub enum Step {
     LoadApp,
     /// Connections are closed and the heap is made ready to be shared.
     PrepareFork,
+    /// A worker is forked, runs the application's `after_fork` blocks, and gets ready to serve.
+    StartWorker,
 }
 
 impl Step {
     /// All steps in their order, with what became of each where this one failed: `done`, `failed` or `left`.
     pub fn journey(self) -> impl Iterator<Item = (Step, &'static str)> {
-        let steps =
-            [Step::StartRuby, Step::LoadHighball, Step::LoadBundler, Step::LoadApp, Step::PrepareFork];
+        let steps = [
+            Step::StartRuby,
+            Step::LoadHighball,
+            Step::FindApp,
+            Step::LoadBundler,
+            Step::LoadApp,
+            Step::PrepareFork,
+            Step::StartWorker,
+        ];
         let mut state = "done";
         steps.into_iter().map(move |step| {
             if step == self {
@@ -47,6 +56,7 @@ impl fmt::Display for Step {
             Step::LoadBundler => "loading the gems",
             Step::LoadApp => "loading the app",
             Step::PrepareFork => "preparing to fork",
+            Step::StartWorker => "starting a worker",
         })
     }
 }

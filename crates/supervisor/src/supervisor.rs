@@ -324,9 +324,7 @@ impl Supervisor {
                 self.worker_gone(worker, Ending::Unknown, now).await;
                 self.mold_is_stuck(line, now);
             }
-            (WorkerState::Starting, None) if !self.settings.process.preload => {
-                self.worker_boots_too_long(worker, now)
-            }
+            (WorkerState::Starting, None) => self.worker_starts_too_long(worker, now),
             (WorkerState::Probing, None) => self.canary_is_silent(worker, now).await,
             (WorkerState::Halted, None) => {
                 error!(worker, "the worker cannot be killed; it is left to itself");

@@ -58,12 +58,12 @@ impl WorkerState {
 #[derive(Debug)]
 pub(crate) struct StartFailure {
     pub(crate) error: RubyError,
-    /// All about it, if the worker was loading the application.
+    /// All about it, if it could not start serving.
     pub(crate) boot: Option<Box<BootFailure>>,
 }
 
 impl StartFailure {
-    /// Of a worker that was forked from a mold which has loaded the application.
+    /// Of a worker that was not even forked.
     pub(crate) fn of_ours(message: String) -> StartFailure {
         StartFailure { error: RubyError::of_ours(message), boot: None }
     }

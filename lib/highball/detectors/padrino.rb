@@ -7,6 +7,7 @@ module Highball
       NAME = "Padrino"
       GEM = "padrino"
       MODULE = "::Padrino"
+      VERSION = "::Padrino::VERSION"
       CODE = /^\s*run\s+Padrino\.application\b/
       LAYOUT = ["config/apps.rb", /^\s*Padrino\.(?:mount|configure_apps)\b/].freeze
 

@@ -92,6 +92,7 @@ class Probe
     @targets = []
     @closed = 0
     @finished = []
+    @released = Queue.new
   end
 
   def call(env)
@@ -174,6 +175,20 @@ class Probe
     pieces = Pieces.new(bytes, pause: query.fetch("pause_ms", 0).to_i / 1000.0,
                                piece: query.fetch("piece", BLOCK.bytesize).to_i) { closed }
     [200, headers, pieces]
+  end
+
+  # A line at once, and another one when somebody asks for /release.
+  def held(_env, _query)
+    lines = Enumerator.new do |line|
+      line << "first\n"
+      line << "#{@released.pop}\n"
+    end
+    [200, plain, lines]
+  end
+
+  def release(_env, _query)
+    @released << "last"
+    [200, plain, ["released\n"]]
   end
 
   def array(_env, _query)

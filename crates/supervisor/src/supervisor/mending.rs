@@ -30,6 +30,11 @@ impl Supervisor {
             && matches!(self.source, MoldSource::Folder { .. })
     }
 
+    /// Whether a boot that failed is repeated without anybody asking for it.
+    pub(super) fn is_repeated(&self) -> bool {
+        !self.waits_for_people() && self.purpose != Purpose::Examine
+    }
+
     /// The application did not boot, and nothing serves.
     pub(super) async fn not_booted(&mut self, diagnosis: Diagnosis, now: Instant) {
         let failure = Failure::of_diagnosis(&diagnosis);

@@ -6,7 +6,7 @@ use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::checkpoint;
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_worker, HeldProcess, Who};
-use crate::message::{Booted, FromWorker};
+use crate::message::{BootFailure, Booted, FromWorker};
 use crate::mold::{Mold, DUMP_TIME};
 use crate::reaper::Ending;
 use crate::refork::{Refork, ReforkStage};
@@ -255,8 +255,8 @@ impl Supervisor {
         }
     }
 
-    /// It loads the application, and its time for that is over: where it hangs is printed, and then it is killed.
-    pub(super) fn worker_boots_too_long(&mut self, worker: u32, now: Instant) {
+    /// Its time for getting ready is over: where it hangs is printed, and then it is killed.
+    pub(super) fn worker_starts_too_long(&mut self, worker: u32, now: Instant) {
         let limit = self.settings.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         if handle.dump(now, DUMP_TIME) {
@@ -264,7 +264,8 @@ impl Supervisor {
             return;
         }
         handle.halt(now);
-        self.worker_failed(worker, too_slow(Step::LoadApp, limit).into());
+        let step = if self.settings.process.preload { Step::StartWorker } else { Step::LoadApp };
+        self.worker_failed(worker, too_slow(step, limit).into());
     }
 
     async fn worker_ready(&mut self, worker: u32, now: Instant) {
@@ -317,11 +318,11 @@ impl Supervisor {
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = matches!(self.phase, Phase::Running);
-        if running && self.current.app.is_none() && !expected {
-            // No worker has ever loaded the application: it is as if its mold could not.
-            let failure = handle.failure.and_then(|failure| failure.boot).map(|failure| *failure);
-            let failure = failure.unwrap_or_else(|| died_while_booting(Step::LoadApp, ending));
-            return self.boot_failed(failure, now).await;
+        if running && self.broken.is_some() {
+            return; // it was told to end because of another one
+        }
+        if running && !expected && self.is_failed_boot(&handle) {
+            return self.not_staffed(handle.failure, ending, now).await;
         }
         let why = handle.failure.as_ref().map_or(ending.to_string(), |failure| failure.error.to_string());
         let is_unborn = !handle.was_ready() && !expected;
@@ -333,6 +334,32 @@ impl Supervisor {
         } else if handle.generation == self.current.number && !self.is_ending() && !expected {
             self.postpone_fork(handle.life(now), now);
         }
+    }
+
+    /// Whether the death of this worker means that the application does not boot: when no worker has ever loaded it, which
+    /// is as if its mold could not; and where people mend it, when none gets ready and nobody else serves.
+    fn is_failed_boot(&self, handle: &WorkerHandle) -> bool {
+        let is_alone = self.restart.is_none() && self.refork.is_none();
+        let can_fork = self.current.mold.as_ref().is_some_and(Mold::is_booted);
+        let nobody_serves = self.workers.in_state(WorkerState::Serving) == 0;
+        let is_final = is_alone && can_fork && nobody_serves && !self.is_repeated();
+        self.current.app.is_none() || (is_final && !handle.was_ready())
+    }
+
+    /// No worker gets ready. Those that are on the way would not either.
+    async fn not_staffed(&mut self, failure: Option<StartFailure>, ending: Ending, now: Instant) {
+        let step = if self.current.app.is_none() { Step::LoadApp } else { Step::StartWorker };
+        let failure = match failure {
+            Some(StartFailure { boot: Some(failure), .. }) => *failure,
+            Some(StartFailure { error, boot: None }) => {
+                let remedy = "The system refused it; see the message. Make room, and try again.";
+                BootFailure::of_ours(step, "fork_failed", error.message, remedy.into())
+            }
+            None => died_while_booting(step, ending),
+        };
+        self.workers.halt_coming(self.current.line, now);
+        self.current.app = None;
+        self.boot_failed(failure, now).await;
     }
 
     pub(super) fn postpone_fork(&mut self, life: Life, now: Instant) {

@@ -1,0 +1,378 @@
+//! Configurations of other programs for an application: of web servers in front of it, and of systemd. Each is a file in
+//! the folder `programs`: text with placeholders such as `{name}`. A line with a placeholder that has no value here is
+//! left out; that is all there is of conditions.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::ConfigError;
+use crate::given::Given;
+use crate::resolve::gather;
+use crate::settings::{Bind, Settings};
+
+/// The programs, and what their configurations are made from.
+static PROGRAMS: [(&str, &str); 5] = [
+    ("nginx", include_str!("../programs/nginx.conf")),
+    ("apache", include_str!("../programs/apache.conf")),
+    ("caddy", include_str!("../programs/caddy.conf")),
+    ("haproxy", include_str!("../programs/haproxy.conf")),
+    ("systemd", include_str!("../programs/systemd.conf")),
+];
+
+/// Where people look for the public folder.
+const PUBLIC: &str = "public";
+/// Connections are kept this much shorter by a web server than by Highball, so that it never uses one that is just
+/// being closed.
+const MARGIN: Duration = Duration::from_secs(5);
+/// What ending takes beside draining, and starting beside booting.
+const OWN_TIME: Duration = Duration::from_secs(10);
+/// Who an application runs as whose folder belongs to root.
+const FOR_ROOT: &str = "www-data";
+/// Characters that mean something in one of the programs' files even between quotation marks.
+const SPECIAL: &str = "\"'\\$%{}";
+
+/// The longest name of an application, in letters: nginx has no room for much longer ones.
+const NAME_LETTERS: usize = 32;
+
+/// The names of the programs.
+pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().map(|(name, _)| *name)
+}
+
+/// An application as another program is to know it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployment {
+    /// The name of the program to configure.
+    program: String,
+    /// What visitors call the site.
+    host: Option<String>,
+    settings: Settings,
+    /// What was said on the command line and in the environment, as arguments for `highball serve`.
+    arguments: Vec<String>,
+    /// `PATH`, and `HIGHBALL_LIB` where it is set.
+    path: Option<String>,
+    lib: Option<String>,
+}
+
+/// What placeholders stand for.
+type Values = BTreeMap<&'static str, Option<String>>;
+
+impl Deployment {
+    /// Reads all that was said, as for `highball serve`; but who deploys does so for production.
+    pub(crate) fn resolve(
+        program: String,
+        host: Option<String>,
+        path: Option<PathBuf>,
+        given: Given,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Deployment, ConfigError> {
+        let mut sources = gather(path, given, env)?;
+        sources.given.unless_said("environment", "production");
+        let arguments = sources.given.as_arguments(&sources.folders)?;
+        let settings = sources.settings(env)?;
+        Ok(Deployment { program, host, settings, arguments, path: env("PATH"), lib: env("HIGHBALL_LIB") })
+    }
+
+    /// The configuration; `highball` is the path of this program.
+    ///
+    /// # Errors
+    /// Something cannot be written in such a file, or cannot be reached; the words say what to do.
+    pub fn text(&self, highball: &Path) -> Result<String, ConfigError> {
+        let values = self.values(highball)?;
+        let template = PROGRAMS.iter().find(|(name, _)| *name == self.program).map(|(_, template)| template);
+        let lines = template.into_iter().flat_map(|template| template.lines());
+        Ok(lines.filter_map(|line| fill(line, &values)).map(|line| line + "\n").collect())
+    }
+
+    fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
+        let Settings { limits, process, static_files, .. } = &self.settings;
+        let app = tidy(&self.settings.app_link);
+        let name = name_of(&app);
+        let host = self.host.clone().unwrap_or_else(|| format!("{name}.localhost"));
+        let public = Some(app.join(PUBLIC)).filter(|public| static_files.enabled && public.is_dir());
+        let keep = limits.idle_timeout.saturating_sub(MARGIN).max(Duration::from_secs(1));
+        let seconds =
+            |time: Duration| Some((time.as_secs() + u64::from(time.subsec_nanos() > 0)).to_string());
+        let mut values = self.address_values()?;
+        values.extend(self.service_values(highball)?);
+        values.extend([
+            ("ident", Some(name.replace('-', "_"))),
+            ("caddy_scheme", Some(if is_local(&host) { "http://" } else { "" }.into())),
+            ("host", Some(plain(&host, "the host name")?)),
+            ("app", Some(plain_path(&app)?)),
+            ("body_limit", Some(limits.body_bytes.unwrap_or(0).to_string())),
+            ("limited", when(limits.body_bytes.is_some())),
+            ("keep_seconds", seconds(keep)),
+            ("start_seconds", seconds(2 * process.boot_timeout + process.probe_timeout + OWN_TIME)),
+            ("stop_seconds", seconds(process.drain_timeout + OWN_TIME)),
+            ("files", when(public.is_some())),
+            ("no_files", when(public.is_none())),
+            ("no_links", when(public.is_some() && !static_files.follow_symlinks)),
+            ("public", public.map(|public| plain_path(&public)).transpose()?),
+            ("name", Some(name)),
+        ]);
+        Ok(values)
+    }
+
+    /// Where Highball can be reached: by a Unix socket if it has one, else by the first address.
+    fn address_values(&self) -> Result<Values, ConfigError> {
+        let binds = &self.settings.binds;
+        let unix = binds.iter().find(|bind| matches!(bind, Bind::Unix(_)));
+        let Some(bind) = unix.or(binds.first()) else { return Ok(Values::new()) };
+        let by_program = match bind {
+            Bind::Unix(path) => {
+                let path = plain_path(path)?;
+                [
+                    format!("unix:{path}"),
+                    format!("unix:{path}|http://localhost/"),
+                    format!("unix/{path}"),
+                    format!("unix@{path}"),
+                ]
+            }
+            Bind::Tcp(address) if address.port() == 0 => {
+                return Err(ConfigError::Usage(
+                    "with --port 0 Highball takes another port each time, which no other program would know; name one".into(),
+                ));
+            }
+            Bind::Tcp(address) => {
+                let mut address = *address;
+                if address.ip().is_unspecified() {
+                    address.set_ip(if address.is_ipv4() {
+                        [127, 0, 0, 1].into()
+                    } else {
+                        [0, 0, 0, 0, 0, 0, 0, 1].into()
+                    });
+                }
+                let text = address.to_string();
+                [text.clone(), format!("http://{text}/"), text.clone(), text]
+            }
+        };
+        let [nginx, apache, caddy, haproxy] = by_program.map(Some);
+        let low = binds.iter().any(|bind| matches!(bind, Bind::Tcp(address) if address.port() < 1024));
+        Ok(Values::from([
+            ("address", Some(bind.to_string())),
+            ("over_unix", when(unix.is_some())),
+            ("low_port", when(low)),
+            ("nginx_address", nginx),
+            ("apache_address", apache),
+            ("caddy_address", caddy),
+            ("haproxy_address", haproxy),
+        ]))
+    }
+
+    /// What only systemd needs to know.
+    fn service_values(&self, highball: &Path) -> Result<Values, ConfigError> {
+        let (app, highball) = (tidy(&self.settings.app_link), tidy(highball));
+        let owner = owner_of(&self.settings);
+        let file = self.settings.app_file.as_ref().map_or_else(|| app.clone(), |file| app.join(file));
+        let mut command = vec![plain_path(&highball)?, "serve".into()];
+        for argument in &self.arguments {
+            command.push(plain(argument, "an option")?);
+        }
+        command.push(plain_path(&file)?);
+        let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let in_tmp = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
+        let sockets = self.settings.binds.iter().filter_map(|bind| match bind {
+            Bind::Unix(path) => Some(path.as_path()),
+            Bind::Tcp(_) => None,
+        });
+        let seen_by_others = sockets.chain([app.as_path()]).any(in_tmp);
+        let of_system = ["/usr", "/boot", "/etc"].iter().any(|folder| app.starts_with(folder));
+        let set = |text: &Option<String>| text.clone().filter(|text| plain(text, "").is_ok());
+        Ok(Values::from([
+            ("highball", Some(plain_path(&highball)?)),
+            ("command", Some(command.join(" "))),
+            ("of_root", when(owner.is_none())),
+            ("user", Some(owner.unwrap_or_else(|| FOR_ROOT.into()))),
+            ("path", set(&self.path)),
+            ("lib", set(&self.lib)),
+            ("private_tmp", when(!seen_by_others)),
+            ("system", when(!of_system)),
+        ]))
+    }
+}
+
+/// A placeholder that stands for nothing, and keeps its line if this holds.
+fn when(holds: bool) -> Option<String> {
+    holds.then(String::new)
+}
+
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+/// A line with its placeholders replaced; `None` where one has no value. Braces around anything else than a word of small
+/// letters and `_` are just text.
+fn fill(line: &str, values: &Values) -> Option<String> {
+    let mut filled = String::new();
+    let mut rest = line;
+    while let Some((before, name, after)) = first_placeholder(rest) {
+        filled.push_str(before);
+        filled.push_str(values.get(name)?.as_ref()?);
+        rest = after;
+    }
+    Some(filled + rest)
+}
+
+/// The first placeholder's name, with what stands before and behind it.
+fn first_placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let (name, after) = text[at + 1..].split_once('}')?;
+        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        is_name.then_some((&text[..at], name, after))
+    })
+}
+
+/// The application's name, of letters, digits and `-`: its folder's; or of that around it, if it is Capistrano's link.
+fn name_of(app: &Path) -> String {
+    let mut names = app.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let name = names.find(|name| *name != "current").unwrap_or("app");
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let name: String =
+        name.chars().map(letter).skip_while(|letter| *letter == '-').take(NAME_LETTERS).collect();
+    let name = name.trim_end_matches('-');
+    match name.as_bytes().first() {
+        None => "app".into(),
+        Some(first) if first.is_ascii_digit() => format!("app-{name}"),
+        Some(_) => name.into(),
+    }
+}
+
+/// The user that the application belongs to, by name where it has one here; `None` for root.
+fn owner_of(settings: &Settings) -> Option<String> {
+    let files = [settings.app.join("config.ru"), settings.app.clone()];
+    let uid = files.iter().find_map(|file| file.metadata().ok())?.uid();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);
+        (id.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    (uid != 0).then(|| named.unwrap_or_else(|| uid.to_string()))
+}
+
+/// A path without `.` and `..`; links stay, as what they lead to may change.
+fn tidy(path: &Path) -> PathBuf {
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    let folder = path.parent().filter(|_| leads_up).and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.components().collect(),
+    }
+}
+
+fn plain_path(path: &Path) -> Result<String, ConfigError> {
+    plain(&path.display().to_string(), "the path")
+}
+
+/// The text, if it means itself in every program's configuration.
+fn plain(text: &str, what: &str) -> Result<String, ConfigError> {
+    match text.chars().find(|letter| SPECIAL.contains(*letter) || letter.is_control()) {
+        None => Ok(text.to_owned()),
+        Some(letter) => Err(ConfigError::Usage(format!(
+            "{what} `{text}` has the character {letter:?}, which configurations of other programs would misread: choose \
+             another name"
+        ))),
+    }
+}
+
+/// A word of a command of systemd.
+fn quoted(word: &str) -> String {
+    match word.contains(char::is_whitespace) || word.contains(';') {
+        true => format!("\"{word}\""),
+        false => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{parse, Invocation};
+    use std::ffi::OsString;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::Builder::new().prefix("My.Blog-").tempdir().unwrap()
+    }
+
+    fn deployment(program: &str, folder: &Path, options: &[&str]) -> Result<Deployment, ConfigError> {
+        let mut words: Vec<OsString> = vec!["highball".into(), "config".into(), program.into()];
+        words.extend(options.iter().map(OsString::from));
+        words.push(folder.into());
+        match parse(words, &|_| None)? {
+            Invocation::Config(deployment) => Ok(*deployment),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn text(program: &str, folder: &Path, options: &[&str]) -> Result<String, ConfigError> {
+        deployment(program, folder, options)?.text(Path::new("/opt/high ball"))
+    }
+
+    #[test]
+    fn every_placeholder_of_every_program_is_known() {
+        let folder = folder();
+        for (program, template) in PROGRAMS {
+            let values = deployment(program, folder.path(), &[]).unwrap().values(Path::new("/x")).unwrap();
+            for line in template.lines() {
+                let mut rest = line;
+                while let Some((_, name, after)) = first_placeholder(rest) {
+                    assert!(values.contains_key(name), "{program} has {{{name}}}");
+                    rest = after;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_application_is_called_like_its_folder() {
+        for (path, name) in [
+            ("/srv/blog", "blog"),
+            ("/srv/My.Shop_2", "my-shop-2"),
+            ("/srv/blog/current", "blog"),
+            ("/", "app"),
+            ("/srv/2048", "app-2048"),
+        ] {
+            assert_eq!(name_of(Path::new(path)), name);
+        }
+    }
+
+    #[test]
+    fn what_was_said_of_serving_is_in_the_service() {
+        let folder = folder();
+        let options = ["-p", "80", "-b", "127.0.0.1", "-w", "4", "--drain-timeout", "90s"];
+        let unit = text("systemd", folder.path(), &options).unwrap();
+        let start =
+            "ExecStart=\"/opt/high ball\" serve --port 80 --bind 127.0.0.1:80 --environment production \
+                     --workers 4 --drain-timeout 90s /";
+        for line in [start, "TimeoutStopSec=100", "AmbientCapabilities=CAP_NET_BIND_SERVICE", "Type=notify"] {
+            assert!(unit.contains(line), "{line} is missing in\n{unit}");
+        }
+        assert!(!unit.contains("Group="), "{unit}");
+        assert!(!unit.contains("\nPrivateTmp"), "an application in /tmp is not found with it:\n{unit}");
+    }
+
+    #[test]
+    fn the_socket_outweighs_the_port_and_any_address_is_this_machine() {
+        let folder = folder();
+        let of = |options: &[&str]| text("nginx", folder.path(), options).unwrap();
+        assert!(of(&["-b", "127.0.0.1", "-b", "unix:/run/x.sock"]).contains("server \"unix:/run/x.sock\""));
+        assert!(of(&["-b", "0.0.0.0:4000"]).contains("server \"127.0.0.1:4000\""));
+        assert!(of(&["-b", "[::]:4000"]).contains("server \"[::1]:4000\""));
+    }
+
+    #[test]
+    fn what_cannot_be_configured_is_refused() {
+        let folder = folder();
+        let error =
+            |program: &str, options: &[&str]| text(program, folder.path(), options).unwrap_err().to_string();
+        assert!(error("iis", &[]).contains("[possible values: nginx, apache, caddy, haproxy, systemd]"));
+        assert!(error("nginx", &["-p", "0"]).contains("takes another port each time"));
+        assert!(error("nginx", &["--host", "a;$b"]).contains("has the character '$'"));
+    }
+}

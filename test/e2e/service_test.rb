@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "shellwords"
+require "socket"
+require_relative "../support/e2e_test"
+
+# The unit that `highball config systemd` prints, run as systemd would: its commands with its environment, told by
+# notifications.
+class ServiceTest < E2ETest
+  APP = "config.ru"
+
+  def test_systemd_understands_it
+    skip "systemd-analyze is not installed" unless system("systemd-analyze", "--version", %i[out err] => File::NULL)
+    app = app_that_says("one")
+    unit = File.join(folder_with, "blog.service")
+    File.write(unit, printed(app, "-b", "unix:/run/blog/highball.sock", "-b", "127.0.0.1:80"))
+    output, ended = Open3.capture2e("systemd-analyze", "verify", "--man=no", unit)
+    ours = output.lines.grep(/blog\.service/)
+    assert_predicate ended, :success?, output
+    assert_empty ours
+  end
+
+  def test_it_starts_reloads_and_stops
+    app = app_that_says("one")
+    unit = printed(app, "-p", free_port.to_s, "-b", "127.0.0.1", "-w", "2", "--drain-timeout", "7s")
+    assert_equal({ "Type" => "notify", "NotifyAccess" => "main", "KillMode" => "mixed", "TimeoutStopSec" => "17" },
+                 %w[Type NotifyAccess KillMode TimeoutStopSec].to_h { |name| [name, settings(unit, name).first] })
+    server, systemd = start(app, unit)
+    assert_equal "READY=1", systemd.recv(100)
+    assert_equal "one", server.get("/").body
+    write(app, "two")
+    assert system(environment(unit, app), *Shellwords.split(settings(unit, "ExecReload").first), out: File::NULL)
+    assert_equal "two", server.get("/").body
+    assert_predicate server.stop(settings(unit, "KillSignal").first), :success?
+  end
+
+  def test_it_runs_as_the_owner_of_the_folder
+    skip "needs root, to give folders away" unless Process.uid.zero?
+    app = app_that_says("one")
+    FileUtils.chown_R("daemon", nil, app)
+    assert_equal ["daemon"], settings(printed(app), "User")
+  end
+
+  private
+
+  def app_that_says(word)
+    folder_with(APP => "").tap { |app| write(app, word) }
+  end
+
+  def write(app, word)
+    File.write(File.join(app, APP), "run ->(_env) { [200, {}, ['#{word}']] }\n")
+  end
+
+  def free_port
+    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+  end
+
+  def printed(app, *options)
+    unit, ended = HighballServer.run("config", "systemd", *options, app)
+    assert_predicate ended, :success?, unit
+    unit
+  end
+
+  def settings(unit, name)
+    unit.scan(/^#{name}=(.*)$/).flatten
+  end
+
+  # What the unit sets, but for the folder that systemd would make.
+  def environment(unit, app)
+    set = settings(unit, "Environment").to_h { |text| text.delete('"').split("=", 2) }
+    set.merge("XDG_RUNTIME_DIR" => app)
+  end
+
+  # The server, and the socket on which it tells how things are.
+  def start(app, unit)
+    path = File.join(folder_with, "notify")
+    systemd = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(path)) }
+    server = serve(app, command: Shellwords.split(settings(unit, "ExecStart").first),
+                        env: environment(unit, app).merge("NOTIFY_SOCKET" => path))
+    [server, systemd]
+  end
+end
