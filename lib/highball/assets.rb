@@ -89,8 +89,8 @@ module Highball
       @environment.send(:processors_for, type, type, *engines, nil)
     end
 
-    # Whether reading is all that is done: UTF-8 with the lines' ends of Unix then stays as it is. (A type of text gets
-    # its charset in the answer.)
+    # Whether reading is all that is done: UTF-8 with the lines' ends of Unix then stays as it is. (Of text/ types the
+    # charset is part of the answer, and found out in ways of their own.)
     def only_decoded?(type)
       detects = @environment.mime_type_charset_detecter(type)
       !type.start_with?("text/") && detects == ::Sprockets::EncodingUtils::CHARSET_DETECT[:unicode]
