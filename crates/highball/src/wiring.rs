@@ -55,7 +55,7 @@ fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Comman
         Notice::AppBooted(app) => Command::AppBooted {
             public: app.public,
             headers: app.public_headers.into_iter().collect(),
-            assets: app.assets.map(assets),
+            assets: app.assets.map(|told| assets(*told)),
         },
         Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
         Notice::SiteOpened { root } => {

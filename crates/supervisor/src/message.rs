@@ -169,7 +169,7 @@ pub struct Booted {
     pub public_headers: BTreeMap<String, String>,
     /// Where the assets of a Rails application are.
     #[serde(default)]
-    pub assets: Option<Assets>,
+    pub assets: Option<Box<Assets>>,
     /// Whether the application can be booted again: not if it was given as an object.
     pub restartable: bool,
     /// What it does that will make trouble later.
