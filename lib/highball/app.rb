@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "assets"
 require_relative "detection"
 
 module Highball
@@ -56,7 +57,9 @@ module Highball
     # The folder of static files, or nil.
     def public_folder
       folder = rails? ? Rails.public_path.to_s : File.join(@folder, "public")
-      File.realpath(folder) if File.directory?(folder)
+      return File.realpath(folder) if File.directory?(folder)
+
+      folder if rails? # which may still get one, and has assets elsewhere
     end
 
     # The headers that the application wants on its static files.
@@ -65,10 +68,15 @@ module Highball
       headers.to_h { |name, value| [name.to_s, value.to_s] }
     end
 
+    # What the front may serve of a Rails application's assets, or nil.
+    def assets
+      Assets.of(Rails.application) if rails?
+    end
+
     # What the supervisor is told.
     def description
       { pid: Process.pid, ruby: RUBY_VERSION, rack: Rack.release, framework: framework,
-        public: public_folder, public_headers: public_headers }
+        public: public_folder, public_headers: public_headers, assets: assets }
     end
 
     # Lays out the heap so that what is forked from this process shares it for long.

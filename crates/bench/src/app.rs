@@ -28,7 +28,7 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: Interrupt) -> Res
     let all = Scheme::read_all(&data_folder()?.join("schemes"))?;
     let alone = |scheme: &Scheme| {
         scheme.front.is_none()
-            && !scheme.floor
+            && scheme.floor.is_none()
             && scheme.release().is_none()
             && (options.only.is_empty() || options.only.contains(&scheme.name))
     };

@@ -96,7 +96,7 @@ pub fn measure(plan: &Plan, interrupt: Interrupt, mut tell: impl FnMut(Event<'_>
                 if interrupt.came() {
                     break;
                 }
-                if candidate.scheme.floor && !workload.floors || measured.has_skipped(candidate, workload) {
+                if !workload.suits(&candidate.scheme) || measured.has_skipped(candidate, workload) {
                     continue;
                 }
                 tell(Event::Turn { round, candidate: &candidate.name, workload: &workload.name });
@@ -251,7 +251,7 @@ impl Turn<'_> {
     fn heap_page<'t>(&'t self, target: &Target<'_>) -> Option<ruby_work::Page<'t>> {
         let scheme = &self.candidate.scheme;
         let workers = if scheme.takes_workers() { self.candidate.workers } else { 1 };
-        let path = self.workload.heap.as_deref().filter(|_| !scheme.floor)?;
+        let path = self.workload.heap.as_deref().filter(|_| scheme.floor.is_none())?;
         Some(ruby_work::Page { address: target.address, path, workers })
     }
 

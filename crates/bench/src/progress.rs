@@ -32,7 +32,7 @@ impl Progress {
     /// Tells how much there is to do.
     pub(crate) fn begin(plan: &Plan) -> Self {
         let able = |workload: &Workload| {
-            plan.candidates.iter().filter(|one| workload.floors || !one.scheme.floor).count() as u32
+            plan.candidates.iter().filter(|one| workload.suits(&one.scheme)).count() as u32
         };
         let turns_of_round: u32 = plan.workloads.iter().map(able).sum();
         let loads = plan.loads.len() as u32;

@@ -34,8 +34,8 @@ pub struct Scheme {
     pub front: Option<String>,
     /// The scheme of 2006 that it is today's stand-in for.
     pub stands_for: Option<String>,
-    /// It runs no Ruby.
-    pub floor: bool,
+    /// It runs no Ruby, and this is what it answers.
+    pub floor: Option<Floor>,
     /// The gem it needs, which no Debian package brings.
     pub gem: Option<String>,
     /// By what its front end reaches the backends.
@@ -45,6 +45,16 @@ pub struct Scheme {
     pub(crate) processes: Vec<Process>,
     sources: Vec<Source>,
     told: Told,
+}
+
+/// What a scheme answers that runs no Ruby; and which of these schemes can answer a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Floor {
+    /// A few bytes, whatever is asked.
+    Constant,
+    /// The files in the application's public folder.
+    Files,
 }
 
 /// Where a part of a scheme, or the scheme itself, has its programs from.
@@ -146,8 +156,7 @@ struct SchemeFile {
     server: String,
     front: Option<String>,
     stands_for: Option<String>,
-    #[serde(default)]
-    floor: bool,
+    floor: Option<Floor>,
     gem: Option<String>,
     over: Option<Over>,
     /// The name of a scheme that it is like, but for its title and root.
@@ -356,7 +365,7 @@ impl Scheme {
             front: self.front.clone(),
             stands_for: self.stands_for.clone(),
             version: self.version(),
-            floor: self.floor,
+            floor: self.floor.is_some(),
             release: self.release().map(String::from),
         }
     }

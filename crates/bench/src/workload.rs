@@ -3,6 +3,7 @@
 //! [`Workload`] is what the rest of the benchmark uses; [`Written`] and [`Rule`] are what people write.
 #![allow(missing_docs)] // where a name and its unit say all
 
+use crate::scheme::{Floor, Scheme};
 use crate::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -32,8 +33,8 @@ pub struct Workload {
     pub app: PathBuf,
     /// What is sent, one after the other and from the beginning again.
     pub requests: Vec<Request>,
-    /// The floors can answer it too (they answer a constant).
-    pub floors: bool,
+    /// The floors that can answer it too.
+    pub floors: Option<Floor>,
     /// Debian packages that the application needs.
     pub packages: Vec<String>,
     /// Environment variables of the application.
@@ -95,6 +96,11 @@ impl Default for Request {
 }
 
 impl Workload {
+    /// Whether the scheme has what is asked for: a floor has not got the application.
+    pub(crate) fn suits(&self, scheme: &Scheme) -> bool {
+        scheme.floor.is_none() || scheme.floor == self.floors
+    }
+
     /// Reads the workload in this file, which is in a folder next to `apps`.
     ///
     /// # Errors
@@ -205,8 +211,7 @@ struct Written {
     app: PathBuf,
     #[serde(default)]
     prepare: Vec<String>,
-    #[serde(default)]
-    floors: bool,
+    floors: Option<Floor>,
     #[serde(default)]
     packages: Vec<String>,
     /// `{bench}` in a value stands for that folder's absolute path.

@@ -423,7 +423,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
-        doc: "Whether files in the application's `public` folder are served without asking it.",
+        doc: "Whether files in the application's `public` folder, and plain ones of its asset pipeline, are served without asking it.",
     },
     Opt {
         name: "follow_symlinks",

@@ -78,11 +78,17 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
     while let Some(command) = commands.recv().await {
         let mut dispatcher = shared.dispatcher.borrow_mut();
         match command {
-            Command::AppBooted { public, headers } => {
+            Command::AppBooted { public, headers, assets } => {
                 *shared.failure.borrow_mut() = None;
                 let rules = &shared.settings.static_files;
                 let folder = public.filter(|_| rules.enabled);
-                let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
+                let statics = folder.map(|root| {
+                    let statics = StaticFiles::new(root, &headers, rules.follow_symlinks);
+                    match assets {
+                        Some(assets) => statics.with_assets(assets, rules.follow_symlinks),
+                        None => statics,
+                    }
+                });
                 *shared.statics.borrow_mut() = statics.map(Rc::new);
             }
             Command::OpenSite { root } => {

@@ -48,6 +48,8 @@ use highball_ring::request::{FIELD_BYTES, FIXED_BYTES};
 use highball_ring::{FrontRing, Geometry};
 use tokio::sync::oneshot;
 
+use crate::static_files::Assets;
+
 pub use front::run;
 pub use listener::{adopt, bind, BindError, Listener};
 
@@ -81,6 +83,8 @@ pub enum Command {
         public: Option<PathBuf>,
         /// Header fields for static files.
         headers: Vec<(String, String)>,
+        /// Where the assets of a Rails application are.
+        assets: Option<Assets>,
     },
     /// From now on there is no application: the files of this folder are all that there is.
     OpenSite {

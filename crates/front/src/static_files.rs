@@ -6,6 +6,8 @@
 //! - [`folder`]: the public folder, opened, and a list of what is in it, so that a request that is not
 //!   for a file costs no system call;
 //! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
+//! - [`fingerprint`]: whether its name says that it will never change;
+//! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
 //! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants;
 //! - [`site`]: what is different where there is no application.
 //!
@@ -13,8 +15,10 @@
 
 mod conditions;
 mod encodings;
+mod fingerprint;
 mod folder;
 mod found_file;
+mod pipeline;
 mod safe_path;
 mod site;
 
@@ -32,6 +36,8 @@ use crate::response_head::{reason_phrase, write_connection, write_number, DateCa
 use conditions::Verdict;
 use folder::Folder;
 use found_file::{Content, FoundFile, Representation};
+use pipeline::Pipeline;
+pub use pipeline::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use safe_path::SafePath;
 
 /// How long an answer of the file system is believed, in milliseconds.
@@ -47,6 +53,12 @@ pub struct StaticFiles {
     kept: RefCell<HashMap<Box<[u8]>, Rc<FoundFile>>>,
     /// Header fields for every file, encoded.
     extra_fields: Vec<u8>,
+    /// Header fields for files that will never change, encoded.
+    fields_of_immutable: Vec<u8>,
+    /// Where the asset pipeline puts what it has built: a folder below the public one, with its slash.
+    assets: Option<Vec<u8>>,
+    /// What the asset pipeline answers with before anything is built.
+    pipeline: Option<RefCell<Pipeline>>,
     /// Whether the files are all that there is.
     of_site: bool,
 }
@@ -98,12 +110,32 @@ pub enum StaticAnswer {
 impl StaticFiles {
     /// Serves the files in the folder `root`, which need not exist (yet), with these header fields added.
     pub fn new(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> Self {
+        let extra_fields = encode_extra_fields(headers);
+        let is_said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
+        let immutable = if is_said { b"" } else { fingerprint::IMMUTABLE };
         StaticFiles {
             folder: RefCell::new(Folder::new(root, follow_symlinks)),
             kept: RefCell::default(),
-            extra_fields: encode_extra_fields(headers),
+            fields_of_immutable: [&extra_fields, immutable].concat(),
+            extra_fields,
+            assets: None,
+            pipeline: None,
             of_site: false,
         }
+    }
+
+    /// The same with the assets of a Rails application.
+    #[must_use]
+    pub fn with_assets(mut self, assets: Assets, follow_symlinks: bool) -> Self {
+        let prefix = assets.prefix.trim_matches('/');
+        if !prefix.is_empty() {
+            let prefix = [prefix.as_bytes(), b"/"].concat();
+            let pipeline = assets.pipeline;
+            self.pipeline =
+                pipeline.map(|rules| RefCell::new(Pipeline::new(prefix.clone(), rules, follow_symlinks)));
+            self.assets = Some(prefix);
+        }
+        self
     }
 
     /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
@@ -131,25 +163,17 @@ impl StaticFiles {
     }
 
     fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Rc<FoundFile>> {
-        let mut folder = self.folder.borrow_mut();
-        if !folder.may_hold(path.first_component(), now_ms) {
-            return None;
-        }
         if let Some(found) = self.kept.borrow().get(path.as_bytes()) {
             if found.is_fresh(now_ms) {
                 return Some(Rc::clone(found));
             }
         }
-        let found = path.candidates().find_map(|candidate| {
-            let mut found = FoundFile::open(&folder, &candidate, &self.extra_fields, now_ms)?;
-            found.is_page_of_folder = candidate[path.as_bytes().len()..] == *b"/index.html";
-            Some(found)
-        });
-        let mut kept = self.kept.borrow_mut();
+        let found = self.find_in_public(path, now_ms).or_else(|| self.find_in_pipeline(path, now_ms));
         let Some(found) = found.map(Rc::new) else {
-            kept.remove(path.as_bytes());
+            self.kept.borrow_mut().remove(path.as_bytes());
             return None;
         };
+        let mut kept = self.kept.borrow_mut();
         if kept.len() >= KEPT_FILES {
             kept.retain(|_, found| found.is_fresh(now_ms));
         }
@@ -157,6 +181,25 @@ impl StaticFiles {
             kept.insert(path.as_bytes().into(), Rc::clone(&found));
         }
         Some(found)
+    }
+
+    fn find_in_public(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        let mut folder = self.folder.borrow_mut();
+        if !folder.may_hold(path.first_component(), now_ms) {
+            return None;
+        }
+        path.candidates().find_map(|candidate| {
+            let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
+            let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
+            let mut found = FoundFile::open(&folder, &candidate, fields, now_ms)?;
+            found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
+            Some(found)
+        })
+    }
+
+    fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        let pipeline = self.pipeline.as_ref().filter(|_| !path.is_of_folder())?;
+        pipeline.borrow_mut().find(path.name(), now_ms)
     }
 }
 

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -52,36 +54,55 @@ impl Stream {
         Pin::new(self).poll_write(context, bytes)
     }
 
+    /// Writes some of `bytes`, which more follows at once: how many. What does not fill a segment waits for that.
+    pub(crate) fn poll_write_ahead(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
+        self.poll_sending(context, |socket| rustix::net::send(socket, bytes, flags))
+    }
+
     /// Sends some of a file; an error if it has become shorter.
     pub(crate) fn poll_send_file(
         &mut self,
         context: &mut Context<'_>,
         part: &mut FilePart,
     ) -> Poll<io::Result<()>> {
+        let length = part.length.min(FILE_BYTES) as usize;
+        let sent = ready!(self.poll_sending(context, |socket| {
+            let mut offset = part.offset;
+            rustix::fs::sendfile(socket, &part.file, Some(&mut offset), length)
+        }))?;
+        if sent == 0 {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        part.offset += sent as u64;
+        part.length -= sent as u64;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends by a system call, when the socket takes something.
+    fn poll_sending(
+        &mut self,
+        context: &mut Context<'_>,
+        mut send: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
+    ) -> Poll<io::Result<usize>> {
         loop {
             ready!(match self {
                 Stream::Tcp(stream) => stream.poll_write_ready(context),
                 Stream::Unix(stream) => stream.poll_write_ready(context),
             })?;
-            let length = part.length.min(FILE_BYTES) as usize;
-            let mut offset = part.offset;
             let socket: &Stream = self;
-            let fd = socket.as_fd();
-            let send =
-                || rustix::fs::sendfile(fd, &part.file, Some(&mut offset), length).map_err(io::Error::from);
+            let mut send = || send(socket.as_fd()).map_err(io::Error::from);
             let sent = match socket {
-                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, send),
-                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, send),
+                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, &mut send),
+                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, &mut send),
             };
             match sent {
-                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                Ok(sent) => {
-                    part.offset += sent as u64;
-                    part.length -= sent as u64;
-                    return Poll::Ready(Ok(()));
-                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
+                sent => return Poll::Ready(sent),
             }
         }
     }

@@ -9,10 +9,10 @@ use crate::instance::{
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
 use highball_config::Settings;
-use highball_front::{Command, Event, NewWorker, Report as FrontReport};
+use highball_front::{static_files, Command, Event, NewWorker, Report as FrontReport};
 use highball_supervisor::{
-    AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, ReforkReport, Report, RestartReport,
-    RubyHeap, UpgradeReport, WorkerReport,
+    AskedHeap, AssetPipeline, Assets, DigestScheme, MoldReport, NotAsked, Notice, Order, PlainAsset,
+    ReadyWorker, ReforkReport, Report, RestartReport, RubyHeap, UpgradeReport, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,9 +52,11 @@ pub(crate) async fn tell_front(
 fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Command {
     let probe_path = || settings.process.probe_path.clone();
     match notice {
-        Notice::AppBooted(app) => {
-            Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
-        }
+        Notice::AppBooted(app) => Command::AppBooted {
+            public: app.public,
+            headers: app.public_headers.into_iter().collect(),
+            assets: app.assets.map(|told| assets(*told)),
+        },
         Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
         Notice::SiteOpened { root } => {
             candidate.tell(News::SiteOpened);
@@ -80,6 +82,24 @@ fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Comman
         Notice::ReopenLogs => Command::ReopenLogs,
         Notice::Drain => Command::Drain,
     }
+}
+
+fn assets(told: Assets) -> static_files::Assets {
+    let pipeline = told.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
+        let plain = plain.into_iter().map(|(extension, PlainAsset { text, unless })| {
+            (extension, static_files::PlainAsset { text, unless })
+        });
+        static_files::AssetPipeline {
+            digest: match scheme {
+                DigestScheme::Sprockets => static_files::AssetDigest::Sprockets { version },
+                DigestScheme::Propshaft => static_files::AssetDigest::Propshaft { version },
+            },
+            folders,
+            types: types.into_iter().collect(),
+            plain: plain.collect(),
+        }
+    });
+    static_files::Assets { prefix: told.prefix, pipeline }
 }
 
 fn new_worker(ready: ReadyWorker) -> NewWorker {

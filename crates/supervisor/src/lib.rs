@@ -59,7 +59,9 @@ mod worker_handle;
 
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use heap_questions::{HeapAnswer, NotAsked};
-pub use message::{BootFailure, Booted, Finding, RubyError, RubyHeap};
+pub use message::{
+    AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError, RubyHeap,
+};
 pub use mold::MoldSource;
 pub use predecessor::Predecessor;
 pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};

@@ -167,11 +167,57 @@ pub struct Booted {
     /// Response headers that the application wants on its static files.
     #[serde(default)]
     pub public_headers: BTreeMap<String, String>,
+    /// Where the assets of a Rails application are.
+    #[serde(default)]
+    pub assets: Option<Box<Assets>>,
     /// Whether the application can be booted again: not if it was given as an object.
     pub restartable: bool,
     /// What it does that will make trouble later.
     #[serde(default)]
     pub findings: Vec<Finding>,
+}
+
+/// What an application says about its assets.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Assets {
+    /// The path that theirs begin with, for example `/assets`.
+    pub prefix: String,
+    /// What answers for source files there, in development.
+    pub pipeline: Option<AssetPipeline>,
+}
+
+/// An asset pipeline, and which files it gives out as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AssetPipeline {
+    /// How names get their digests.
+    pub scheme: DigestScheme,
+    /// What goes into the digests beside the contents.
+    pub version: String,
+    /// Where files are looked for, in this order.
+    pub folders: Vec<PathBuf>,
+    /// The content types that it knows, by extension (without the dot).
+    pub types: BTreeMap<String, String>,
+    /// Files of which extensions it gives out as they are, and on which condition.
+    pub plain: BTreeMap<String, PlainAsset>,
+}
+
+/// How an asset pipeline makes digests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DigestScheme {
+    /// As Sprockets does.
+    Sprockets,
+    /// As Propshaft does.
+    Propshaft,
+}
+
+/// When an asset pipeline gives a file out as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PlainAsset {
+    /// Only if it is UTF-8 without a byte order mark and without carriage returns.
+    pub text: bool,
+    /// Only if it contains none of these.
+    pub unless: Vec<String>,
 }
 
 /// Something that did not keep the application from booting, and that will make trouble later.

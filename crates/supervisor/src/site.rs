@@ -59,6 +59,7 @@ impl Site {
             framework: self.kind.into(),
             public: Some(self.root),
             public_headers: BTreeMap::new(),
+            assets: None,
             restartable: true,
             findings: Vec::new(),
         }

@@ -134,13 +134,16 @@ impl Connection {
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         while self.written < self.out.len() || self.file.is_some() {
+            let rest = &self.out[self.written..];
+            let at_file = rest.is_empty();
             let polled = match &mut self.file {
                 // What is missing of a file is missing of the answer.
-                Some(part) if self.written == self.out.len() => {
-                    self.stream.poll_send_file(context, part).map_err(|_| End::CutOff)
-                }
-                _ => {
-                    let polled = self.stream.poll_write_some(context, &self.out[self.written..]);
+                Some(part) if at_file => self.stream.poll_send_file(context, part).map_err(|_| End::CutOff),
+                file => {
+                    let polled = match file {
+                        Some(_) => self.stream.poll_write_ahead(context, rest),
+                        None => self.stream.poll_write_some(context, rest),
+                    };
                     polled.map_ok(|length| self.written += length).map_err(|_| End::Gone)
                 }
             };
@@ -149,7 +152,7 @@ impl Connection {
             self.resume();
             if self.file.as_ref().is_some_and(|part| part.length == 0) {
                 self.file = None;
-            } else if self.file.is_some() && self.written == self.out.len() {
+            } else if self.file.is_some() && at_file {
                 // Others get their turn between two pieces of a file.
                 self.shared.bound_turn();
                 context.waker().wake_by_ref();

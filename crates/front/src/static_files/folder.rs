@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{fstat, open, openat, openat2, Dir, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::FRESH_MS;
 
@@ -78,14 +79,36 @@ impl Folder {
         let opened = self.opened.as_ref()?;
         // Without O_NONBLOCK, opening a named pipe would wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let descriptor = if self.follow_symlinks {
+        let file = File::from(self.open_below(opened, path, flags).ok()?);
+        file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+    }
+
+    /// The names in the folder at `path` below this one (empty for this one itself); none if it is not there. `None`:
+    /// they cannot be told, or are too many.
+    pub(super) fn names(&self, path: &[u8]) -> Option<Vec<Box<[u8]>>> {
+        let Some(opened) = self.opened.as_ref() else { return Some(Vec::new()) };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let path = if path.is_empty() { b"." } else { path };
+        let descriptor = match self.open_below(opened, path, flags) {
+            Ok(descriptor) => descriptor,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Some(Vec::new()),
+            Err(_) => return None,
+        };
+        let entries = Dir::read_from(&descriptor).ok()?.take(MOST_NAMES + 1);
+        let names: Vec<Box<[u8]>> = entries
+            .map(|entry| entry.map(|entry| entry.file_name().to_bytes().into()))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        (names.len() <= MOST_NAMES).then_some(names)
+    }
+
+    fn open_below(&self, opened: &Opened, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        if self.follow_symlinks {
             openat(&opened.descriptor, path, flags, Mode::empty())
         } else {
             let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             openat2(&opened.descriptor, path, flags, Mode::empty(), within)
-        };
-        let file = File::from(descriptor.ok()?);
-        file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::content_type;
 use crate::response_head::http_date;
 
 /// Files up to this size are kept in memory, and sent together with the head.
-const SMALL_BYTES: u64 = 16 * 1024;
+pub(super) const SMALL_BYTES: u64 = 16 * 1024;
 
 /// A file and its compressed siblings.
 #[derive(Debug)]
@@ -52,8 +52,9 @@ impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
     pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8], now_ms: u64) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
-        let plain = Representation::of(folder.open_file(path)?)?;
-        let sibling = |suffix: &[u8]| Representation::of(folder.open_file(&[path, suffix].concat())?);
+        let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES)?;
+        let sibling =
+            |suffix: &[u8]| Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES);
         let mut found = FoundFile {
             checked_ms: now_ms,
             is_page_of_folder: false,
@@ -69,6 +70,17 @@ impl FoundFile {
             }
         }
         Some(found)
+    }
+
+    /// A file that has no siblings.
+    pub(super) fn alone(
+        mut plain: Representation,
+        content_type: &str,
+        extra_fields: &[u8],
+        now_ms: u64,
+    ) -> Self {
+        plain.describe(content_type, None, false, extra_fields);
+        FoundFile { checked_ms: now_ms, is_page_of_folder: false, plain, brotli: None, gzip: None }
     }
 
     /// Whether the file system need not be asked again yet.
@@ -92,10 +104,11 @@ impl FoundFile {
 }
 
 impl Representation {
-    fn of(file: File) -> Option<Self> {
+    /// Takes a file as it is now, with its content if that is of at most `kept_bytes`.
+    pub(super) fn of(file: File, kept_bytes: u64) -> Option<Self> {
         let metadata = file.metadata().ok()?;
         let modified = Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0));
-        let content = read_small(&file, metadata.size());
+        let content = read_small(&file, metadata.size(), kept_bytes);
         Some(Representation {
             length: content.as_ref().map_or(metadata.size(), |bytes| bytes.len() as u64),
             etag: format!(
@@ -138,9 +151,9 @@ impl Representation {
     }
 }
 
-/// The content of a small file; `None` for others, and for one that cannot be read as a whole.
-fn read_small(file: &File, size: u64) -> Option<Box<[u8]>> {
-    if size > SMALL_BYTES {
+/// The content of a file of at most `most` bytes; `None` for others, and for one that cannot be read as a whole.
+fn read_small(file: &File, size: u64, most: u64) -> Option<Box<[u8]>> {
+    if size > most {
         return None;
     }
     let mut bytes = vec![0; usize::try_from(size).ok()?];

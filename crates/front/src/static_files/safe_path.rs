@@ -8,10 +8,8 @@ use super::found_file::FoundFile;
 /// hidden name, decoded once and valid UTF-8. Empty for the folder itself.
 #[derive(Debug)]
 pub(super) struct SafePath<'a> {
-    /// Without the slash at its end, if it had one.
+    /// With the slash at its end, if it has one: the client asked for a folder.
     path: Cow<'a, [u8]>,
-    /// The client asked for a folder: `/path/`.
-    of_folder: bool,
 }
 
 impl<'a> SafePath<'a> {
@@ -21,49 +19,61 @@ impl<'a> SafePath<'a> {
         if *path == *b"/" {
             return None;
         }
-        let of_folder = path.is_empty() || path.ends_with(b"/");
-        let path = match path {
-            Cow::Borrowed(path) => Cow::Borrowed(path.strip_suffix(b"/").unwrap_or(path)),
-            Cow::Owned(mut path) => {
-                path.truncate(path.strip_suffix(b"/").map_or(path.len(), <[u8]>::len));
-                Cow::Owned(path)
-            }
-        };
-        let safe = path.is_empty() || {
-            let mut components = path.split(|&byte| byte == b'/');
+        let name = without_slash(&path);
+        let safe = name.is_empty() || {
+            let mut components = name.split(|&byte| byte == b'/');
             components.next().is_some_and(|first| first == b".well-known" || is_visible(first))
                 && components.all(is_visible)
         };
-        safe.then_some(SafePath { path, of_folder })
+        safe.then_some(SafePath { path })
     }
 
-    /// The path without a slash at its end.
+    /// The path, with a slash at its end if the client sent one.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.path
     }
 
+    /// The path without a slash at its end.
+    pub(super) fn name(&self) -> &[u8] {
+        without_slash(&self.path)
+    }
+
     /// The first component; `index.html` for the folder itself.
     pub(super) fn first_component(&self) -> &[u8] {
-        match self.path.split(|&byte| byte == b'/').next() {
-            None | Some(b"") => b"index.html",
-            Some(first) => first,
-        }
+        first_component(&self.path)
+    }
+
+    /// Whether the client asked for a folder.
+    pub(super) fn is_of_folder(&self) -> bool {
+        self.path.is_empty() || self.path.ends_with(b"/")
     }
 
     /// Whether what was found is the page of a folder, and the slash that ends a folder's path was left out.
     pub(super) fn lacks_slash(&self, found: &FoundFile) -> bool {
-        !self.of_folder && found.is_page_of_folder
+        !self.is_of_folder() && found.is_page_of_folder
     }
 
     /// The files that can be meant, the likeliest first.
     pub(super) fn candidates(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
-        let suffixes: &[&[u8]] = match (self.path.is_empty(), self.of_folder) {
+        let suffixes: &[&[u8]] = match (self.path.is_empty(), self.is_of_folder()) {
             (true, _) => &[b"index.html"],
             (false, true) => &[b"/index.html", b".html"],
             (false, false) => &[b"", b".html", b"/index.html"],
         };
-        suffixes.iter().map(|suffix| [&self.path, *suffix].concat())
+        suffixes.iter().map(|suffix| [self.name(), *suffix].concat())
     }
+}
+
+/// The first component of a path; `index.html` if that is empty.
+pub(super) fn first_component(path: &[u8]) -> &[u8] {
+    match path.split(|&byte| byte == b'/').next() {
+        None | Some(b"") => b"index.html",
+        Some(first) => first,
+    }
+}
+
+fn without_slash(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
 }
 
 /// Whether a path component names something that may be served. (Backslashes separate nothing here, but

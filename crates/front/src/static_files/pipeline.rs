@@ -1,0 +1,376 @@
+//! Source files of a Rails application that its asset pipeline, in development, would give out as they are.
+//!
+//! The pipeline itself has said which those are. Here is decided only what is beyond doubt: whatever the pipeline might
+//! answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not that
+//! of the content) is left to it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256};
+
+use super::fingerprint::IMMUTABLE;
+use super::folder::Folder;
+use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
+use super::safe_path::first_component;
+use crate::content_type;
+
+/// Files up to this size are read whole, where their content decides.
+const READ_BYTES: u64 = 1024 * 1024;
+
+/// A file without a digest in its name is asked for anew each time.
+const REVALIDATED: &[u8] = b"cache-control: no-cache\r\n";
+
+/// What the application says about its assets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assets {
+    /// The path that theirs begin with, for example `/assets`.
+    pub prefix: String,
+    /// What answers for source files below it, if something does.
+    pub pipeline: Option<AssetPipeline>,
+}
+
+/// An asset pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssetPipeline {
+    /// How it makes digests.
+    pub digest: AssetDigest,
+    /// Where it looks for files, in this order.
+    pub folders: Vec<PathBuf>,
+    /// The content types that it knows, by extension (without the dot).
+    pub types: HashMap<String, String>,
+    /// The extensions of files that it gives out as they are, with the conditions for that.
+    pub plain: HashMap<String, PlainAsset>,
+}
+
+/// How a pipeline makes the digests in names. Both put them before the extension, behind a `-`, as hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AssetDigest {
+    /// Sprockets: the SHA-256 of the content; or, if it has a version, of that and the former. Names may lack it.
+    Sprockets {
+        /// The environment's version; empty for none.
+        version: String,
+    },
+    /// Propshaft: the first eight digits of the SHA-1 of the content and its version.
+    Propshaft {
+        /// The load path's version.
+        version: String,
+    },
+}
+
+/// When a file is given out as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainAsset {
+    /// Only if it is UTF-8 without byte order mark and carriage returns.
+    pub text: bool,
+    /// Only if it contains none of these.
+    pub unless: Vec<String>,
+}
+
+/// The pipeline, with its folders.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    /// The folder that paths begin with, with its slash.
+    prefix: Vec<u8>,
+    folders: Vec<Folder>,
+    rules: AssetPipeline,
+}
+
+/// What a path asks a pipeline for: `folder/stem-digest.extension`.
+#[derive(Debug, PartialEq, Eq)]
+struct AskedAsset<'a> {
+    /// With a slash at its end, or empty.
+    folder: &'a [u8],
+    stem: &'a [u8],
+    digest: Option<&'a [u8]>,
+    extension: &'a str,
+}
+
+impl Pipeline {
+    pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
+        let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
+        Pipeline { prefix, folders, rules }
+    }
+
+    /// The file that the pipeline would answer with; `None`: it has to be asked.
+    pub(super) fn find(&mut self, path: &[u8], now_ms: u64) -> Option<FoundFile> {
+        let asked = AskedAsset::of(path.strip_prefix(self.prefix.as_slice())?)?;
+        let plain = self.rules.plain.get(asked.extension)?;
+        if asked.digest.is_none() && matches!(self.rules.digest, AssetDigest::Propshaft { .. }) {
+            return None;
+        }
+        let file = open(&mut self.folders, &self.rules, &asked, now_ms)?;
+        let content_decides = asked.digest.is_some() || plain.text || !plain.unless.is_empty();
+        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES })?;
+        if content_decides {
+            // What was looked at is what will be sent: a change in between cannot be kept for a year.
+            let Content::Bytes(bytes) = &found.content else { return None };
+            let is_of_content = |digest| self.rules.digest.of(bytes).as_bytes() == digest;
+            if !plain.allows(bytes) || !asked.digest.is_none_or(is_of_content) {
+                return None;
+            }
+        }
+        let known = self.rules.types.get(asked.extension).map(String::as_str);
+        let content_type = known.unwrap_or_else(|| content_type::of_file_name(path));
+        let fields = if asked.digest.is_some() { IMMUTABLE } else { REVALIDATED };
+        Some(FoundFile::alone(found, content_type, fields, now_ms))
+    }
+}
+
+/// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is meant.
+fn open(folders: &mut [Folder], rules: &AssetPipeline, asked: &AskedAsset<'_>, now_ms: u64) -> Option<File> {
+    let file_name = asked.file_name();
+    for folder in folders {
+        let may_hold = folder.may_hold(first_component(asked.folder), now_ms);
+        if !may_hold && !asked.folder.is_empty() {
+            continue;
+        }
+        let (mut is_there, mut may_have_index) = (false, false);
+        for name in folder.names(asked.folder)? {
+            if *name == *file_name {
+                is_there = true;
+            } else if *name == *asked.stem {
+                may_have_index = true; // `stem/index.extension` is found after `stem.extension`
+            } else if rules.may_be_meant(&name, asked) {
+                return None;
+            }
+        }
+        if is_there {
+            return folder.open_file(&[asked.folder, &file_name].concat());
+        }
+        if may_have_index {
+            return None;
+        }
+    }
+    None
+}
+
+impl AssetPipeline {
+    /// Whether the pipeline might choose the file `name` for what is asked, too: `logo.png.erb` or `logo.jpeg` for
+    /// `logo.jpg`, but not `logo.svg`.
+    fn may_be_meant(&self, name: &[u8], asked: &AskedAsset<'_>) -> bool {
+        let Some(extension) = name.strip_prefix(asked.stem).and_then(|rest| rest.strip_prefix(b".")) else {
+            return false;
+        };
+        let Ok(extension) = std::str::from_utf8(extension) else { return true };
+        match self.types.get(extension) {
+            Some(known) => Some(known) == self.types.get(asked.extension),
+            // An extension without a type is part of the name, and means nothing to the pipeline.
+            None => !self.plain.contains_key(extension),
+        }
+    }
+}
+
+impl AssetDigest {
+    /// The digits for a file with this content.
+    fn of(&self, content: &[u8]) -> String {
+        match self {
+            AssetDigest::Sprockets { version } if version.is_empty() => hexadecimal(&Sha256::digest(content)),
+            AssetDigest::Sprockets { version } => {
+                let inner = Sha256::digest(content);
+                hexadecimal(&Sha256::new().chain_update(version).chain_update(inner).finalize())
+            }
+            AssetDigest::Propshaft { version } => {
+                let digest = Sha1::new().chain_update(content).chain_update(version).finalize();
+                hexadecimal(&digest[..4])
+            }
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl PlainAsset {
+    fn allows(&self, content: &[u8]) -> bool {
+        let is_plain_text = || {
+            std::str::from_utf8(content).is_ok()
+                && !content.starts_with("\u{feff}".as_bytes())
+                && !content.contains(&b'\r')
+        };
+        let contains = |mark: &String| memchr::memmem::find(content, mark.as_bytes()).is_some();
+        (!self.text || is_plain_text()) && !self.unless.iter().any(contains)
+    }
+}
+
+impl<'a> AskedAsset<'a> {
+    /// Takes a path below the pipeline's; `None` for names that pipelines read in ways of their own: a plus as a space,
+    /// two dots as an attack, a word behind a hyphen as a digest.
+    fn of(path: &'a [u8]) -> Option<Self> {
+        if path.contains(&b'+') || memchr::memmem::find(path, b"..").is_some() {
+            return None;
+        }
+        let (folder, name) = path.split_at(memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1));
+        let dot = memchr::memrchr(b'.', name)?;
+        let (stem, extension) = (&name[..dot], std::str::from_utf8(&name[dot + 1..]).ok()?);
+        let (stem, digest) = match memchr::memrchr(b'-', stem).map(|hyphen| stem.split_at(hyphen)) {
+            Some((stem, digest)) if is_like_digest(&digest[1..]) => (stem, Some(&digest[1..])),
+            _ => (stem, None),
+        };
+        (!stem.is_empty()).then_some(AskedAsset { folder, stem, digest, extension })
+    }
+
+    fn file_name(&self) -> Vec<u8> {
+        [self.stem, b".", self.extension.as_bytes()].concat()
+    }
+}
+
+/// Whether one of the pipelines would take this for a digest.
+fn is_like_digest(word: &[u8]) -> bool {
+    (7..=128).contains(&word.len()) && word.iter().all(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const OTHER_DIGEST: &str = "11d3b0a8f4c45a01a8e4c1f9e3a4b5c6";
+
+    /// Two folders of assets, and a pipeline over them.
+    struct Sources {
+        folder: tempfile::TempDir,
+        rules: AssetPipeline,
+    }
+
+    impl Sources {
+        fn new(digest: AssetDigest, files: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, content) in files {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, content).unwrap();
+            }
+            let types =
+                [("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("css", "text/css")];
+            let condition = |text, unless: &[&str]| PlainAsset {
+                text,
+                unless: unless.iter().map(ToString::to_string).collect(),
+            };
+            let plain = [
+                ("png", condition(false, &[])),
+                ("jpg", condition(false, &[])),
+                ("json", condition(true, &[])),
+                ("css", condition(false, &["url("])),
+            ];
+            let rules = AssetPipeline {
+                digest,
+                folders: ["first", "second"].map(|name| folder.path().join(name)).into(),
+                types: types.map(|(extension, kind)| (extension.into(), kind.into())).into(),
+                plain: plain.map(|(extension, plain)| (extension.into(), plain)).into(),
+            };
+            Sources { folder, rules }
+        }
+
+        fn sprockets(files: &[(&str, &str)]) -> Self {
+            Self::new(AssetDigest::Sprockets { version: String::new() }, files)
+        }
+
+        /// The content that is found for this path; `None`: the pipeline is asked.
+        fn body(&self, path: &str) -> Option<String> {
+            let mut pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
+            let found = pipeline.find(path.as_bytes(), 0)?;
+            let Content::Bytes(bytes) = &found.choose(b"").content else { panic!("a small file") };
+            Some(String::from_utf8(bytes.to_vec()).unwrap())
+        }
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let asked = |folder, stem, digest, extension| Some(AskedAsset { folder, stem, digest, extension });
+        for (path, expected) in [
+            ("logo.png", asked(&b""[..], &b"logo"[..], None, "png")),
+            ("a/b/logo.min.png", asked(b"a/b/", b"logo.min", None, "png")),
+            ("logo-0123abcd.png", asked(b"", b"logo", Some(&b"0123abcd"[..]), "png")),
+            ("logo-original.png", asked(b"", b"logo", Some(b"original"), "png")),
+            ("logo-small.png", asked(b"", b"logo-small", None, "png")),
+            ("a-0123abcd/logo.png", asked(b"a-0123abcd/", b"logo", None, "png")),
+            ("-0123abcd.png", None),
+            ("logo", None),
+            ("a+b.png", None),
+            ("a..png", None),
+        ] {
+            assert_eq!(AskedAsset::of(path.as_bytes()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn digests_are_those_of_the_pipelines() {
+        let of = |digest: AssetDigest| digest.of(b"abc");
+        assert_eq!(
+            of(AssetDigest::Sprockets { version: String::new() }),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            of(AssetDigest::Sprockets { version: "1.0".into() }),
+            "bb4f468174ef9e720c1850aa70981ecf4028e5bc09c7f4eed2921a3ff36c9fb3"
+        );
+        assert_eq!(of(AssetDigest::Propshaft { version: String::new() }), "a9993e36");
+    }
+
+    #[test]
+    fn a_plain_file_is_found_by_its_name_and_by_its_digest_alone() {
+        let sources = Sources::sprockets(&[("first/a/logo.png", "abc")]);
+        let digest = sources.rules.digest.of(b"abc");
+        assert_eq!(sources.body("assets/a/logo.png").unwrap(), "abc");
+        assert_eq!(sources.body(&format!("assets/a/logo-{digest}.png")).unwrap(), "abc");
+        for path in [
+            &*format!("assets/a/logo-{OTHER_DIGEST}.png"),
+            "a/logo.png",
+            "assets/logo.png",
+            "assets/a/logo.css",
+        ] {
+            assert_eq!(sources.body(path), None, "{path}");
+        }
+        let propshaft = AssetDigest::Propshaft { version: "1".into() };
+        let digest = propshaft.of(b"abc");
+        let sources = Sources::new(propshaft, &[("first/logo.png", "abc")]);
+        assert_eq!(sources.body("assets/logo.png"), None);
+        assert_eq!(sources.body(&format!("assets/logo-{digest}.png")).unwrap(), "abc");
+    }
+
+    #[test]
+    fn the_first_folder_wins() {
+        let sources = Sources::sprockets(&[("first/logo.png", "first"), ("second/logo.png", "second")]);
+        assert_eq!(sources.body("assets/logo.png").unwrap(), "first");
+    }
+
+    #[test]
+    fn what_may_be_something_else_is_left_to_the_pipeline() {
+        for other in ["first/logo.png.erb", "first/logo.erb", "first/logo/index.png", "first/logo"] {
+            let sources = Sources::sprockets(&[(other, ""), ("second/logo.png", "second")]);
+            assert_eq!(sources.body("assets/logo.png"), None, "{other}");
+        }
+        for other in [
+            "first/logo.jpg",
+            "first/logo-1.png",
+            "first/logo.json",
+            "first/logo/index.png",
+            "second/logo.png.erb",
+        ] {
+            let sources = Sources::sprockets(&[(other, ""), ("first/logo.png", "first")]);
+            assert_eq!(sources.body("assets/logo.png").unwrap(), "first", "{other}");
+        }
+        let sources = Sources::sprockets(&[("first/one.jpg", ""), ("first/one.jpeg", "")]);
+        assert_eq!(sources.body("assets/one.jpg"), None);
+    }
+
+    #[test]
+    fn contents_can_forbid_it() {
+        let files = [
+            ("first/a.css", "p {}"),
+            ("first/b.css", "p { background: url(a.png) }"),
+            ("first/c.json", "{}\n"),
+            ("first/d.json", "{}\r\n"),
+            ("first/e.json", "\u{feff}{}"),
+        ];
+        let sources = Sources::sprockets(&files);
+        let found = files.map(|(name, _)| sources.body(&name.replace("first", "assets")).is_some());
+        assert_eq!(found, [true, false, true, false, false]);
+        fs::write(sources.folder.path().join("first/c.json"), b"\xff").unwrap();
+        assert_eq!(sources.body("assets/c.json"), None);
+    }
+}
