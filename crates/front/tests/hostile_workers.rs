@@ -282,6 +282,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(frame(Kind::Body, b"5\r\nhello\r\n0\r\n\r\n")),
         3 => Just(frame(Kind::End, b"")),
         1 => Just(frame(Kind::Abort, b"")),
+        1 => Just(frame(Kind::Failure, b"{}")),
         1 => Just(frame(Kind::Hijack, b"")),
         1 => any::<[u8; 16]>().prop_map(|payload| frame(Kind::File, &payload)),
         1 => bytes().prop_map(|payload| frame(Kind::Head, &payload)),

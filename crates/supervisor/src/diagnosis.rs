@@ -1,11 +1,13 @@
-//! A failed boot, with everything that helps to mend it: what the terminal, the page in the browser, `highball
-//! doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
+//! A failure, of a boot or of a request, with everything that helps to mend it: what the terminal, the page in the
+//! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
-use crate::message::{BootFailure, RubyError};
+use crate::failed_request::FailedRequest;
+use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
+use crate::request_failure::{Death, RequestFailure};
 use crate::restart::Failure;
-use crate::secrets::Secrets;
 use crate::spawn_journey::Step;
 use highball_config::Settings;
+use highball_secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,16 +30,26 @@ const LOG_LINES: usize = 20;
 const VARIABLES: usize = 200;
 const VALUE_CHARACTERS: usize = 500;
 
-/// Why an application did not boot.
+/// Why an application did not boot, or did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The short name of the cause, which never changes: `missing_gem`, `syntax_error`… `exception` where the cause is
     /// not known.
     pub cause: String,
-    /// The step of the spawn journey that failed.
-    pub step: Step,
+    /// The step of the spawn journey that failed; `None`: the application had booted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// The request that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<FailedRequest>,
     /// What went wrong.
     pub error: RubyError,
+    /// The exceptions that led to it, each the cause of the one before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<RubyError>,
+    /// Where the threads are of a worker that does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadPlace>,
     /// What to do, in a sentence.
     pub remedy: Option<String>,
     /// The command that does it, to be run in `folder`.
@@ -68,20 +80,44 @@ pub struct Excerpt {
 }
 
 impl Diagnosis {
-    /// Adds what can be found out here to what the mold said, and masks the secrets.
+    /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
     pub(crate) fn of(failure: BootFailure, settings: &Settings, folder: &Path) -> Diagnosis {
-        let mut variables: BTreeMap<String, String> = std::env::vars_os()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-            .collect();
-        for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
-            variables.insert(name.into(), settings.environment.clone());
-        }
+        let variables = environment(settings);
         let secrets = Secrets::of(&variables, folder);
+        let diagnosis = Diagnosis::of_account(failure.account, &variables, &secrets, settings, folder);
+        Diagnosis { step: Some(failure.step), ..diagnosis }
+    }
+
+    /// Of a request. `death`: that of its worker; `threads`: where those of its worker are.
+    pub(crate) fn of_request(
+        failure: &RequestFailure,
+        death: Option<&Death>,
+        threads: Vec<ThreadPlace>,
+        settings: &Settings,
+        folder: &Path,
+    ) -> Diagnosis {
+        let variables = environment(settings);
+        let mut secrets = Secrets::of(&variables, folder);
+        let request = failure.request.shown(failure.status, &mut secrets);
+        let account = failure.account(death, &threads, settings);
+        let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
+        let threads = threads.into_iter();
+        let threads = threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
+        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, settings, folder);
+        Diagnosis { request: Some(request), threads, ..diagnosis }
+    }
+
+    fn of_account(
+        account: Account,
+        variables: &BTreeMap<String, String>,
+        secrets: &Secrets,
+        settings: &Settings,
+        folder: &Path,
+    ) -> Diagnosis {
         let mask = |text: &String| secrets.known_masked(text);
-        let sources = excerpts(&failure.error, folder, &secrets);
-        let mut log_tail = failure.output;
+        let mut log_tail = account.output;
         log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
-        let mut versions = failure.versions;
+        let mut versions = account.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
         versions.insert(
             "Ruby interpreter".into(),
@@ -92,12 +128,15 @@ impl Diagnosis {
             (name.clone(), value)
         };
         Diagnosis {
-            cause: failure.cause,
-            step: failure.step,
-            remedy: failure.remedy.as_ref().map(mask),
-            command: failure.command.as_ref().map(mask),
-            error: masked_error(&failure.error, &secrets),
-            sources,
+            sources: excerpts(&account.error, &account.causes, folder, secrets),
+            cause: account.cause,
+            step: None,
+            request: None,
+            remedy: account.remedy.as_ref().map(mask),
+            command: account.command.as_ref().map(mask),
+            error: masked_error(&account.error, secrets),
+            causes: account.causes.iter().map(|cause| masked_error(cause, secrets)).collect(),
+            threads: Vec::new(),
             folder: folder.into(),
             versions,
             environment: variables.iter().take(VARIABLES).map(shown).collect(),
@@ -107,7 +146,16 @@ impl Diagnosis {
 
     /// What failed, in one sentence.
     pub fn summary(&self) -> String {
-        format!("{} failed: {}", self.step, self.error)
+        format!("{} failed: {}", self.what_failed(), self.error)
+    }
+
+    /// `loading the app`, `GET /path`
+    fn what_failed(&self) -> String {
+        match (self.step, &self.request) {
+            (Some(step), _) => step.to_string(),
+            (None, Some(request)) => request.line.clone(),
+            (None, None) => "the application".into(),
+        }
     }
 
     /// What failed, where, and what to do: several lines.
@@ -132,9 +180,13 @@ impl Diagnosis {
 /// As people read it in a terminal.
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} failed ({}):\n", capitalized(&self.step.to_string()), self.cause)?;
+        writeln!(f, "{} failed ({}):\n", capitalized(&self.what_failed()), self.cause)?;
         for line in self.error.to_string().lines() {
             writeln!(f, "    {line}")?;
+        }
+        for cause in &self.causes {
+            let place = cause.place().map_or(String::new(), |place| format!(" ({place})"));
+            writeln!(f, "    caused by {cause}{place}")?;
         }
         if let Some(place) = self.error.place() {
             writeln!(f, "\nat {place}")?;
@@ -147,6 +199,9 @@ impl fmt::Display for Diagnosis {
         }
         if let Some(command) = &self.command {
             writeln!(f, "\n    cd {}\n    {command}", self.folder.display())?;
+        }
+        if self.request.is_some() && !self.error.backtrace.is_empty() {
+            writeln!(f, "\nBacktrace:\n    {}", self.error.backtrace.join("\n    "))?;
         }
         Ok(())
     }
@@ -168,6 +223,17 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// The variables that the application has.
+fn environment(settings: &Settings) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .collect();
+    for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
+        variables.insert(name.into(), settings.environment.clone());
+    }
+    variables
+}
+
 pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     RubyError {
         class: error.class.clone(),
@@ -178,24 +244,28 @@ pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     }
 }
 
-/// The source of the error's place first, then of other lines of the application in its backtrace.
-fn excerpts(error: &RubyError, folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
-    let mut places: Vec<(String, u32)> = Vec::new();
-    if let (Some(file), Some(line)) = (&error.file, error.line) {
-        places.push((file.clone(), line));
-    }
+/// The source of the error's place first, then of other lines of the application in its backtrace, then of the places
+/// of what caused it.
+fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
+    let place_of = |error: &RubyError| Some((error.file.clone()?, error.line?));
     let own = error.backtrace.iter().filter_map(|call| {
         let mut parts = call.splitn(3, ':');
         let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
         let within = Path::new(file).strip_prefix(folder).ok()?;
         (!within.starts_with("vendor")).then(|| (file.to_string(), line))
     });
-    for place in own {
+    let mut places: Vec<(String, u32)> = Vec::new();
+    for place in place_of(error).into_iter().chain(own) {
+        if places.len() < EXCERPTS && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    for place in causes.iter().filter_map(place_of).take(EXCERPTS) {
         if !places.contains(&place) {
             places.push(place);
         }
     }
-    places.iter().take(EXCERPTS).filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
+    places.iter().filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
 }
 
 fn excerpt(folder: &Path, file: &str, line: u32, secrets: &Secrets) -> Option<Excerpt> {
@@ -278,7 +348,7 @@ mod tests {
             ..RubyError::default()
         };
         let found: Vec<u32> =
-            excerpts(&error, folder.path(), &Secrets::default()).iter().map(|one| one.line).collect();
+            excerpts(&error, &[], folder.path(), &Secrets::default()).iter().map(|one| one.line).collect();
         assert_eq!(found, [2, 1]);
     }
 
