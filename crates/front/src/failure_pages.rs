@@ -51,8 +51,7 @@ impl Audience {
             return Audience::Public;
         }
         let accepts = |part: &[u8]| {
-            head.fields(bytes)
-                .any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, part))
+            head.fields(bytes).any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, part))
         };
         if accepts(b"text/html") {
             Audience::Browser

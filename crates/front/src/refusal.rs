@@ -258,7 +258,8 @@ impl Refusal {
     /// The whole answer, in plain words. `head_method`: the request was HEAD, so that no body follows.
     pub fn encode(self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
         let body = format!("{} {}: {}\n", self.status(), reason_phrase(self.status()), self.why());
-        let content = Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
+        let content =
+            Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
         self.encode_with(&content, keep_alive, head_method, date)
     }
 

@@ -29,6 +29,8 @@ pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
 
 fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     let name = diagnosis.folder.file_name().unwrap_or_default().to_string_lossy();
+    let cause = words_of(&diagnosis.cause);
+    let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
     let what = what_happened(diagnosis);
     // A page that stands in the place of an answer does not ask again by itself: that would repeat the request.
     let (refresh, script) = match diagnosis.step {
@@ -46,7 +48,7 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
          <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}</style>\n</head>\n<body>\n<main>\n",
         Escaped(&name),
         Escaped(what),
-        Escaped(&words_of(&diagnosis.cause)),
+        Escaped(about),
         include_str!("diagnosis_page.css")
     );
     page += &header(diagnosis, &name, what);
@@ -62,6 +64,11 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
         diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status</code>")
     );
     page
+}
+
+/// Whether it is an exception of a request, and no more is known: nothing that would have to be named.
+fn is_unknown(diagnosis: &Diagnosis) -> bool {
+    diagnosis.step.is_none() && diagnosis.cause == "exception"
 }
 
 /// `did not boot`, and what else may happen.
@@ -118,7 +125,8 @@ fn header(diagnosis: &Diagnosis, name: &str, what: &str) -> String {
 
 fn journey(failed: Step) -> String {
     let steps = failed.journey();
-    let steps = steps.map(|(step, state)| format!("<li class=\"{state}\">{}</li>", Escaped(&step.to_string())));
+    let steps =
+        steps.map(|(step, state)| format!("<li class=\"{state}\">{}</li>", Escaped(&step.to_string())));
     format!("<ol class=\"journey\">{}</ol>\n", steps.collect::<String>())
 }
 
@@ -127,7 +135,7 @@ fn request_line(request: &FailedRequest) -> String {
 }
 
 fn remedy(diagnosis: &Diagnosis) -> String {
-    let cause = words_of(&diagnosis.cause);
+    let cause = if is_unknown(diagnosis) { String::new() } else { words_of(&diagnosis.cause) };
     let mut text =
         format!("<section class=\"remedy\">\n<h2>What to do <span>{}</span></h2>\n", Escaped(&cause));
     let sentence = diagnosis.remedy.as_deref().unwrap_or(match diagnosis.step {
@@ -158,11 +166,12 @@ fn remedy(diagnosis: &Diagnosis) -> String {
 fn excerpt(source: &Excerpt, diagnosis: &Diagnosis, is_first: bool) -> String {
     let path = Path::new(&source.file);
     let path = path.strip_prefix(&diagnosis.folder).unwrap_or(path).to_string_lossy();
-    let is_of_cause = |cause: &RubyError| cause.file.as_ref() == Some(&source.file) && cause.line == Some(source.line);
-    let label = match is_first {
-        true => "",
-        false if diagnosis.causes.iter().any(is_of_cause) => " <small>caused here</small>",
-        false => " <small>called from here</small>",
+    let is_of_cause =
+        |cause: &RubyError| cause.file.as_ref() == Some(&source.file) && cause.line == Some(source.line);
+    let label = match diagnosis.causes.iter().find(|cause| is_of_cause(cause)) {
+        _ if is_first => String::new(),
+        Some(cause) => format!(" <small>{} was raised here</small>", Escaped(&cause.class)),
+        None => " <small>called from here</small>".into(),
     };
     let mut text = format!(
         "<section class=\"source\">\n<h2>{}<span>:{}</span>{}</h2>\n<pre>",
@@ -231,9 +240,11 @@ mod tests {
     fn diagnoses(evil: &str) -> [Diagnosis; 2] {
         let boot = a_diagnosis(evil);
         let error = boot.error.clone();
-        let thread = ThreadPlace { name: evil.into(), backtrace: vec![evil.into()], ..ThreadPlace::default() };
+        let thread =
+            ThreadPlace { name: evil.into(), backtrace: vec![evil.into()], ..ThreadPlace::default() };
         let pairs = vec![(evil.to_string(), evil.to_string())];
-        let request = FailedRequest { status: 504, line: evil.into(), fields: pairs.clone(), parameters: pairs };
+        let request =
+            FailedRequest { status: 504, line: evil.into(), fields: pairs.clone(), parameters: pairs };
         let (causes, threads) = (vec![error], vec![thread.clone(), thread]);
         let run = Diagnosis { step: None, request: Some(request), causes, threads, ..boot.clone() };
         [boot, run]

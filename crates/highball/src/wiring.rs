@@ -14,7 +14,7 @@ use highball_front::refusal::Refusal;
 use highball_front::{AppFailure, Command, Event, Failure, NewWorker, Report as FrontReport};
 use highball_supervisor::{
     AskedHeap, MoldReport, NotAsked, Notice, Order, RawRequest, ReadyWorker, ReforkReport, Report,
-    RequestFailure, RestartReport, RubyHeap, UpgradeReport, WorkerReport, What,
+    RequestFailure, RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::Instant;

@@ -118,7 +118,16 @@ mod tests {
 
     #[test]
     fn nonsense_is_a_breach() {
-        for word in [0u32, 8, 255, 7 | ((MAX_FAILURE as u32 + 1) << 8), 5 | 1 << 8, 1, 3, 1 | ((MAX_HEAD as u32 + 1) << 8)] {
+        for word in [
+            0u32,
+            8,
+            255,
+            7 | ((MAX_FAILURE as u32 + 1) << 8),
+            5 | 1 << 8,
+            1,
+            3,
+            1 | ((MAX_HEAD as u32 + 1) << 8),
+        ] {
             assert!(Header::decode(word.to_le_bytes()).is_err(), "{word:#x}");
         }
     }

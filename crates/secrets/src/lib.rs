@@ -29,6 +29,8 @@ const TELLING: [&str; 16] = [
 ];
 /// Whole words of names whose values are secret.
 const TELLING_WORDS: [&str; 6] = ["pass", "key", "auth", "dsn", "pgpass", "otp"];
+/// Variables that only look like it: where a shell stands. (As the name of a parameter, `pwd` is telling.)
+const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
 /// Shorter values are masked where they are set, and not searched for elsewhere: `1` and `dev` stand everywhere.
 const SEARCHED_BYTES: usize = 6;
 /// Files of an application that hold secrets, and what is read of each, in bytes.
@@ -126,6 +128,9 @@ fn masked_line(line: &str) -> String {
 
 /// Whether what this is the name of is secret.
 pub fn is_telling(name: &str) -> bool {
+    if FOLDERS.contains(&name) {
+        return false;
+    }
     let name = name.to_ascii_lowercase();
     TELLING.iter().any(|part| name.contains(part))
         || name
@@ -237,12 +242,19 @@ mod tests {
     #[test]
     fn variables_are_masked_by_their_names() {
         let none = secrets(&[]);
-        for name in
-            ["SECRET_KEY_BASE", "STRIPE_API_KEY", "PGPASSWORD", "DB_PASS", "GITHUB_TOKEN", "SENTRY_DSN"]
-        {
+        for name in [
+            "SECRET_KEY_BASE",
+            "STRIPE_API_KEY",
+            "PGPASSWORD",
+            "DB_PASS",
+            "DB_PWD",
+            "pwd",
+            "GITHUB_TOKEN",
+            "SENTRY_DSN",
+        ] {
             assert_eq!(none.variable(name, "s3"), MASK, "{name}");
         }
-        for name in ["PATH", "KEYBOARD", "RAILS_ENV", "COMPASS"] {
+        for name in ["PATH", "PWD", "OLDPWD", "KEYBOARD", "RAILS_ENV", "COMPASS"] {
             assert_eq!(none.variable(name, "plain"), "plain", "{name}");
         }
     }

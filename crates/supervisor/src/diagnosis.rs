@@ -21,7 +21,7 @@ const AROUND: u32 = 5;
 const LINE_CHARACTERS: usize = 300;
 /// How far into a file a line is looked for, in bytes.
 const SOURCE_BYTES: u64 = 4 * 1024 * 1024;
-/// Most places whose source is shown.
+/// Most places whose source is shown, of the error and its calls, and of what caused it.
 const EXCERPTS: usize = 3;
 /// What is read of the end of the application's log, in bytes, and shown of it, in lines.
 const LOG_BYTES: u64 = 16 * 1024;
@@ -102,7 +102,8 @@ impl Diagnosis {
         let account = failure.account(death, &threads, settings);
         let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
         let threads = threads.into_iter();
-        let threads = threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
+        let threads =
+            threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
         let diagnosis = Diagnosis::of_account(account, &variables, &secrets, settings, folder);
         Diagnosis { request: Some(request), threads, ..diagnosis }
     }
@@ -244,8 +245,8 @@ pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     }
 }
 
-/// The source of the error's place first, then of other lines of the application in its backtrace, then of the places
-/// of what caused it.
+/// The source of the error's place first, then of those of what caused it, then of other lines of the application in its
+/// backtrace, as far as they are not to be seen by then.
 fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
     let place_of = |error: &RubyError| Some((error.file.clone()?, error.line?));
     let own = error.backtrace.iter().filter_map(|call| {
@@ -255,14 +256,16 @@ fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Se
         (!within.starts_with("vendor")).then(|| (file.to_string(), line))
     });
     let mut places: Vec<(String, u32)> = Vec::new();
-    for place in place_of(error).into_iter().chain(own) {
-        if places.len() < EXCERPTS && !places.contains(&place) {
+    for place in place_of(error).into_iter().chain(causes.iter().filter_map(place_of).take(EXCERPTS)) {
+        if !places.contains(&place) {
             places.push(place);
         }
     }
-    for place in causes.iter().filter_map(place_of).take(EXCERPTS) {
-        if !places.contains(&place) {
-            places.push(place);
+    let most = places.len().max(1) + EXCERPTS - 1;
+    for (file, line) in own {
+        let is_seen = |place: &(String, u32)| place.0 == file && place.1.abs_diff(line) <= AROUND;
+        if places.len() < most && !places.iter().any(is_seen) {
+            places.push((file, line));
         }
     }
     places.iter().filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
@@ -336,20 +339,25 @@ mod tests {
     fn the_places_of_an_error_are_its_own_and_those_of_the_application() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::write(path("a.rb"), "one\ntwo\n").unwrap();
+        std::fs::write(path("a.rb"), "one\n".repeat(20)).unwrap();
         let error = RubyError {
             file: Some(path("a.rb")),
             line: Some(2),
             backtrace: vec![
                 "/usr/lib/x.rb:1:in `x'".into(),
                 format!("{}:2:in `y'", path("a.rb")),
-                format!("{}:1:in `z'", path("a.rb")),
+                format!("{}:7:in `z'", path("a.rb")),
+                format!("{}:8:in `config.ru'", path("a.rb")),
             ],
             ..RubyError::default()
         };
-        let found: Vec<u32> =
-            excerpts(&error, &[], folder.path(), &Secrets::default()).iter().map(|one| one.line).collect();
-        assert_eq!(found, [2, 1]);
+        let cause = RubyError { file: Some(path("a.rb")), line: Some(3), ..RubyError::default() };
+        let lines = |causes: &[RubyError]| -> Vec<u32> {
+            let found = excerpts(&error, causes, folder.path(), &Secrets::default());
+            found.iter().map(|one| one.line).collect()
+        };
+        assert_eq!(lines(&[]), [2, 8]); // 7 is to be seen around 2
+        assert_eq!(lines(&[cause]), [2, 3]);
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl RawRequest {
     fn parameters(&self) -> Vec<(String, String)> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
         let is_form = self.fields.iter().any(|(name, value)| {
-            name.eq_ignore_ascii_case("content-type") && value.starts_with("application/x-www-form-urlencoded")
+            name.eq_ignore_ascii_case("content-type")
+                && value.starts_with("application/x-www-form-urlencoded")
         });
         let form = if is_form && self.body.len() <= FORM_BYTES { self.body.as_slice() } else { b"" };
         let form = String::from_utf8_lossy(form);

@@ -3,9 +3,9 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
-use crate::questions::{Answer, NotAsked, Questions};
 use crate::interpreter::Interpreter;
 use crate::message::{RubyHeap, ToMold};
+use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::Settings;

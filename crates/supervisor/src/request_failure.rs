@@ -135,7 +135,9 @@ impl RequestFailure {
             What::BadAnswer { why } => bad_answer(why),
             What::QueueFull { waiting, oldest, workers } => queue_full(*waiting, *oldest, workers, settings),
             What::TimedOut { worker } => timed_out(*worker, threads, settings),
-            What::Other(why) => Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into()),
+            What::Other(why) => {
+                Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into())
+            }
         }
     }
 }
@@ -147,10 +149,13 @@ impl Death {
         let who = format!("worker {worker}{process}");
         let ending = match how {
             How::BrokeTheRules(why) => {
-                let message = format!("{who} broke the rules by which it talks with Highball, and was killed: {why}");
-                let remedy = "Most likely a native extension of a gem has written where it must not. Build the gems \
+                let message =
+                    format!("{who} broke the rules by which it talks with Highball, and was killed: {why}");
+                let remedy =
+                    "Most likely a native extension of a gem has written where it must not. Build the gems \
                               again for this Ruby, and look which was changed last.";
-                return Account::of_ours("worker_crashed", message, remedy.into()).with_command("bundle pristine");
+                return Account::of_ours("worker_crashed", message, remedy.into())
+                    .with_command("bundle pristine");
             }
             How::Ended(ending) => *ending,
         };
@@ -190,7 +195,8 @@ fn gone(worker: u32) -> Account {
 
 fn bad_answer(why: &str) -> Account {
     let message = format!("the application's answer {why}");
-    let remedy = "Look at what the application does here with header fields, and with its threads (Thread#kill); \
+    let remedy =
+        "Look at what the application does here with header fields, and with its threads (Thread#kill); \
                   the log may say more.";
     Account::of_ours("bad_answer", message, remedy.into())
 }
@@ -214,7 +220,8 @@ fn queue_full(
     for (worker, requests) in workers {
         let _ = write!(message, "\nworker {worker} is at: {}", requests.join(", "));
     }
-    let remedy = "Find out why the requests that are at work take so long. If that is as it should be, let more be \
+    let remedy =
+        "Find out why the requests that are at work take so long. If that is as it should be, let more be \
                   answered at a time, or let more of them wait (--max-queue).";
     let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads + 2);
     Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
@@ -228,19 +235,24 @@ fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], settings: &Settings) 
         let more = format!("highball --workers {} --threads {}", settings.workers * 2, settings.threads + 2);
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
-    let message =
-        format!("worker {worker} has not begun an answer within {limit:?} (request_timeout), and is still at it");
+    let message = format!(
+        "worker {worker} has not begun an answer within {limit:?} (request_timeout), and is still at it"
+    );
     let remedy = if threads.is_empty() {
         "It does not even say where it is: it is most likely in a native extension. Find out what it waits for. If \
          it really needs longer, raise the limit."
     } else {
-        "Where it is stands below: find out what it waits for. If it really needs longer, raise the limit."
+        "The place where it is stands below: find out what it waits for. If it really needs longer, raise the limit."
     };
     let longer = format!("highball --request-timeout {}s", (limit.as_secs() * 2).max(10));
     let mut account = Account::of_ours("request_timeout", message, remedy.into()).with_command(&longer);
     if let Some(first) = threads.first() {
-        account.error =
-            RubyError { file: first.file.clone(), line: first.line, backtrace: first.backtrace.clone(), ..account.error };
+        account.error = RubyError {
+            file: first.file.clone(),
+            line: first.line,
+            backtrace: first.backtrace.clone(),
+            ..account.error
+        };
     }
     account
 }

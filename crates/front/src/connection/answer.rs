@@ -51,7 +51,9 @@ impl Connection {
                 Ok(keep_alive)
             }
             // The application is well, and so is the connection.
-            Answered::Refused(Refusal::AppRaised) => self.refuse(Refusal::AppRaised, self.may_be_kept()).await,
+            Answered::Refused(Refusal::AppRaised) => {
+                self.refuse(Refusal::AppRaised, self.may_be_kept()).await
+            }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
             Answered::CutOff => {
                 self.log(status, body_bytes);
