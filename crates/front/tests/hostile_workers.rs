@@ -162,7 +162,7 @@ fn what_a_broken_worker_had_begun_is_repeated_if_it_may_be() {
     let mut post = front.connect();
     post.post("/post", b"");
     bad.claim();
-    bad_job.raw(&[7, 0, 0, 0]);
+    bad_job.raw(&[8, 0, 0, 0]);
     assert_eq!(post.answer().status, 502);
     assert_eq!(streaming.chunked(), None);
     let job = front.worker(1).claim();
