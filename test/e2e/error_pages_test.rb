@@ -197,7 +197,8 @@ class ErrorPagesTest < E2ETest
   end
 
   def test_visitors_see_nothing_of_a_request_that_takes_too_long
-    answer = shop("--request-timeout", "500ms", "--drain-timeout", "1s").get("/slow", HTML.merge(VISITORS.first), within: 30)
+    answer = shop("--request-timeout", "500ms", "--drain-timeout", "1s").get("/slow", HTML.merge(VISITORS.first),
+                                                                             within: 30)
     assert_equal "504 Gateway Timeout: the application took too long to answer\n", answer.body
   end
 
