@@ -47,6 +47,7 @@ fn frames(bytes: &[u8], cuts: &[u8]) -> Vec<Option<(u8, Vec<u8>)>> {
                     Frame::Hijack => (4, Vec::new()),
                     Frame::End => (5, Vec::new()),
                     Frame::Abort => (6, Vec::new()),
+                    Frame::Failure(payload) => (7, payload.to_vec()),
                 };
                 match read.last_mut() {
                     Some(Some((2, body))) if kind == 2 => body.extend(payload),

@@ -1,18 +1,19 @@
 # frozen_string_literal: true
 
+require_relative "exception_words"
 require_relative "load_errors"
 
 module Highball
-  # Why applications do not boot: a table, read from the top. Each cause has a short name that never changes, what to
-  # do about it in a sentence, and where there is one the command that does it. Classes of exceptions stand there by
-  # name, because most of them are not loaded.
+  # Why applications do not boot, or do not answer: a table, read from the top. Each cause has a short name that never
+  # changes, what to do about it in a sentence, and where there is one the command that does it. Classes of exceptions
+  # stand there by name, because most of them are not loaded.
   module Causes
     # One row. `remedy` and `command` are texts, or are called with the exception.
     Cause = Struct.new(:name, :classes, :pattern, :remedy, :command, keyword_init: true) do
       def fits?(exception)
         names = exception.class.ancestors.map(&:name)
         (classes.empty? || classes.any? { |name| names.include?(name) }) &&
-          (pattern.nil? || pattern.match?(exception.message.to_s))
+          (pattern.nil? || pattern.match?(ExceptionWords.message(exception)))
       end
 
       # The same with texts for this exception.
@@ -146,7 +147,7 @@ module Highball
             remedy: "Start the database, and compare host, user and path in config/database.yml with it.",
             command: ->(error) { start_service(error) }),
       cause(:table_missing, %w[ActiveRecord::StatementInvalid],
-            remedy: "If a table is missing, create it: the application asks for it while it boots.",
+            remedy: "If a table is missing, create it: the application asks for it.",
             command: ->(_) { rails("db:prepare") }),
 
       # --- Secrets
@@ -167,13 +168,13 @@ module Highball
       cause(:missing_file, %w[Errno::ENOENT Errno::ENOTDIR],
             remedy: "Create the file or folder that the message names, or correct its path."),
       cause(:address_in_use, %w[Errno::EADDRINUSE],
-            remedy: "Another program is using the port or socket that the application opens while it boots.",
+            remedy: "Another program is using the port or socket that the application opens.",
             command: "ss -lptn"),
       cause(:disk_full, %w[Errno::ENOSPC Errno::EDQUOT],
             remedy: "Free some disk space.",
             command: "df -h ."),
       cause(:service_down, %w[Errno::ECONNREFUSED Errno::EHOSTUNREACH Errno::ETIMEDOUT SocketError],
-            remedy: "Start the service that the application connects to while it boots.",
+            remedy: "Start the service that the application connects to.",
             command: ->(error) { start_service(error) }),
       cause(:out_of_memory, %w[NoMemoryError],
             remedy: "Give the machine or container more memory.",

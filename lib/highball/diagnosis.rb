@@ -1,19 +1,21 @@
 # frozen_string_literal: true
 
 require_relative "app"
+require_relative "calls"
 require_relative "causes"
+require_relative "message"
 
 module Highball
-  # What went wrong, in the words of the control protocol: an exception as class, message, place and backtrace, its
-  # cause, and what to do about it. (Source, environment and versions of Highball are added by the supervisor.)
+  # What went wrong, in the words of the control protocol: an exception as class, message, place and backtrace, those
+  # that caused it, why such things happen, and what to do about it. (Source, environment and versions of Highball are
+  # added by the supervisor.)
   class Diagnosis
     MESSAGE_BYTES = 16 * 1024
     BACKTRACE_LINES = 60
-    # Frames that are the same in every boot, and say nothing about this one.
-    NOISE = %r{\A(?:<internal:|#{Regexp.escape(__dir__)}/)|/bundler(?:-[\d.]+)?/lib/bundler/|/rubygems/}
-    # "/path/file.rb:12: syntax error" and "/path/file.rb:12:in `x'"
-    PLACE = /\A(?<file>[^\n]+?):(?<line>\d+)(?::|\z)/
-    # The same somewhere in a message: of a Gemfile, of a template, of a file that names a constant.
+    # What is told of the exceptions that caused it.
+    CAUSE_LINES = 10
+    CAUSE_BYTES = 2048
+    # A place somewhere in a message: of a Gemfile, of a template, of a file that names a constant.
     PLACE_WITHIN = %r{(?<file>(?:/|\./|config/)[^\s:'"`]+?):(?<line>\d+)\b}
     # Whose files these are, when nobody else names a place: found by cause.
     SUSPECTS = { database_config: "config/database.yml", wrong_ruby: "Gemfile", missing_gem: "Gemfile",
@@ -23,22 +25,47 @@ module Highball
     def initialize(exception, root: App::FOLDER)
       @exception = culprit(exception)
       @root = root
+      @calls = Calls.new(@exception.backtrace, root)
       @cause = Causes.of(@exception)
     end
 
     # The message `failed`, but for the step.
     def fields
-      { error: error, cause: @cause.name, remedy: @cause.remedy, command: @cause.command, versions: versions }
+      { error: error, causes: chain.drop(1).map { |exception| brief(exception) }, cause: @cause.name,
+        remedy: @cause.remedy, command: @cause.command, versions: versions }
     end
+
+    # The same as JSON text, in at most so many bytes. Whatever the exception is, telling it raises no other.
+    def self.text_of(exception, most_bytes)
+      text = Message.encode(new(exception).fields)
+      text.bytesize <= most_bytes ? text : Message.encode(in_a_line(exception))
+    rescue StandardError, SystemStackError
+      Message.encode(in_a_line(exception))
+    end
+
+    def self.in_a_line(exception)
+      words = { class: ExceptionWords.class_name(exception), message: ExceptionWords.message(exception)[0, 1000] }
+      { error: words, cause: :exception }
+    end
+    private_class_method :in_a_line
 
     def error
       file, line = place
       # That nothing was raised is no class of errors that people know.
-      name = @cause.name == :boot_timeout ? "" : @exception.class.name
-      { class: name, message: message, file: file, line: line, backtrace: backtrace }
+      name = @cause.name == :boot_timeout ? "" : ExceptionWords.class_name(@exception)
+      { class: name, message: message, file: file, line: line, backtrace: @calls.first(BACKTRACE_LINES) }
     end
 
     private
+
+    # An exception that caused another.
+    def brief(exception)
+      calls = Calls.new(exception.backtrace, @root)
+      file, line = calls.place
+      { class: ExceptionWords.class_name(exception),
+        message: ExceptionWords.message(exception).byteslice(0, CAUSE_BYTES),
+        file: file, line: line, backtrace: calls.first(CAUSE_LINES) }
+    end
 
     # `bundler/setup` on a terminal prints its error and exits: the error is what matters.
     def culprit(exception)
@@ -46,7 +73,7 @@ module Highball
     end
 
     def message
-      text = @exception.message.to_s
+      text = ExceptionWords.message(@exception)
       if @exception.is_a?(SystemExit)
         said = text == "exit" ? "" : "; it said: #{text}"
         text = "exit was called, with status #{@exception.status}#{said}"
@@ -57,14 +84,16 @@ module Highball
     # The line to look at first: where the parser stumbled, else the innermost line of the application, else the file
     # that the cause makes suspect.
     def place
-      parsed || innermost || suspect || split(backtrace.first)
+      parsed || innermost || suspect || @calls.place
     end
 
     # Where a parser stumbled: Ruby's, YAML's, Bundler's, a template's.
     def parsed
       chain.each do |error|
         return [File.expand_path(error.file, @root), error.line] if yaml?(error) && error.file
-        return split(error.message) if error.is_a?(SyntaxError) && split(error.message)
+
+        place = Calls.split(error.message) if error.is_a?(SyntaxError)
+        return place if place
       end
       match = PLACE_WITHIN.match(message) if %i[gemfile missing_constant].include?(@cause.name)
       match && [File.expand_path(match[:file], @root), match[:line].to_i]
@@ -81,7 +110,7 @@ module Highball
     def innermost
       return if %i[database_config wrong_ruby].include?(@cause.name)
 
-      split(backtrace.find { |line| of_the_application?(line) })
+      @calls.innermost
     end
 
     # The line of the suspect that names the gem, or its first.
@@ -94,19 +123,6 @@ module Highball
       lines = File.foreach(path).first(2000)
       wanted = @cause.name == :wrong_ruby ? /^\s*ruby\b/ : /\b#{Regexp.escape(gem || "\0")}\b/
       [path, (lines.index { |line| wanted.match?(line) } || 0) + 1]
-    end
-
-    def split(line)
-      match = PLACE.match(line.to_s) and [match[:file], match[:line].to_i]
-    end
-
-    def of_the_application?(line)
-      line.start_with?("#{@root}/") && !line.start_with?("#{@root}/vendor/")
-    end
-
-    def backtrace
-      lines = (@exception.backtrace || []).grep_v(NOISE)
-      lines.first(BACKTRACE_LINES).map { |line| line.byteslice(0, 1024) }
     end
 
     # What is loaded by now.

@@ -3,8 +3,7 @@
 require_relative "log"
 
 module Highball
-  # An exception in words, for the log and for the developer's browser. Whatever the exception is: telling it raises
-  # no other.
+  # An exception in words, for the log. Whatever the exception is: telling it raises no other.
   class ExceptionWords
     # The log tells this much of a backtrace,
     LINES = 60
@@ -48,11 +47,16 @@ module Highball
     def facts = { error: summary, cause: cause, backtrace: backtrace }
 
     def self.summary(exception)
-      name = exception.class.name || "an exception of a class without name"
-      message = Log.readable(exception.message)
-      "#{name}: #{message.length > CHARACTERS ? "#{message[0, CHARACTERS]}…" : message}"
+      message = message(exception)
+      "#{class_name(exception)}: #{message.length > CHARACTERS ? "#{message[0, CHARACTERS]}…" : message}"
+    end
+
+    def self.class_name(exception) = exception.class.name || "an exception of a class without name"
+
+    def self.message(exception)
+      Log.readable(exception.message)
     rescue StandardError, SystemStackError => e
-      "#{name}, whose message cannot be had: #{e.class}"
+      "(its message cannot be had: #{e.class})"
     end
   end
 end

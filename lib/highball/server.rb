@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "answer"
+require_relative "diagnosis"
 require_relative "early_hints"
 require_relative "env_template"
 require_relative "exception_words"
@@ -12,19 +13,17 @@ module Highball
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
   # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
-  # handed over), ExceptionWords and Log (what is said of exceptions).
+  # handed over), Diagnosis, ExceptionWords and Log (what is said of exceptions).
   class Server
-    LOOPBACK = /\A(?:127\.|::1\z)/
-    OWN_HOST = /\A(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
-    OF_PROXIES = %w[HTTP_FORWARDED HTTP_VIA HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO
-                    HTTP_X_REAL_IP].freeze
+    # The front is told no more than this of an exception (PROTOCOL.md of the ring, FAILURE).
+    FAILURE_BYTES = 48 * 1024
 
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
     # threads:: how many requests are served at a time.
     # name:: how this worker is called in the names of its threads.
     # log:: Log that exceptions of the app go to.
-    # development:: whether the client is told about them too.
+    # development:: whether the front is told about them too, for the developer's browser.
     # early_hints:: whether the app may send them.
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
                    early_hints: false)
@@ -123,27 +122,11 @@ module Highball
       finished(template, env, status, headers, e) if template.callbacks?
     end
 
-    # The app raised: a 500 if nothing was sent yet, and a log entry either way. (That a client left is no error.)
+    # The app raised: the front makes a 500 of it if nothing was sent yet, and there is a log entry either way. (That a
+    # client left is no error.)
     def failed(ticket, env, error)
-      if @ring.open?(ticket) && !@ring.begun?(ticket)
-        headers = { "content-type" => "text/plain; charset=utf-8" }
-        @ring.answer(ticket, 500, headers, [error_page(error, env)])
-      end
+      @ring.fail(ticket, @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "")
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
-    end
-
-    def error_page(error, env)
-      page = "500 Internal Server Error: the application raised an exception; its log says which.\n"
-      return page unless @development && developer?(env)
-
-      words = ExceptionWords.new(error)
-      [page, words.summary, words.cause, words.backtrace].compact.join("\n")
-    end
-
-    # Whether it is the developer who asks: from this machine, by a name of it, and not by way of a proxy. (The front
-    # asks the same before it shows why an application does not boot.)
-    def developer?(env)
-      LOOPBACK.match?(env["REMOTE_ADDR"]) && OWN_HOST.match?(env["HTTP_HOST"]) && OF_PROXIES.none? { |key| env[key] }
     end
 
     # The callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
@@ -155,9 +138,12 @@ module Highball
       end
     end
 
+    # Without secrets: logs are read by more people than passwords are for.
     def report(event, error, env = nil)
       request = "#{env['REQUEST_METHOD']} #{env['PATH_INFO']}" if env
-      @log.error(event, request: request, **ExceptionWords.new(error).facts)
+      facts = ExceptionWords.new(error).facts
+      facts.transform_values! { |words| words && Native.masked(words, App::FOLDER) }
+      @log.error(event, request: request, **facts)
     end
   end
 end

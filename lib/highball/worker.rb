@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "busy_threads"
 require_relative "checkpoint"
 require_relative "control_socket"
 require_relative "diagnosis"
@@ -89,8 +90,8 @@ module Highball
         io.fileno
       end
       log = Log.new(format: @log_format, worker: @number)
-      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}",
-                                                    log: log, **@serving)
+      @server = Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}",
+                                                              log: log, **@serving)
     end
 
     # Returns, when every request has been answered, why it does: `:drain` or `:promote`.
@@ -136,6 +137,7 @@ module Highball
       when "promote" then return :promote
       when "may_promote" then tell_whether_fit
       when "heap" then tell_heap(collect: message[:gc])
+      when "threads" then @control.say(:threads, threads: BusyThreads.of(@server))
       else warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
       end
       nil

@@ -10,7 +10,7 @@ require_relative "deadline"
 # threads that wait in the ring are woken as by an interrupt, and look anew.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
-  VERSION = 2
+  VERSION = 3
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024
@@ -22,19 +22,22 @@ class FakeFront
   PLACED = 1
   TAKEN_BACK = 3
   FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16 }.freeze
-  KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort }.freeze
-  WAITS = %w[claim write begin head answer file hijack early_hints].freeze # methods of the ring
+  KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort, 7 => :failure }.freeze
+  WAITS = %w[claim write begin head answer fail file hijack early_hints].freeze # methods of the ring
   USUAL = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/", "REQUEST_URI" => "/", "SERVER_NAME" => "test",
             "SERVER_PORT" => "80", "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "test" }.freeze
 
   # An answer so far: its frames as [kind, payload], in order.
   Answer = Struct.new(:frames) do
-    def ended? = %i[end abort].include?(frames.last&.first)
-    def complete? = frames.last&.first == :end
+    def ended? = %i[end abort failure].include?(frames.last&.first)
+    def complete? = %i[end failure].include?(frames.last&.first)
     def kinds = frames.map(&:first)
     def heads = frames.select { |kind, _| kind == :head }.map { |_, payload| Head.parse(payload) }
     def head = heads.last
-    def status = head&.status
+    def status = failure ? 500 : head&.status
+
+    # What the worker says of an exception; the front makes an answer with 500 of it.
+    def failure = frames.assoc(:failure)&.last
     def body = frames.select { |kind, _| kind == :body }.map(&:last).join
   end
 

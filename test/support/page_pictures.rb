@@ -1,23 +1,23 @@
 #!/usr/bin/env ruby
 # frozen_string_literal: true
 
-# Pictures of what a browser shows of applications that do not boot, for the docs:
-# `ruby test/support/page_pictures.rb FOLDER` writes NAME-{390,1280}-{light,dark}.png into the folder.
+# Pictures of what a browser shows of applications that do not boot, or do not answer, for the docs:
+# `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder.
 
 require "fileutils"
-require "tmpdir"
 require_relative "browser"
 require_relative "highball_server"
 
-# Five applications in one browser.
+# An application with one mistake after the other, in one browser.
 class PagePictures
   WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
   SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = 1600
+  SHOP = "/srv/shop" # where it stands while its pictures are taken: pages name the folder
   WELL = "run ->(_env) { [200, {}, [\"it runs\"]] }\n"
   APPS = {
     "missing-gem" => { "config.ru" => WELL,
-                       "Gemfile" => "source \"https://rubygems.org\"\n\ngem \"rack\"\ngem \"nokogirl\"\n" },
+                       "Gemfile" => "gem \"rack\"\ngem \"nokogirl\"\n" },
     "syntax-error" => { "config.ru" => "require_relative \"app\"\nrun Shop.new\n",
                         "app.rb" => "class Shop\n  PRICES = { tea: 3, coffee: 4 }\n\n  def call(env)\n    drink = " \
                                     "env[\"PATH_INFO\"].delete(\"/\").to_sym\n    [200, {}, [PRICES.fetch(drink, " \
@@ -31,35 +31,86 @@ class PagePictures
                                           "sleep 1 until File.exist?(\"ready\")\n  end\nend\n\nInventory.load\n" }
   }.freeze
 
-  def initialize(folder)
+  # Applications that boot, and what they are asked for.
+  RUNNING = {
+    "exception" => ["/prices?of=milk&token=4711-0815", {
+      "config.ru" => "require_relative \"shop\"\nrun Shop.new\n",
+      "shop.rb" => <<~RUBY,
+        require_relative "price_list"
+
+        # Tells what drinks cost.
+        class Shop
+          def call(env)
+            drink = Rack::Utils.parse_query(env["QUERY_STRING"])["of"]
+            [200, {}, [PriceList.new.of(drink)]]
+          end
+        end
+      RUBY
+      "price_list.rb" => <<~RUBY
+        class PriceList
+          PRICES = { "tea" => 3, "coffee" => 4 }.freeze
+
+          def of(drink)
+            "\#{PRICES.fetch(drink)} crowns"
+          rescue KeyError
+            raise ArgumentError, "nobody sells \#{drink} here"
+          end
+        end
+      RUBY
+    }],
+    "worker-crashed" => ["/report", { "config.ru" => <<~RUBY }],
+      run lambda { |env|
+        Process.kill(:KILL, Process.pid).then { sleep } if env["PATH_INFO"] == "/report"
+        [200, {}, []]
+      }
+    RUBY
+    "request-timeout" => ["/stock", {
+      "config.ru" => "require_relative \"warehouse\"\n\nrun ->(_env) { [200, {}, [Warehouse.new.stock]] }\n",
+      "warehouse.rb" => <<~RUBY
+        require "socket"
+
+        # Asks how much there is.
+        class Warehouse
+          def stock
+            Socket.pair(:UNIX, :STREAM).first.gets
+          end
+        end
+      RUBY
+    }]
+  }.freeze
+
+  def initialize(folder, names = [])
     @folder = folder
+    @names = names
     FileUtils.mkdir_p(folder)
   end
 
   def take
     Browser.open do |browser|
       browser.driver.execute_cdp("Emulation.setScrollbarsHidden", hidden: true)
-      APPS.each { |name, files| page(browser, name, files) }
+      wanted(APPS).each { |name, files| page(browser, name, files, "/") { |server| server.log.include?("mend it") } }
+      wanted(RUNNING).each do |name, (path, files)|
+        page(browser, name, files, path) { |server| server.log.include?("serving on") }
+      end
     end
   end
 
   private
 
-  def page(browser, name, files)
-    Dir.mktmpdir do |folder|
-      app = File.join(folder, "shop")
-      files.each do |file, content|
-        FileUtils.mkdir_p(app)
-        File.write(File.join(app, file), content)
-      end
-      server = HighballServer.new(app, "--boot-timeout", "4s", environment: "development")
-      Deadline.wait("the page of #{name}", within: 30) { server.port && server.log.include?("mend it") }
-      browser.visit server.url
-      browser.find ".remedy"
-      WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(browser.driver, name, width, phone, scheme) }
-    ensure
-      server&.finish
-    end
+  def wanted(apps) = @names.empty? ? apps : apps.slice(*@names)
+
+  # Pictures of what this application, once it is such, shows at this path.
+  def page(browser, name, files, path, &such)
+    Dir.mkdir(SHOP) # so that nobody's is touched
+    files.each { |file, content| File.write(File.join(SHOP, file), content) }
+    server = HighballServer.new(SHOP, "--boot-timeout", "4s", "--request-timeout", "2s", environment: "development")
+    Deadline.wait("the page of #{name}", within: 60) { server.port && such.call(server) }
+    browser.visit server.url(path)
+    browser.find ".remedy"
+    WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(browser.driver, name, width, phone, scheme) }
+  ensure
+    server&.finish
+    FileUtils.rm_rf(SHOP) if server
   end
 
   def picture(driver, name, width, phone, scheme)
@@ -80,5 +131,6 @@ class PagePictures
   end
 end
 
-abort "Usage: ruby test/support/page_pictures.rb FOLDER" unless ARGV.size == 1
-PagePictures.new(*ARGV).take
+folder, *names = ARGV
+abort "Usage: ruby test/support/page_pictures.rb FOLDER [NAME…]" unless folder
+PagePictures.new(folder, names).take

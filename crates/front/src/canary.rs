@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::clock::now_us;
 use crate::exchange::Exchange;
+use crate::refusal::Refusal;
 use crate::request_head::{Parsed, RequestHead, RingContext};
 use crate::response::Progress;
 use crate::response_head::HeadContext;
@@ -70,6 +71,7 @@ fn poll_status(exchange: &Exchange, context: &Context<'_>) -> Poll<Result<u16, S
             inner.waker = Some(context.waker().clone());
             Poll::Pending
         }
+        Progress::Refused(Refusal::AppRaised) => Poll::Ready(Ok(Refusal::AppRaised.status())),
         Progress::Refused(refusal) => Poll::Ready(Err(refusal.why().into())),
         Progress::Streaming | Progress::Ended | Progress::Aborted => Poll::Ready(Ok(inner.response.status)),
     }

@@ -12,16 +12,23 @@ mod request;
 mod upload;
 
 use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
 
 use crate::access_log::Entry;
 use crate::exchange::{Body, Exchange};
-use crate::failure_pages::Audience;
+use crate::failure::{Failure, Load};
+use crate::failure_pages::{Audience, Page};
 use crate::refusal::Refusal;
-use crate::request_head::RequestHead;
+use crate::request_head::{Method, RequestHead};
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
 use crate::stream::{Peer, Stream};
-use crate::Event;
+use crate::{DevelopmentPages, Event};
+
+/// How long a developer's browser waits for an explanation, before it gets what everybody gets.
+const PAGES_TIME: Duration = Duration::from_secs(5);
 
 /// A connection.
 #[derive(Debug)]
@@ -141,9 +148,7 @@ impl Connection {
                 }
                 let submitted = self.shared.dispatcher.borrow_mut().submit(&self.exchange);
                 if let Err(refusal) = submitted {
-                    self.exchange.borrow().request.body = Body::None;
-                    let keep_alive = self.head.keep_alive && !self.shared.is_draining();
-                    return self.refuse(refusal, keep_alive).await;
+                    return self.refuse(refusal, self.may_be_kept()).await;
                 }
                 self.shared.bound_turn();
                 self.answer().await
@@ -165,9 +170,46 @@ impl Connection {
         false
     }
 
-    fn failure_page(&self, keep_alive: bool) -> Option<Vec<u8>> {
-        let failure = self.shared.failure.borrow().as_ref().map(Rc::clone)?;
-        failure.answer(self.audience, &self.head, keep_alive, &self.shared.date)
+    /// Whether the connection can be kept after an answer that ends well.
+    fn may_be_kept(&self) -> bool {
+        self.head.keep_alive && !self.shared.is_draining()
+    }
+
+    /// What the client gets that is refused, and a developer may want to know.
+    async fn answer_of(&self, refusal: Refusal, keep_alive: bool) -> Vec<u8> {
+        let (date, head_method) = (&self.shared.date, self.head.method == Method::Head);
+        if !refusal.is_of_the_application() {
+            return refusal.encode(keep_alive, head_method, date);
+        }
+        let page = if refusal == Refusal::AppFailed {
+            let failure = self.shared.failure.borrow().as_ref().map(Rc::clone);
+            failure.and_then(|failure| Page::of(failure.development.as_ref()?, self.audience))
+        } else {
+            let failure = self.failure(refusal);
+            failure.log(self.shared.settings.limits.request_timeout, &self.shared.shed_log);
+            self.explain(failure).await.and_then(|pages| Page::of(&pages, self.audience))
+        };
+        let public = || Page::of_the_application(self.shared.public.borrow().as_deref()?, refusal.status());
+        match page.or_else(public) {
+            Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
+            None => refusal.encode(keep_alive, head_method, date),
+        }
+    }
+
+    fn failure(&self, refusal: Refusal) -> Failure {
+        let is_full = matches!(refusal, Refusal::QueueFull { .. });
+        let load = if is_full { self.shared.dispatcher.borrow().load() } else { Load::default() };
+        Failure::of(refusal, &mut self.exchange.borrow(), load)
+    }
+
+    /// What those know who know more, if it is a developer who asks.
+    async fn explain(&self, failure: Failure) -> Option<DevelopmentPages> {
+        if self.audience == Audience::Public {
+            return None;
+        }
+        let (to, pages) = oneshot::channel();
+        self.shared.dispatcher.borrow().tell(Event::PagesWanted(Box::new(failure), to));
+        tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
     }
 
     /// Sends a refusal.
@@ -175,9 +217,8 @@ impl Connection {
         if self.entry.is_none() && self.shared.access_log.is_some() {
             self.entry = Some(Entry::unreadable());
         }
-        let head_method = self.head.method == crate::request_head::Method::Head;
-        let page = (refusal == Refusal::AppFailed).then(|| self.failure_page(keep_alive)).flatten();
-        self.out = page.unwrap_or_else(|| refusal.encode(keep_alive, head_method, &self.shared.date));
+        self.out = self.answer_of(refusal, keep_alive).await;
+        self.exchange.borrow().request.body = Body::None;
         self.written = 0;
         self.send_rest().await?;
         self.log(refusal.status(), 0);

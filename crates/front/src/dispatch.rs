@@ -11,13 +11,15 @@ mod worker;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highball_config::Limits;
 use highball_ring::RingError;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
+use crate::failure::{received_us, Load};
 use crate::refusal::Refusal;
 use crate::request_head::patch_body;
 use crate::response::Progress;
@@ -31,6 +33,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// How often a slot is read before others get their turn: of a body that is dropped there may always be more.
 const READS: u32 = 4;
+
+/// How many of a worker's requests are named to a developer who finds the queue full.
+const REQUESTS_NAMED: usize = 4;
 
 /// What a client that was refused is told to wait, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -108,6 +113,17 @@ impl Dispatcher {
     /// Requests that wait for a worker.
     pub(crate) fn queue_length(&self) -> usize {
         self.queue.len()
+    }
+
+    /// What keeps requests waiting.
+    pub(crate) fn load(&self) -> Load {
+        let oldest = self.queue.iter().map(|exchange| received_us(&exchange.borrow().request.head)).min();
+        let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
+        Load {
+            waiting: self.queue.len(),
+            oldest: oldest.map(|at| Duration::from_micros(now_us().saturating_sub(at))).unwrap_or_default(),
+            workers: serving.map(|worker| (worker.number, worker.requests(REQUESTS_NAMED))).collect(),
+        }
     }
 
     /// How things are with each worker.
@@ -592,7 +608,7 @@ impl Dispatcher {
             self.take_back_unbegun(index);
         }
         let worker = self.workers.swap_remove(index);
-        self.repeat_or_fail(worker.slots);
+        self.repeat_or_fail(number, worker.slots);
         self.workers_changed();
     }
 
@@ -609,34 +625,37 @@ impl Dispatcher {
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
         self.tell(Event::WorkerBroken { worker: number, why: breach.to_string() });
-        self.repeat_or_fail(slots);
+        self.repeat_or_fail(number, slots);
     }
 
     /// Takes back what a worker has not begun, to the head of the queue, in its order. (What a canary was asked is
     /// for nobody else to answer.)
     fn take_back_unbegun(&mut self, index: usize) {
         let is_canary = self.workers[index].state == State::Canary;
+        let number = self.workers[index].number;
         let unbegun = self.workers[index].unclaimed.clone();
         for placed in unbegun.into_iter().rev() {
             match self.workers[index].take_back(placed) {
-                Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied),
+                Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied { worker: number }),
                 Some(exchange) => self.requeue(exchange),
                 None => {}
             }
         }
     }
 
-    fn repeat_or_fail(&mut self, slots: Vec<Option<Rc<Exchange>>>) {
+    /// What becomes of the requests that this worker had begun.
+    fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();
             let repeat = inner.request.repeatable && inner.response.progress() == Progress::Waiting;
             if repeat && !inner.response.is_discarded() {
                 inner.request.repeatable = false;
+                inner.request.repeated = true;
                 drop(inner);
                 self.requeue(exchange);
             } else {
                 drop(inner);
-                fail(&exchange, Refusal::WorkerDied);
+                fail(&exchange, Refusal::WorkerDied { worker });
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) body: Body,
     /// Whether it may be given to a second worker although a first had begun it.
     pub(crate) repeatable: bool,
+    /// Whether it was.
+    pub(crate) repeated: bool,
 }
 
 /// Where a request is.

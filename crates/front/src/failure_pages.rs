@@ -1,12 +1,19 @@
-//! What clients are told of an application that did not boot: developers everything, everybody else that it is not
-//! there.
+//! What clients are told of an application that did not boot or answer: developers everything, everybody else that
+//! something is wrong, by the application's own page where it has one.
 
-use crate::refusal::Refusal;
-use crate::request_head::{known_key, Method, RequestHead};
-use crate::response_head::DateCache;
-use crate::FailurePages;
+use crate::refusal::Content;
+use crate::request_head::{known_key, RequestHead};
+use crate::DevelopmentPages;
 use highball_config::Bind;
+use std::fs::File;
+use std::io::Read;
 use std::net::IpAddr;
+use std::path::Path;
+
+/// The largest page of the application's own, in bytes.
+const PUBLIC_BYTES: u64 = 256 * 1024;
+
+const HTML: &str = "text/html; charset=utf-8";
 
 /// Fields that proxies add: whoever is at the other end of one may be anybody.
 const OF_PROXIES: [&[u8]; 6] =
@@ -25,7 +32,9 @@ pub(crate) enum Audience {
     Public,
     /// The developer at this machine, by a browser,
     Browser,
-    /// or by a program that does not ask for HTML.
+    /// by a program that asks for JSON,
+    Api,
+    /// or by another.
     Program,
 }
 
@@ -41,11 +50,13 @@ impl Audience {
         if !is_local || is_proxied || !host.is_some_and(|host| is_ours(host, binds)) {
             return Audience::Public;
         }
-        let accepts_html = head
-            .fields(bytes)
-            .any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, b"text/html"));
-        if accepts_html {
+        let accepts = |part: &[u8]| {
+            head.fields(bytes).any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, part))
+        };
+        if accepts(b"text/html") {
             Audience::Browser
+        } else if accepts(b"json") {
+            Audience::Api
         } else {
             Audience::Program
         }
@@ -70,38 +81,44 @@ fn is_ours(host: &str, binds: &[Bind]) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-impl FailurePages {
-    /// The whole answer for this audience; `None`: what a refusal says is enough.
-    pub(crate) fn answer(
-        &self,
-        audience: Audience,
-        head: &RequestHead,
-        keep_alive: bool,
-        date: &DateCache,
-    ) -> Option<Vec<u8>> {
-        let html = "text/html; charset=utf-8";
-        let (body, content_type, policy) = match (audience, &self.development) {
-            (Audience::Browser, Some(pages)) => (&pages.html, html, pages.policy.as_str()),
-            (Audience::Program, Some(pages)) => (&pages.text, "text/plain; charset=utf-8", ""),
-            _ => (self.public.as_ref()?, html, ""),
+/// What is shown in the place of an answer.
+pub(crate) struct Page {
+    content_type: &'static str,
+    fields: String,
+    body: Vec<u8>,
+}
+
+impl Page {
+    /// For developers; `None` for others.
+    pub(crate) fn of(pages: &DevelopmentPages, audience: Audience) -> Option<Page> {
+        let (content_type, body, policy) = match audience {
+            Audience::Public => return None,
+            Audience::Browser => (HTML, &pages.html, pages.policy.as_str()),
+            Audience::Api => ("application/json", &pages.json, ""),
+            Audience::Program => ("text/plain; charset=utf-8", &pages.text, ""),
         };
-        let mut answer = b"HTTP/1.1 503 Service Unavailable\r\ndate: ".to_vec();
-        answer.extend_from_slice(&date.now());
-        let seconds = Refusal::AppFailed.retry_after_seconds().unwrap_or_default();
-        let length = body.len();
-        let fields = format!(
-            "\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nretry-after: {seconds}\r\n{FIELDS}"
-        );
-        answer.extend_from_slice(fields.as_bytes());
-        if let (false, Some(pages)) = (policy.is_empty(), &self.development) {
-            let fields = format!("content-security-policy: {policy}\r\nhighball-diagnosis: {}\r\n", pages.id);
-            answer.extend_from_slice(fields.as_bytes());
+        let mut fields = FIELDS.to_owned();
+        if !policy.is_empty() {
+            fields += &format!("content-security-policy: {policy}\r\nhighball-diagnosis: {}\r\n", pages.id);
         }
-        answer.extend_from_slice(if keep_alive { b"\r\n" } else { b"connection: close\r\n\r\n" });
-        if head.method != Method::Head {
-            answer.extend_from_slice(body);
+        Some(Page { content_type, fields, body: body.clone() })
+    }
+
+    /// `503.html` and the like in the application's folder of static files, for visitors. It is read when it is needed:
+    /// that is seldom, and it may have been replaced.
+    pub(crate) fn of_the_application(public: &Path, status: u16) -> Option<Page> {
+        let path = public.join(format!("{status}.html"));
+        let about = path.metadata().ok()?;
+        if !about.is_file() || about.len() > PUBLIC_BYTES {
+            return None;
         }
-        Some(answer)
+        let mut body = Vec::new();
+        File::open(path).ok()?.take(PUBLIC_BYTES).read_to_end(&mut body).ok()?;
+        Some(Page { content_type: HTML, fields: FIELDS.into(), body })
+    }
+
+    pub(crate) fn content(&self) -> Content<'_> {
+        Content { content_type: self.content_type, fields: &self.fields, body: &self.body }
     }
 }
 
@@ -133,6 +150,7 @@ mod tests {
             assert_eq!(audience(&format!("Host: {host}"), "192.0.2.9"), Audience::Public, "{host}");
         }
         assert_eq!(audience("Host: localhost\r\nAccept: text/html,*/*", "::1"), Audience::Browser);
+        assert_eq!(audience("Host: localhost\r\nAccept: application/json, */*", "::1"), Audience::Api);
     }
 
     #[test]

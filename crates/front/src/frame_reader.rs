@@ -25,6 +25,8 @@ pub enum Frame<'a> {
     End,
     /// The answer cannot be completed.
     Abort,
+    /// There is no answer: the application raised an exception, and this is what is said of it.
+    Failure(&'a [u8]),
 }
 
 /// Reads frames from pieces of any size.
@@ -79,7 +81,7 @@ impl FrameReader {
                 self.open = (missing > piece.len()).then_some((kind, missing - piece.len()));
                 visit(Frame::Body(piece), input).map(Some)
             }
-            Kind::Head | Kind::File => self.whole_payload(kind, missing, input, visit),
+            Kind::Head | Kind::File | Kind::Failure => self.whole_payload(kind, missing, input, visit),
             Kind::Hijack | Kind::End | Kind::Abort => {
                 self.open = None;
                 self.ended = kind != Kind::Hijack;
@@ -126,6 +128,7 @@ impl FrameReader {
             return Ok(None);
         }
         self.open = None;
+        self.ended = kind == Kind::Failure;
         if self.gathered.is_empty() {
             return visit(whole_frame(kind, piece)?, input).map(Some);
         }
@@ -139,8 +142,10 @@ impl FrameReader {
 }
 
 fn whole_frame(kind: Kind, payload: &[u8]) -> Result<Frame<'_>, RingError> {
-    if kind == Kind::Head {
-        return Ok(Frame::Head(payload));
+    match kind {
+        Kind::Head => return Ok(Frame::Head(payload)),
+        Kind::Failure => return Ok(Frame::Failure(payload)),
+        _ => {}
     }
     let payload: &[u8; FILE_PAYLOAD] =
         payload.try_into().map_err(|_| RingError::Breach("a file frame of the wrong length"))?;
@@ -161,7 +166,7 @@ pub fn whole_body_length(mut input: &[u8]) -> Option<u64> {
             Kind::Body => total = total.checked_add(payload.len() as u64)?,
             Kind::File => total = total.checked_add(u64::from_le_bytes(payload[8..].try_into().ok()?))?,
             Kind::End => return Some(total),
-            Kind::Head | Kind::Hijack | Kind::Abort => return None,
+            Kind::Head | Kind::Hijack | Kind::Abort | Kind::Failure => return None,
         }
     }
 }
@@ -194,6 +199,7 @@ mod tests {
                     Frame::Hijack => frames.push((4, vec![])),
                     Frame::End => frames.push((5, vec![])),
                     Frame::Abort => frames.push((6, vec![])),
+                    Frame::Failure(payload) => frames.push((7, payload.to_vec())),
                 }
                 Ok(())
             })? {}
@@ -214,8 +220,10 @@ mod tests {
 
     #[test]
     fn bytes_after_the_end_are_a_breach() {
-        let bytes = [frame(Kind::End, b""), frame(Kind::End, b"")].concat();
-        assert!(read(&[&bytes]).is_err());
+        for last in [frame(Kind::End, b""), frame(Kind::Failure, b""), frame(Kind::Failure, b"{}")] {
+            let bytes = [last, frame(Kind::End, b"")].concat();
+            assert!(read(&[&bytes]).is_err());
+        }
     }
 
     proptest! {
@@ -228,7 +236,7 @@ mod tests {
                 frame(Kind::Body, b"some body"),
                 frame(Kind::File, &[7; 16]),
                 frame(Kind::Hijack, b""),
-                frame(Kind::End, b""),
+                frame(Kind::Failure, b"{what it was}"),
             ]
             .concat();
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= bytes.len()).collect();

@@ -80,6 +80,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         match command {
             Command::AppBooted { public, headers, assets } => {
                 *shared.failure.borrow_mut() = None;
+                shared.public.borrow_mut().clone_from(&public);
                 let rules = &shared.settings.static_files;
                 let folder = public.filter(|_| rules.enabled);
                 let statics = folder.map(|root| {
@@ -96,8 +97,9 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 let site = StaticFiles::of_site(root, rules.follow_symlinks);
                 *shared.statics.borrow_mut() = Some(Rc::new(site));
             }
-            Command::AppFailed(pages) => {
-                *shared.failure.borrow_mut() = Some(Rc::new(pages));
+            Command::AppFailed(failure) => {
+                *shared.public.borrow_mut() = Some(failure.public.clone());
+                *shared.failure.borrow_mut() = Some(Rc::new(failure));
                 dispatcher.refuse_waiting(Refusal::AppFailed);
             }
             Command::AddWorker(new) => {

@@ -10,8 +10,9 @@
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
-//! - `failure_pages`: what is said of an application that did not boot, and to whom;
 //! - [`refusal`]: every answer that is an error of the front's own;
+//! - [`failure`]: what is known of a request that got one; `failure_pages`: what is said of it, or of an application that
+//!   did not boot, and to whom;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and says [`Event`]s; the binary passes them to
@@ -24,6 +25,7 @@ mod connection;
 pub mod content_type;
 mod dispatch;
 mod exchange;
+pub mod failure;
 mod failure_pages;
 pub mod frame_reader;
 mod front;
@@ -50,6 +52,7 @@ use tokio::sync::oneshot;
 
 use crate::static_files::Assets;
 
+pub use failure::Failure;
 pub use front::run;
 pub use listener::{adopt, bind, BindError, Listener};
 
@@ -92,7 +95,7 @@ pub enum Command {
         root: PathBuf,
     },
     /// The application did not boot: this is what those who ask for it are told.
-    AppFailed(FailurePages),
+    AppFailed(AppFailure),
     /// A worker waits for requests.
     AddWorker(NewWorker),
     /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this
@@ -135,12 +138,12 @@ pub enum Command {
 
 /// What is said of an application that did not boot.
 #[derive(Debug)]
-pub struct FailurePages {
+pub struct AppFailure {
     /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
     /// [`Event::AppWanted`].
     pub development: Option<DevelopmentPages>,
-    /// A page of HTML for everybody else, if the application has one.
-    pub public: Option<Vec<u8>>,
+    /// The application's folder of static files, where it may have a page for everybody else: `503.html`.
+    pub public: PathBuf,
 }
 
 /// The whole diagnosis.
@@ -148,6 +151,8 @@ pub struct FailurePages {
 pub struct DevelopmentPages {
     /// For browsers.
     pub html: Vec<u8>,
+    /// For programs that ask for JSON.
+    pub json: Vec<u8>,
     /// For other programs.
     pub text: Vec<u8>,
     /// The Content-Security-Policy of the former.
@@ -176,6 +181,8 @@ pub enum Event {
     /// A developer asks for the application that did not boot, and waits: until a worker is added, or
     /// [`Command::AppFailed`] says once more what is wrong.
     AppWanted,
+    /// A developer's request got an error: say what is known of it, or nothing.
+    PagesWanted(Box<Failure>, oneshot::Sender<DevelopmentPages>),
     /// A canary has answered its request with this status; or why it has not.
     CanaryAnswered {
         /// Its number.

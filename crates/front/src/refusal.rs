@@ -84,10 +84,18 @@ pub enum Refusal {
     Forbidden,
     /// The body could not be stored while it arrived.
     BodyNotStored,
-    /// The worker died before it had answered.
-    WorkerDied,
+    /// The application raised an exception, and nothing of an answer had come.
+    AppRaised,
+    /// The worker died, or broke the rules of its ring, before it had answered.
+    WorkerDied {
+        /// Its number.
+        worker: u32,
+    },
     /// The worker's answer could not be sent on.
-    BadResponse,
+    BadResponse {
+        /// What is wrong with it: `has a malformed Content-Length`.
+        why: &'static str,
+    },
     /// The request queue is full.
     QueueFull {
         /// What Retry-After says.
@@ -105,8 +113,20 @@ pub enum Refusal {
         /// What Retry-After says.
         retry_after_seconds: u32,
     },
-    /// The worker did not begin its answer in time.
-    WorkerTimeout,
+    /// The application did not begin its answer in time.
+    WorkerTimeout {
+        /// The worker that is at it; `None`: none had begun.
+        worker: Option<u32>,
+    },
+}
+
+/// What an answer holds.
+#[derive(Debug)]
+pub(crate) struct Content<'a> {
+    pub(crate) content_type: &'static str,
+    /// Further header lines, each with its end.
+    pub(crate) fields: &'a str,
+    pub(crate) body: &'a [u8],
 }
 
 impl Refusal {
@@ -129,11 +149,11 @@ impl Refusal {
             TargetTooLong => 414,
             UnknownExpectation => 417,
             HeadTooLarge | TooManyFields | TrailersTooLarge => 431,
-            BodyNotStored => 500,
+            BodyNotStored | AppRaised => 500,
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
-            WorkerDied | BadResponse => 502,
+            WorkerDied { .. } | BadResponse { .. } => 502,
             QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
-            WorkerTimeout => 504,
+            WorkerTimeout { .. } => 504,
             UnknownVersion => 505,
         }
     }
@@ -179,13 +199,48 @@ impl Refusal {
             MethodNotAllowed => "only GET and HEAD are allowed here",
             Forbidden => "this may not be served",
             BodyNotStored => "the request body could not be stored",
-            WorkerDied => "the application's process ended before it had answered",
-            BadResponse => "the application's answer is not one that can be sent",
+            AppRaised => "the application raised an exception; its log says which",
+            WorkerDied { .. } => "the application's process ended before it had answered",
+            BadResponse { .. } => "the application's answer is not one that can be sent",
             QueueFull { .. } => "too many requests are waiting",
             NoWorker { .. } => "the application is not ready",
             AppFailed => "the application could not be started",
             Draining { .. } => "the server is stopping",
-            WorkerTimeout => "the application took too long to answer",
+            WorkerTimeout { .. } => "the application took too long to answer",
+        }
+    }
+
+    /// Whether it is for the application that the front answers: then the application may have a page for it, and
+    /// developers are told more.
+    pub fn is_of_the_application(self) -> bool {
+        use Refusal::*;
+        matches!(
+            self,
+            AppRaised
+                | WorkerDied { .. }
+                | BadResponse { .. }
+                | QueueFull { .. }
+                | NoWorker { .. }
+                | AppFailed
+                | Draining { .. }
+                | WorkerTimeout { .. }
+        )
+    }
+
+    /// The worker that it is about, if it is about one.
+    pub(crate) fn worker(self) -> Option<u32> {
+        match self {
+            Refusal::WorkerDied { worker } => Some(worker),
+            Refusal::WorkerTimeout { worker } => worker,
+            _ => None,
+        }
+    }
+
+    /// What is wrong with an answer, if there is one.
+    pub(crate) fn details(self) -> Option<&'static str> {
+        match self {
+            Refusal::BadResponse { why } => Some(why),
+            _ => None,
         }
     }
 
@@ -200,14 +255,28 @@ impl Refusal {
         }
     }
 
-    /// The whole answer. `head_method`: the request was HEAD, so that no body follows.
+    /// The whole answer, in plain words. `head_method`: the request was HEAD, so that no body follows.
     pub fn encode(self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
+        let body = format!("{} {}: {}\n", self.status(), reason_phrase(self.status()), self.why());
+        let content =
+            Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
+        self.encode_with(&content, keep_alive, head_method, date)
+    }
+
+    /// The whole answer with this content.
+    pub(crate) fn encode_with(
+        self,
+        content: &Content<'_>,
+        keep_alive: bool,
+        head_method: bool,
+        date: &DateCache,
+    ) -> Vec<u8> {
+        let Content { content_type, fields, body } = content;
         let phrase = reason_phrase(self.status());
-        let body = format!("{} {}: {}\n", self.status(), phrase, self.why());
         let mut answer = format!("HTTP/1.1 {} {}\r\ndate: ", self.status(), phrase).into_bytes();
         answer.extend_from_slice(&date.now());
-        answer.extend_from_slice(b"\r\ncontent-type: text/plain; charset=utf-8\r\n");
-        answer.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+        answer.extend_from_slice(format!("\r\ncontent-type: {content_type}\r\n").as_bytes());
+        answer.extend_from_slice(format!("content-length: {}\r\n{fields}", body.len()).as_bytes());
         if let Some(seconds) = self.retry_after_seconds() {
             answer.extend_from_slice(format!("retry-after: {seconds}\r\n").as_bytes());
         }
@@ -219,7 +288,7 @@ impl Refusal {
         }
         answer.extend_from_slice(b"\r\n");
         if !head_method {
-            answer.extend_from_slice(body.as_bytes());
+            answer.extend_from_slice(body);
         }
         answer
     }

@@ -106,6 +106,8 @@ pub struct Response {
     handed_over: bool,
     /// and its socket, until the connection takes it.
     pub hijack: Option<OwnedFd>,
+    /// What the worker says of the exception that the application has raised, if it has and says so.
+    pub exception: Vec<u8>,
 }
 
 impl Default for Response {
@@ -142,6 +144,7 @@ impl Response {
             hijack_announced: false,
             handed_over: false,
             hijack: None,
+            exception: Vec::new(),
         }
     }
 
@@ -170,6 +173,7 @@ impl Response {
         self.hijack_announced = false;
         self.handed_over = false;
         self.hijack = None;
+        self.exception = Vec::new();
     }
 
     /// How far it has come.
@@ -282,9 +286,10 @@ impl Response {
             },
             Frame::End => self.end(),
             Frame::Abort => {
-                self.fail(Refusal::BadResponse);
+                self.fail(Refusal::BadResponse { why: "was given up before it had begun" });
                 Ok(())
             }
+            Frame::Failure(words) => self.app_raised(words),
         }
     }
 
@@ -293,7 +298,7 @@ impl Response {
         match descriptor {
             Err(error @ RingError::System { .. }) => {
                 tracing::error!(%error, "an answer is cut off: its file or socket could not be received. If files have run out, raise the limit (ulimit -n)");
-                self.fail(Refusal::BadResponse);
+                self.fail(Refusal::BadResponse { why: "has a file or socket that could not be received" });
                 Ok(None)
             }
             other => other.map(Some),
@@ -328,10 +333,19 @@ impl Response {
             Err(BadHead::Unsendable(why)) => {
                 tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
                 // The rest of the frames is read and dropped.
-                self.progress = Progress::Refused(Refusal::BadResponse);
+                self.progress = Progress::Refused(Refusal::BadResponse { why });
                 Ok(())
             }
         }
+    }
+
+    fn app_raised(&mut self, words: &[u8]) -> Result<(), RingError> {
+        if matches!(self.progress, Progress::Streaming | Progress::Ended) {
+            return Err(RingError::Breach("an exception in the place of an answer that has begun"));
+        }
+        self.exception = words.to_vec();
+        self.fail(Refusal::AppRaised);
+        Ok(())
     }
 
     fn body(&mut self, bytes: &[u8]) -> Result<(), RingError> {

@@ -1,6 +1,7 @@
 //! What all tasks of the front share. One thread, hence `Rc` and cells; no borrow is held across an await.
 
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,11 @@ use tokio::sync::{watch, Notify};
 use crate::access_log::AccessLog;
 use crate::clock::{Deadline, Deadlines};
 use crate::dispatch::Dispatcher;
+use crate::failure::ShedLog;
 use crate::listener::Acceptor;
 use crate::response_head::DateCache;
 use crate::static_files::StaticFiles;
-use crate::{Event, FailurePages, Opening, Report};
+use crate::{AppFailure, Event, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -47,7 +49,10 @@ pub(crate) struct Shared {
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
     /// Set while the application that did not boot is not there.
-    pub(crate) failure: RefCell<Option<Rc<FailurePages>>>,
+    pub(crate) failure: RefCell<Option<Rc<AppFailure>>>,
+    /// Where the application may have pages for its visitors: `503.html`.
+    pub(crate) public: RefCell<Option<PathBuf>>,
+    pub(crate) shed_log: ShedLog,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
     pub(crate) access_log: Option<AccessLog>,
@@ -88,6 +93,8 @@ impl Shared {
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
             failure: RefCell::new(None),
+            public: RefCell::new(None),
+            shed_log: ShedLog::default(),
             date,
             deadlines: Deadlines::default(),
             access_log: settings.log.access.as_deref().and_then(AccessLog::open),

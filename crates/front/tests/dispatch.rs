@@ -7,7 +7,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use highball_front::Event;
-use support::{eventually, Client, FakeWorker, Front, Job};
+use highball_ring::frame::Kind;
+use support::{eventually, frame, Client, FakeWorker, Front, Job};
 
 /// A worker whose one thread is at a request while others were placed behind it, and their clients.
 struct Stuck {
@@ -208,6 +209,20 @@ fn a_request_is_repeated_once_and_only_if_that_is_safe() {
     third.claim();
     front.remove(&third);
     assert_eq!(post.answer().status, 502);
+}
+
+#[test]
+fn an_exception_of_the_application_costs_its_own_request_only() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.get("/raises");
+    worker.claim().raw(&frame(Kind::Failure, br#"{"error":{"message":"between us"}}"#));
+    let answer = client.answer();
+    assert_eq!(answer.status, 500);
+    assert!(!answer.text().contains("between us"));
+    client.get("/next"); // on the same connection
+    worker.claim().answer("well");
+    assert_eq!(client.answer().text(), "well");
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn what_a_broken_worker_had_begun_is_repeated_if_it_may_be() {
     let mut post = front.connect();
     post.post("/post", b"");
     bad.claim();
-    bad_job.raw(&[7, 0, 0, 0]);
+    bad_job.raw(&[8, 0, 0, 0]);
     assert_eq!(post.answer().status, 502);
     assert_eq!(streaming.chunked(), None);
     let job = front.worker(1).claim();
@@ -282,6 +282,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(frame(Kind::Body, b"5\r\nhello\r\n0\r\n\r\n")),
         3 => Just(frame(Kind::End, b"")),
         1 => Just(frame(Kind::Abort, b"")),
+        1 => Just(frame(Kind::Failure, b"{}")),
         1 => Just(frame(Kind::Hijack, b"")),
         1 => any::<[u8; 16]>().prop_map(|payload| frame(Kind::File, &payload)),
         1 => bytes().prop_map(|payload| frame(Kind::Head, &payload)),

@@ -1,106 +1,147 @@
-//! The page that a developer's browser shows in the place of an application that did not boot. It needs nothing from
-//! elsewhere and no JavaScript; everything that comes from the application is escaped.
+//! The page that a developer's browser shows in the place of an application that did not boot, or of an answer that did
+//! not come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
+//! request is escaped.
 
-use highball_config::Settings;
-use highball_front::{DevelopmentPages, FailurePages};
-use highball_supervisor::{Diagnosis, Excerpt};
+use highball_front::DevelopmentPages;
+use highball_supervisor::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
 use std::collections::hash_map::{DefaultHasher, RandomState};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::io::Read;
 use std::path::Path;
 
-/// The largest page of the application's own, in bytes.
-const PUBLIC_BYTES: u64 = 256 * 1024;
-
-/// What browsers, other programs and the public are shown.
-pub(crate) fn pages(diagnosis: &Diagnosis, settings: &Settings) -> FailurePages {
-    let development = settings.is_development().then(|| {
-        let mut hasher = DefaultHasher::new();
-        (format!("{:?}{:?}", diagnosis.error, diagnosis.sources), &diagnosis.cause).hash(&mut hasher);
-        let id = format!("{:016x}", hasher.finish());
-        let nonce = format!("{:016x}", RandomState::new().hash_one(&id));
-        DevelopmentPages {
-            html: html(diagnosis, &id, &nonce).into_bytes(),
-            text: diagnosis.to_string().into_bytes(),
-            policy: format!(
-                "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; \
-                 base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-            ),
-            id,
-        }
-    });
-    FailurePages { development, public: page_of_the_application(&diagnosis.folder) }
-}
-
-/// `public/503.html` of the application, for visitors.
-fn page_of_the_application(folder: &Path) -> Option<Vec<u8>> {
-    let path = folder.join("public/503.html");
-    let about = path.metadata().ok()?;
-    if !about.is_file() || about.len() > PUBLIC_BYTES {
-        return None;
+/// What browsers and other programs are shown.
+pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
+    let mut hasher = DefaultHasher::new();
+    (format!("{:?}{:?}", diagnosis.error, diagnosis.sources), &diagnosis.cause).hash(&mut hasher);
+    let id = format!("{:016x}", hasher.finish());
+    let nonce = format!("{:016x}", RandomState::new().hash_one(&id));
+    DevelopmentPages {
+        html: html(diagnosis, &id, &nonce).into_bytes(),
+        json: serde_json::to_vec_pretty(diagnosis).unwrap_or_default(), // a struct of texts and numbers
+        text: diagnosis.to_string().into_bytes(),
+        policy: format!(
+            "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+        id,
     }
-    let mut page = Vec::new();
-    std::fs::File::open(path).ok()?.take(PUBLIC_BYTES).read_to_end(&mut page).ok()?;
-    Some(page)
 }
 
 fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     let name = diagnosis.folder.file_name().unwrap_or_default().to_string_lossy();
+    let cause = words_of(&diagnosis.cause);
+    let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
+    let what = what_happened(diagnosis);
+    // A page that stands in the place of an answer does not ask again by itself: that would repeat the request.
+    let (refresh, script) = match diagnosis.step {
+        Some(_) => {
+            let script = include_str!("diagnosis_page.js").replace("DIAGNOSIS", id);
+            let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n";
+            (refresh, format!("<script nonce=\"{nonce}\">\n{script}</script>\n"))
+        }
+        None => ("", String::new()),
+    };
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n\
-         <title>{} does not boot: {}</title>\n<style nonce=\"{nonce}\">\n{}</style>\n</head>\n<body>\n<main>\n",
+         <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
+         <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}</style>\n</head>\n<body>\n<main>\n",
         Escaped(&name),
-        Escaped(&words_of(&diagnosis.cause)),
+        Escaped(what),
+        Escaped(about),
         include_str!("diagnosis_page.css")
     );
-    page += &header(diagnosis, &name);
+    page += &header(diagnosis, &name, what);
     page += &remedy(diagnosis);
     for (number, source) in diagnosis.sources.iter().enumerate() {
         page += &excerpt(source, diagnosis, number == 0);
     }
-    page += &list("What it printed last", &diagnosis.log_tail);
-    page += &list("Backtrace", &diagnosis.error.backtrace);
-    page += &table("Versions", &diagnosis.versions);
-    page += &table("Environment", &diagnosis.environment);
+    page += &details(diagnosis);
     let _ = write!(
         page,
-        "</main>\n<footer>Highball shows this page in development, and to this machine alone. \
-         The same in a terminal: <code>highball status</code></footer>\n\
-         <script nonce=\"{nonce}\">\n{}</script>\n</body>\n</html>\n",
-        include_str!("diagnosis_page.js").replace("DIAGNOSIS", id)
+        "</main>\n<footer>Highball shows this page in development, and to this machine alone.{}</footer>\n\
+         {script}</body>\n</html>\n",
+        diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status</code>")
     );
     page
 }
 
-fn header(diagnosis: &Diagnosis, name: &str) -> String {
+/// Whether it is an exception of a request, and no more is known: nothing that would have to be named.
+fn is_unknown(diagnosis: &Diagnosis) -> bool {
+    diagnosis.step.is_none() && diagnosis.cause == "exception"
+}
+
+/// `did not boot`, and what else may happen.
+fn what_happened(diagnosis: &Diagnosis) -> &'static str {
+    match diagnosis.request.as_ref().map(|request| request.status) {
+        None => "did not boot",
+        Some(500) => "raised an exception",
+        Some(502) => "did not come to an answer",
+        Some(503) => "cannot take this request",
+        Some(504) => "did not answer in time",
+        Some(_) => "did not answer",
+    }
+}
+
+/// What few people need, folded.
+fn details(diagnosis: &Diagnosis) -> String {
+    let mut text = String::new();
+    for cause in &diagnosis.causes {
+        let words = cause.to_string();
+        text += &list(&format!("Caused by {}", words.lines().next().unwrap_or_default()), &cause.backtrace);
+    }
+    let mut threads = diagnosis.threads.iter();
+    let first = threads.next().map_or("Backtrace".into(), |thread| format!("Where {} is", thread.name));
+    text += &list(&first, &diagnosis.error.backtrace);
+    for thread in threads {
+        text += &list(&format!("Where {} is", thread.name), &thread.backtrace);
+    }
+    if let Some(request) = &diagnosis.request {
+        text += &table("Parameters", request.parameters.iter().map(|(name, value)| (name, value)));
+        text += &table("Header fields", request.fields.iter().map(|(name, value)| (name, value)));
+    }
+    text += &list("What it printed last", &diagnosis.log_tail);
+    text += &table("Versions", diagnosis.versions.iter());
+    text + &table("Environment", diagnosis.environment.iter())
+}
+
+fn header(diagnosis: &Diagnosis, name: &str, what: &str) -> String {
     // The folder is named below; in every line of the message it would only be in the way.
     let error = diagnosis.error.to_string().replace(&format!("{}/", diagnosis.folder.display()), "");
     let (first, rest) = error.split_once('\n').unwrap_or((&error, ""));
     let mut text = format!(
-        "<header>\n<p class=\"app\"><strong>{}</strong> did not boot</p>\n<h1>{}</h1>\n<ol class=\"journey\">",
+        "<header>\n<p class=\"app\"><strong>{}</strong> {}</p>\n<h1>{}</h1>\n",
         Escaped(name),
+        Escaped(what),
         Escaped(first)
     );
-    for (step, state) in diagnosis.step.journey() {
-        let _ = write!(text, "<li class=\"{state}\">{}</li>", Escaped(&step.to_string()));
-    }
-    text += "</ol>\n";
+    text += &diagnosis.step.map(journey).unwrap_or_default();
+    text += &diagnosis.request.as_ref().map(request_line).unwrap_or_default();
     if !rest.trim().is_empty() {
         let _ = writeln!(text, "<pre class=\"message\">{}</pre>", Escaped(rest.trim_end()));
     }
     text + "</header>\n"
 }
 
+fn journey(failed: Step) -> String {
+    let steps = failed.journey();
+    let steps =
+        steps.map(|(step, state)| format!("<li class=\"{state}\">{}</li>", Escaped(&step.to_string())));
+    format!("<ol class=\"journey\">{}</ol>\n", steps.collect::<String>())
+}
+
+fn request_line(request: &FailedRequest) -> String {
+    format!("<p class=\"request\"><b>{}</b> <code>{}</code></p>\n", request.status, Escaped(&request.line))
+}
+
 fn remedy(diagnosis: &Diagnosis) -> String {
-    let cause = words_of(&diagnosis.cause);
+    let cause = if is_unknown(diagnosis) { String::new() } else { words_of(&diagnosis.cause) };
     let mut text =
         format!("<section class=\"remedy\">\n<h2>What to do <span>{}</span></h2>\n", Escaped(&cause));
-    let sentence = diagnosis.remedy.as_deref().unwrap_or("Mend what the message names.");
+    let sentence = diagnosis.remedy.as_deref().unwrap_or(match diagnosis.step {
+        Some(_) => "Mend what the message names.",
+        None => "Look at the line below, and at the calls that led there.",
+    });
     let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));
     if let Some(command) = &diagnosis.command {
         let _ = writeln!(
@@ -110,18 +151,33 @@ fn remedy(diagnosis: &Diagnosis) -> String {
             Escaped(&diagnosis.folder.to_string_lossy())
         );
     }
-    text + "<p class=\"then\">Then reload this page: the application boots again. (It reloads by itself, too.)</p>\n\
-            </section>\n"
+    text += match diagnosis.step {
+        Some(_) => {
+            "<p class=\"then\">Then reload this page: the application boots again. (It reloads by itself, too.)</p>\n"
+        }
+        None => {
+            "<p class=\"then\">Then reload this page: that repeats the request. Where the application does not load its \
+             changed files by itself, <code>highball restart</code> does.</p>\n"
+        }
+    };
+    text + "</section>\n"
 }
 
 fn excerpt(source: &Excerpt, diagnosis: &Diagnosis, is_first: bool) -> String {
     let path = Path::new(&source.file);
     let path = path.strip_prefix(&diagnosis.folder).unwrap_or(path).to_string_lossy();
+    let is_of_cause =
+        |cause: &RubyError| cause.file.as_ref() == Some(&source.file) && cause.line == Some(source.line);
+    let label = match diagnosis.causes.iter().find(|cause| is_of_cause(cause)) {
+        _ if is_first => String::new(),
+        Some(cause) => format!(" <small>{} was raised here</small>", Escaped(&cause.class)),
+        None => " <small>called from here</small>".into(),
+    };
     let mut text = format!(
         "<section class=\"source\">\n<h2>{}<span>:{}</span>{}</h2>\n<pre>",
         Escaped(&path),
         source.line,
-        if is_first { "" } else { " <small>called from here</small>" }
+        label
     );
     for (number, line) in (source.first_line..).zip(&source.lines) {
         let class = if number == source.line { " class=\"here\"" } else { "" };
@@ -138,11 +194,14 @@ fn list(title: &str, lines: &[String]) -> String {
     format!("<details><summary>{}</summary>\n<pre>{}</pre>\n</details>\n", Escaped(title), Escaped(&lines))
 }
 
-fn table(title: &str, facts: &BTreeMap<String, String>) -> String {
-    let rows = facts
-        .iter()
-        .map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", Escaped(name), Escaped(value)));
-    let rows: String = rows.collect();
+fn table<'a>(title: &str, facts: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let row = |(name, value): (&String, &String)| {
+        format!("<div><dt>{}</dt><dd>{}</dd></div>\n", Escaped(name), Escaped(value))
+    };
+    let rows: String = facts.map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
     format!("<details><summary>{}</summary>\n<dl>\n{rows}</dl>\n</details>\n", Escaped(title))
 }
 
@@ -175,6 +234,21 @@ impl std::fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highball_supervisor::ThreadPlace;
+
+    /// One of a boot, and one of a request.
+    fn diagnoses(evil: &str) -> [Diagnosis; 2] {
+        let boot = a_diagnosis(evil);
+        let error = boot.error.clone();
+        let thread =
+            ThreadPlace { name: evil.into(), backtrace: vec![evil.into()], ..ThreadPlace::default() };
+        let pairs = vec![(evil.to_string(), evil.to_string())];
+        let request =
+            FailedRequest { status: 504, line: evil.into(), fields: pairs.clone(), parameters: pairs };
+        let (causes, threads) = (vec![error], vec![thread.clone(), thread]);
+        let run = Diagnosis { step: None, request: Some(request), causes, threads, ..boot.clone() };
+        [boot, run]
+    }
 
     fn a_diagnosis(evil: &str) -> Diagnosis {
         let error = serde_json::json!({ "class": evil, "message": evil, "file": evil, "line": 1, "backtrace": [evil] });
@@ -190,19 +264,29 @@ mod tests {
     #[test]
     fn everything_is_escaped() {
         for evil in ["<script>x()</script>", "\"><img src=x>", "'onload='x()", "</style><b>"] {
-            let with = html(&a_diagnosis(evil), "id", "nonce");
-            let without = html(&a_diagnosis("plain"), "id", "nonce");
-            assert!(!with.contains(evil), "{evil}");
-            let tags = |page: &str| page.matches('<').count();
-            assert_eq!(tags(&with), tags(&without), "{evil}");
+            for (with, without) in diagnoses(evil).iter().zip(&diagnoses("plain")) {
+                let (with, without) = (html(with, "id", "nonce"), html(without, "id", "nonce"));
+                assert!(!with.contains(evil), "{evil}");
+                let tags = |page: &str| page.matches('<').count();
+                assert_eq!(tags(&with), tags(&without), "{evil}");
+            }
         }
     }
 
     #[test]
     fn the_page_names_no_other_place() {
-        let page = html(&a_diagnosis("plain"), "id", "nonce");
-        for outside in ["src=", "href=", "url(", "@import", "http://", "https://"] {
-            assert!(!page.contains(outside), "{outside}");
+        for diagnosis in diagnoses("plain") {
+            let page = html(&diagnosis, "id", "nonce");
+            for outside in ["src=", "href=", "url(", "@import", "http://", "https://"] {
+                assert!(!page.contains(outside), "{outside}");
+            }
         }
+    }
+
+    #[test]
+    fn only_the_page_of_a_boot_looks_again_by_itself() {
+        let [boot, run] = diagnoses("plain").map(|diagnosis| html(&diagnosis, "id", "nonce"));
+        assert!(boot.contains("<script") && boot.contains("http-equiv"));
+        assert!(!run.contains("<script") && !run.contains("http-equiv"));
     }
 }

@@ -166,7 +166,7 @@ fn boot(
 
 /// A check for each step of the spawn journey that was reached.
 fn journey(diagnosis: Option<&Diagnosis>) -> Vec<Check> {
-    let last = diagnosis.map_or(Step::StartWorker, |diagnosis| diagnosis.step);
+    let last = diagnosis.and_then(|diagnosis| diagnosis.step).unwrap_or(Step::StartWorker);
     let steps = last.journey().filter(|(_, state)| *state != "left");
     steps
         .map(|(step, _)| match diagnosis {

@@ -9,10 +9,13 @@ use crate::instance::{
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
 use highball_config::Settings;
-use highball_front::{static_files, Command, Event, NewWorker, Report as FrontReport};
+use highball_front::failure::FailedRequest;
+use highball_front::refusal::Refusal;
+use highball_front::{static_files, AppFailure, Command, Event, Failure, NewWorker, Report as FrontReport};
 use highball_supervisor::{
     AskedHeap, AssetPipeline, Assets, DigestScheme, MoldReport, NotAsked, Notice, Order, PlainAsset,
-    ReadyWorker, ReforkReport, Report, RestartReport, RubyHeap, UpgradeReport, WorkerReport,
+    RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure, RestartReport, RubyHeap, UpgradeReport,
+    What, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,7 +60,10 @@ fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Comman
             headers: app.public_headers.into_iter().collect(),
             assets: app.assets.map(|told| assets(*told)),
         },
-        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
+        Notice::AppFailed(diagnosis) => Command::AppFailed(AppFailure {
+            development: settings.is_development().then(|| diagnosis_page::pages(&diagnosis)),
+            public: diagnosis.folder.join("public"),
+        }),
         Notice::SiteOpened { root } => {
             candidate.tell(News::SiteOpened);
             Command::OpenSite { root }
@@ -116,6 +122,15 @@ pub(crate) async fn tell_supervisor(
     while let Some(event) = events.recv().await {
         let order = match event {
             Event::AppWanted => Order::AppWanted,
+            Event::PagesWanted(failure, to) => {
+                let (answer, diagnosis) = oneshot::channel();
+                tokio::spawn(async move {
+                    if let Ok(diagnosis) = diagnosis.await {
+                        let _ = to.send(diagnosis_page::pages(&diagnosis)); // the one who asked may have lost patience
+                    }
+                });
+                Order::Diagnose(Box::new(request_failure(*failure)), answer)
+            }
             Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
             Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
             Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
@@ -130,6 +145,23 @@ pub(crate) async fn tell_supervisor(
             return; // the supervisor has ended, and with it the run
         }
     }
+}
+
+fn request_failure(failure: Failure) -> RequestFailure {
+    let Failure { refusal, exception, repeated, load, request } = failure;
+    let what = match refusal {
+        Refusal::AppRaised => What::Raised(exception),
+        Refusal::WorkerDied { worker } => What::WorkerDied { worker },
+        Refusal::BadResponse { why } => What::BadAnswer { why },
+        Refusal::QueueFull { .. } => {
+            What::QueueFull { waiting: load.waiting, oldest: load.oldest, workers: load.workers }
+        }
+        Refusal::WorkerTimeout { worker } => What::TimedOut { worker },
+        other => What::Other(other.why()),
+    };
+    let FailedRequest { method, target, fields, body } = request;
+    let request = RawRequest { method, target, fields, body };
+    RequestFailure { status: refusal.status(), what, repeated, request }
 }
 
 /// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.

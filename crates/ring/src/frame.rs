@@ -8,6 +8,8 @@ pub const HEADER_BYTES: usize = 4;
 pub const MAX_PAYLOAD: usize = (1 << 24) - 1;
 /// Longest payload of a `HEAD` frame.
 pub const MAX_HEAD: usize = 256 * 1024;
+/// Longest payload of a `FAILURE` frame.
+pub const MAX_FAILURE: usize = 48 * 1024;
 /// Bytes of a `FILE` payload.
 pub const FILE_PAYLOAD: usize = 16;
 
@@ -30,6 +32,8 @@ pub enum Kind {
     End = 5,
     /// The answer cannot be completed.
     Abort = 6,
+    /// The application raised an exception before there was an answer.
+    Failure = 7,
 }
 
 /// A frame header, taken apart.
@@ -62,12 +66,14 @@ impl Header {
             4 => Kind::Hijack,
             5 => Kind::End,
             6 => Kind::Abort,
+            7 => Kind::Failure,
             _ => return Err(RingError::Breach("a frame of an unknown kind")),
         };
         let allowed = match kind {
             Kind::Head => (4..=MAX_HEAD).contains(&length),
             Kind::Body => true,
             Kind::File => length == FILE_PAYLOAD,
+            Kind::Failure => length <= MAX_FAILURE,
             Kind::Hijack | Kind::End | Kind::Abort => length == 0,
         };
         if allowed {
@@ -112,7 +118,16 @@ mod tests {
 
     #[test]
     fn nonsense_is_a_breach() {
-        for word in [0u32, 7, 255, 5 | 1 << 8, 1, 3, 1 | ((MAX_HEAD as u32 + 1) << 8)] {
+        for word in [
+            0u32,
+            8,
+            255,
+            7 | ((MAX_FAILURE as u32 + 1) << 8),
+            5 | 1 << 8,
+            1,
+            3,
+            1 | ((MAX_HEAD as u32 + 1) << 8),
+        ] {
             assert!(Header::decode(word.to_le_bytes()).is_err(), "{word:#x}");
         }
     }

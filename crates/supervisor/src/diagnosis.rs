@@ -1,11 +1,13 @@
-//! A failed boot, with everything that helps to mend it: what the terminal, the page in the browser, `highball
-//! doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
+//! A failure, of a boot or of a request, with everything that helps to mend it: what the terminal, the page in the
+//! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
-use crate::message::{BootFailure, RubyError};
+use crate::failed_request::FailedRequest;
+use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
+use crate::request_failure::{Death, RequestFailure};
 use crate::restart::Failure;
-use crate::secrets::Secrets;
 use crate::spawn_journey::Step;
 use highball_config::Settings;
+use highball_secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +21,7 @@ const AROUND: u32 = 5;
 const LINE_CHARACTERS: usize = 300;
 /// How far into a file a line is looked for, in bytes.
 const SOURCE_BYTES: u64 = 4 * 1024 * 1024;
-/// Most places whose source is shown.
+/// Most places whose source is shown, of the error and its calls, and of what caused it.
 const EXCERPTS: usize = 3;
 /// What is read of the end of the application's log, in bytes, and shown of it, in lines.
 const LOG_BYTES: u64 = 16 * 1024;
@@ -28,16 +30,26 @@ const LOG_LINES: usize = 20;
 const VARIABLES: usize = 200;
 const VALUE_CHARACTERS: usize = 500;
 
-/// Why an application did not boot.
+/// Why an application did not boot, or did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The short name of the cause, which never changes: `missing_gem`, `syntax_error`… `exception` where the cause is
     /// not known.
     pub cause: String,
-    /// The step of the spawn journey that failed.
-    pub step: Step,
+    /// The step of the spawn journey that failed; `None`: the application had booted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// The request that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<FailedRequest>,
     /// What went wrong.
     pub error: RubyError,
+    /// The exceptions that led to it, each the cause of the one before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<RubyError>,
+    /// Where the threads are of a worker that does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadPlace>,
     /// What to do, in a sentence.
     pub remedy: Option<String>,
     /// The command that does it, to be run in `folder`.
@@ -68,20 +80,45 @@ pub struct Excerpt {
 }
 
 impl Diagnosis {
-    /// Adds what can be found out here to what the mold said, and masks the secrets.
+    /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
     pub(crate) fn of(failure: BootFailure, settings: &Settings, folder: &Path) -> Diagnosis {
-        let mut variables: BTreeMap<String, String> = std::env::vars_os()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-            .collect();
-        for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
-            variables.insert(name.into(), settings.environment.clone());
-        }
+        let variables = environment(settings);
         let secrets = Secrets::of(&variables, folder);
+        let diagnosis = Diagnosis::of_account(failure.account, &variables, &secrets, settings, folder);
+        Diagnosis { step: Some(failure.step), ..diagnosis }
+    }
+
+    /// Of a request. `death`: that of its worker; `threads`: where those of its worker are.
+    pub(crate) fn of_request(
+        failure: &RequestFailure,
+        death: Option<&Death>,
+        threads: Vec<ThreadPlace>,
+        settings: &Settings,
+        folder: &Path,
+    ) -> Diagnosis {
+        let variables = environment(settings);
+        let mut secrets = Secrets::of(&variables, folder);
+        let request = failure.request.shown(failure.status, &mut secrets);
+        let account = failure.account(death, &threads, settings);
+        let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
+        let threads = threads.into_iter();
+        let threads =
+            threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
+        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, settings, folder);
+        Diagnosis { request: Some(request), threads, ..diagnosis }
+    }
+
+    fn of_account(
+        account: Account,
+        variables: &BTreeMap<String, String>,
+        secrets: &Secrets,
+        settings: &Settings,
+        folder: &Path,
+    ) -> Diagnosis {
         let mask = |text: &String| secrets.known_masked(text);
-        let sources = excerpts(&failure.error, folder, &secrets);
-        let mut log_tail = failure.output;
+        let mut log_tail = account.output;
         log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
-        let mut versions = failure.versions;
+        let mut versions = account.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
         versions.insert(
             "Ruby interpreter".into(),
@@ -92,12 +129,15 @@ impl Diagnosis {
             (name.clone(), value)
         };
         Diagnosis {
-            cause: failure.cause,
-            step: failure.step,
-            remedy: failure.remedy.as_ref().map(mask),
-            command: failure.command.as_ref().map(mask),
-            error: masked_error(&failure.error, &secrets),
-            sources,
+            sources: excerpts(&account.error, &account.causes, folder, secrets),
+            cause: account.cause,
+            step: None,
+            request: None,
+            remedy: account.remedy.as_ref().map(mask),
+            command: account.command.as_ref().map(mask),
+            error: masked_error(&account.error, secrets),
+            causes: account.causes.iter().map(|cause| masked_error(cause, secrets)).collect(),
+            threads: Vec::new(),
             folder: folder.into(),
             versions,
             environment: variables.iter().take(VARIABLES).map(shown).collect(),
@@ -107,7 +147,16 @@ impl Diagnosis {
 
     /// What failed, in one sentence.
     pub fn summary(&self) -> String {
-        format!("{} failed: {}", self.step, self.error)
+        format!("{} failed: {}", self.what_failed(), self.error)
+    }
+
+    /// `loading the app`, `GET /path`
+    fn what_failed(&self) -> String {
+        match (self.step, &self.request) {
+            (Some(step), _) => step.to_string(),
+            (None, Some(request)) => request.line.clone(),
+            (None, None) => "the application".into(),
+        }
     }
 
     /// What failed, where, and what to do: several lines.
@@ -132,9 +181,13 @@ impl Diagnosis {
 /// As people read it in a terminal.
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} failed ({}):\n", capitalized(&self.step.to_string()), self.cause)?;
+        writeln!(f, "{} failed ({}):\n", capitalized(&self.what_failed()), self.cause)?;
         for line in self.error.to_string().lines() {
             writeln!(f, "    {line}")?;
+        }
+        for cause in &self.causes {
+            let place = cause.place().map_or(String::new(), |place| format!(" ({place})"));
+            writeln!(f, "    caused by {cause}{place}")?;
         }
         if let Some(place) = self.error.place() {
             writeln!(f, "\nat {place}")?;
@@ -147,6 +200,9 @@ impl fmt::Display for Diagnosis {
         }
         if let Some(command) = &self.command {
             writeln!(f, "\n    cd {}\n    {command}", self.folder.display())?;
+        }
+        if self.request.is_some() && !self.error.backtrace.is_empty() {
+            writeln!(f, "\nBacktrace:\n    {}", self.error.backtrace.join("\n    "))?;
         }
         Ok(())
     }
@@ -168,6 +224,17 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// The variables that the application has.
+fn environment(settings: &Settings) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .collect();
+    for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
+        variables.insert(name.into(), settings.environment.clone());
+    }
+    variables
+}
+
 pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     RubyError {
         class: error.class.clone(),
@@ -178,24 +245,30 @@ pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     }
 }
 
-/// The source of the error's place first, then of other lines of the application in its backtrace.
-fn excerpts(error: &RubyError, folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
-    let mut places: Vec<(String, u32)> = Vec::new();
-    if let (Some(file), Some(line)) = (&error.file, error.line) {
-        places.push((file.clone(), line));
-    }
+/// The source of the error's place first, then of those of what caused it, then of other lines of the application in its
+/// backtrace, as far as they are not to be seen by then.
+fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
+    let place_of = |error: &RubyError| Some((error.file.clone()?, error.line?));
     let own = error.backtrace.iter().filter_map(|call| {
         let mut parts = call.splitn(3, ':');
         let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
         let within = Path::new(file).strip_prefix(folder).ok()?;
         (!within.starts_with("vendor")).then(|| (file.to_string(), line))
     });
-    for place in own {
+    let mut places: Vec<(String, u32)> = Vec::new();
+    for place in place_of(error).into_iter().chain(causes.iter().filter_map(place_of).take(EXCERPTS)) {
         if !places.contains(&place) {
             places.push(place);
         }
     }
-    places.iter().take(EXCERPTS).filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
+    let most = places.len().max(1) + EXCERPTS - 1;
+    for (file, line) in own {
+        let is_seen = |place: &(String, u32)| place.0 == file && place.1.abs_diff(line) <= AROUND;
+        if places.len() < most && !places.iter().any(is_seen) {
+            places.push((file, line));
+        }
+    }
+    places.iter().filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
 }
 
 fn excerpt(folder: &Path, file: &str, line: u32, secrets: &Secrets) -> Option<Excerpt> {
@@ -266,20 +339,25 @@ mod tests {
     fn the_places_of_an_error_are_its_own_and_those_of_the_application() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::write(path("a.rb"), "one\ntwo\n").unwrap();
+        std::fs::write(path("a.rb"), "one\n".repeat(20)).unwrap();
         let error = RubyError {
             file: Some(path("a.rb")),
             line: Some(2),
             backtrace: vec![
                 "/usr/lib/x.rb:1:in `x'".into(),
                 format!("{}:2:in `y'", path("a.rb")),
-                format!("{}:1:in `z'", path("a.rb")),
+                format!("{}:7:in `z'", path("a.rb")),
+                format!("{}:8:in `config.ru'", path("a.rb")),
             ],
             ..RubyError::default()
         };
-        let found: Vec<u32> =
-            excerpts(&error, folder.path(), &Secrets::default()).iter().map(|one| one.line).collect();
-        assert_eq!(found, [2, 1]);
+        let cause = RubyError { file: Some(path("a.rb")), line: Some(3), ..RubyError::default() };
+        let lines = |causes: &[RubyError]| -> Vec<u32> {
+            let found = excerpts(&error, causes, folder.path(), &Secrets::default());
+            found.iter().map(|one| one.line).collect()
+        };
+        assert_eq!(lines(&[]), [2, 8]); // 7 is to be seen around 2
+        assert_eq!(lines(&[cause]), [2, 3]);
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
 //! - [`restart_file`], [`source_files`]: how files ask for that;
 //! - [`refork`]: how a warm worker takes the place of the mold;
-//! - [`diagnosis`], [`secrets`], [`folder_state`]: what is said of a boot that failed, what is not, and whether it is
-//!   worth another try;
-//! - [`heap_questions`]: what they were asked about their Ruby heaps, and have not answered yet;
+//! - [`diagnosis`], [`folder_state`]: what is said of a boot that failed, and whether it is worth another try;
+//! - [`request_failure`], [`failed_request`]: the same of a request that got an error in the place of its answer;
+//! - [`questions`]: what they were asked about their Ruby heaps and threads, and have not answered yet;
 //! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
 //!   this one; [`inherited_fd`] is what it begins with;
 //! - [`restart_policy`]: when one that died is started again;
@@ -30,23 +30,24 @@ mod control_socket;
 mod departure;
 mod diagnosis;
 mod event;
+mod failed_request;
 mod folder_state;
 mod handover;
-mod heap_questions;
 mod inherited_fd;
 mod interpreter;
 mod message;
 mod mold;
 mod predecessor;
 mod process_table;
+mod questions;
 mod reaper;
 mod refork;
 mod report;
+mod request_failure;
 mod restart;
 mod restart_file;
 mod restart_policy;
 mod rolling;
-mod secrets;
 mod signals;
 mod site;
 mod source_files;
@@ -58,13 +59,16 @@ mod watched_fd;
 mod worker_handle;
 
 pub use diagnosis::{Diagnosis, Excerpt};
-pub use heap_questions::{HeapAnswer, NotAsked};
+pub use failed_request::{FailedRequest, RawRequest};
 pub use message::{
-    AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError, RubyHeap,
+    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
+    RubyHeap, ThreadPlace,
 };
 pub use mold::MoldSource;
 pub use predecessor::Predecessor;
+pub use questions::{Answer, NotAsked};
 pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};
+pub use request_failure::{RequestFailure, What};
 pub use site::Site;
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
@@ -175,6 +179,8 @@ pub enum Order {
         /// Its number.
         worker: u32,
     },
+    /// A request got an error in the place of its answer: say what there is to know.
+    Diagnose(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
     /// Refork, and say the number of the refork; or why it cannot be done.
     Refork(oneshot::Sender<Result<u32, String>>),
     /// Restart, and say the number of the generation that this will bring; or why it cannot be done.

@@ -25,7 +25,7 @@ pub(crate) enum ToMold {
         threads: u16,
         /// How it writes events to the log.
         log_format: Form,
-        /// Whether clients are told about exceptions.
+        /// Whether the front is told about exceptions.
         development: bool,
         /// Whether the application may send early hints.
         early_hints: bool,
@@ -92,6 +92,8 @@ pub(crate) enum ToWorker {
         /// Whether to run a full garbage collection first.
         gc: bool,
     },
+    /// Say where the threads are that are at a request.
+    Threads,
 }
 
 /// What a worker tells the supervisor.
@@ -121,6 +123,8 @@ pub(crate) enum FromWorker {
     Leaving,
     /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
     Heap { heap: Option<RubyHeap> },
+    /// Answers `threads`.
+    Threads { threads: Vec<ThreadPlace> },
 }
 
 /// The Ruby heap of a process, as its `GC.stat` has it. Counts that grow were begun by the mold, and are
@@ -245,13 +249,24 @@ impl Finding {
     }
 }
 
-/// Why a boot failed, and what the user can do about it.
+/// Why a boot failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct BootFailure {
     /// The step of the spawn journey that failed.
     pub step: Step,
+    /// All about it.
+    #[serde(flatten)]
+    pub account: Account,
+}
+
+/// What went wrong, and what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Account {
     /// What went wrong.
     pub error: RubyError,
+    /// The exceptions that led to it, each the cause of the one before.
+    #[serde(default)]
+    pub causes: Vec<RubyError>,
     /// The short name of the cause; see `lib/highball/causes.rb`.
     pub cause: String,
     /// What to do, in a sentence.
@@ -269,9 +284,21 @@ pub struct BootFailure {
 impl BootFailure {
     /// A failure that Ruby did not report itself.
     pub(crate) fn of_ours(step: Step, cause: &str, message: String, remedy: String) -> BootFailure {
-        BootFailure {
-            step,
+        BootFailure { step, account: Account::of_ours(cause, message, remedy) }
+    }
+
+    /// The same with the command that mends it.
+    pub(crate) fn with_command(self, command: &str) -> BootFailure {
+        BootFailure { account: self.account.with_command(command), ..self }
+    }
+}
+
+impl Account {
+    /// Of what Ruby did not report itself.
+    pub(crate) fn of_ours(cause: &str, message: String, remedy: String) -> Account {
+        Account {
             error: RubyError::of_ours(message),
+            causes: Vec::new(),
             cause: cause.into(),
             remedy: Some(remedy),
             command: None,
@@ -281,10 +308,24 @@ impl BootFailure {
     }
 
     /// The same with the command that mends it.
-    pub(crate) fn with_command(mut self, command: &str) -> BootFailure {
+    pub(crate) fn with_command(mut self, command: &str) -> Account {
         self.command = Some(command.into());
         self
     }
+}
+
+/// Where a thread is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadPlace {
+    /// Its name: `worker 1 thread 2`.
+    pub name: String,
+    /// The innermost file of the application.
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    pub line: Option<u32>,
+    /// The calls that led to where it is, innermost first.
+    #[serde(default)]
+    pub backtrace: Vec<String>,
 }
 
 /// An exception, as Ruby tells it.
@@ -295,8 +336,10 @@ pub struct RubyError {
     /// Its message, possibly of several lines.
     pub message: String,
     /// The file it points to.
+    #[serde(default)]
     pub file: Option<String>,
     /// The line in that file, from 1.
+    #[serde(default)]
     pub line: Option<u32>,
     /// The calls that led to it, innermost first; cut after some dozens.
     #[serde(default)]
@@ -383,8 +426,8 @@ mod tests {
             panic!("not a failure");
         };
         assert_eq!(failure.step, Step::LoadApp);
-        assert_eq!(failure.error.place().as_deref(), Some("a.rb:3"));
-        assert_eq!(failure.error.to_string(), "NameError: no");
+        assert_eq!(failure.account.error.place().as_deref(), Some("a.rb:3"));
+        assert_eq!(failure.account.error.to_string(), "NameError: no");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
-use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
 use crate::interpreter::Interpreter;
-use crate::message::ToMold;
+use crate::message::{RubyHeap, ToMold};
+use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::Settings;
@@ -83,7 +83,7 @@ pub(crate) struct Mold {
     pub(crate) promoted_from: Option<u32>,
     process: Option<HeldProcess>,
     departure: Departure,
-    pub(crate) heap_questions: HeapQuestions,
+    pub(crate) heap_questions: Questions<Option<RubyHeap>>,
     control: Arc<ControlSocket>,
     _watch: Watch,
 }
@@ -170,7 +170,7 @@ impl Mold {
             promoted_from: None,
             process,
             departure: Departure::default(),
-            heap_questions: HeapQuestions::default(),
+            heap_questions: Questions::default(),
             _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
             control,
         }
@@ -212,7 +212,7 @@ impl Mold {
     }
 
     /// Asks for its Ruby heap.
-    pub(crate) fn ask_heap(&mut self) -> Result<HeapAnswer, NotAsked> {
+    pub(crate) fn ask_heap(&mut self) -> Result<Answer<Option<RubyHeap>>, NotAsked> {
         if !matches!(self.state, MoldState::Booted) {
             return Err(NotAsked::NotServing);
         }

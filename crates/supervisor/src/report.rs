@@ -1,9 +1,9 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
 use crate::diagnosis::Diagnosis;
-use crate::heap_questions::{HeapAnswer, NotAsked};
-use crate::message::Booted;
+use crate::message::{Booted, RubyHeap};
 use crate::mold::Mold;
+use crate::questions::{Answer, NotAsked};
 use rustix::process::Pid;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ pub struct AskedHeap {
     /// Its state, in the words of [`MoldReport`] and [`WorkerReport`].
     pub state: &'static str,
     /// Where its answer will arrive.
-    pub answer: Result<HeapAnswer, NotAsked>,
+    pub answer: Result<Answer<Option<RubyHeap>>, NotAsked>,
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {

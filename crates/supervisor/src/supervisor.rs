@@ -5,6 +5,7 @@
 //! site, which has none of these but restarts, in [`serving_site`].
 
 mod booting;
+mod diagnosing;
 mod ending;
 mod mending;
 mod reforking;
@@ -22,6 +23,7 @@ use crate::process_table::ProcessTable;
 use crate::reaper::{reap, Ending};
 use crate::refork::{Refork, ReforkCause, Schedule};
 use crate::report::{AskedHeap, MoldReport, ReforkReport, Report, WorkerReport};
+use crate::request_failure::Deaths;
 use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish, BACKTRACE_LINES};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
@@ -147,6 +149,7 @@ pub struct Supervisor {
     last_failure: Option<String>,
     /// The last boot that failed.
     diagnosis: Option<Diagnosis>,
+    deaths: Deaths,
     purpose: Purpose,
     broken: Option<Broken>,
 
@@ -191,6 +194,7 @@ impl Supervisor {
             fork_due: now,
             last_failure: None,
             diagnosis: None,
+            deaths: Deaths::default(),
             purpose,
             broken: None,
             events,
@@ -471,6 +475,7 @@ impl Supervisor {
                 if let Some(handle) = self.workers.get_mut(worker) {
                     error!(worker, why, "the worker broke the rules of its ring and is killed");
                     self.last_failure = Some(format!("worker {worker} broke the rules of its ring: {why}"));
+                    self.deaths.broke_the_rules(worker, handle.pid.map(Pid::as_raw_pid), &why);
                     handle.halt(now);
                 }
             }
@@ -486,6 +491,7 @@ impl Supervisor {
                 }
             }
             Order::AppWanted => self.app_wanted(now).await,
+            Order::Diagnose(failure, to) => self.diagnose(*failure, to),
             Order::FrontDrained => {
                 if let Phase::Draining(until) = self.phase {
                     checkpoint::pass("drain.front_drained").await;
@@ -577,7 +583,7 @@ impl Supervisor {
     }
 }
 
-/// What is wrong with a process that tells its heap without having been asked.
+/// What is wrong with a process that answers without having been asked.
 fn unasked() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked")
 }

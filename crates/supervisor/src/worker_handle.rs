@@ -3,9 +3,9 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{Event, HeldProcess, Watch, Who};
-use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
-use crate::message::{BootFailure, RubyError, ToWorker};
+use crate::message::{BootFailure, RubyError, RubyHeap, ThreadPlace, ToWorker};
 use crate::mold::Mold;
+use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
 use highball_ring::FrontRing;
@@ -71,7 +71,7 @@ impl StartFailure {
 
 impl From<BootFailure> for StartFailure {
     fn from(failure: BootFailure) -> Self {
-        StartFailure { error: failure.error.clone(), boot: Some(Box::new(failure)) }
+        StartFailure { error: failure.account.error.clone(), boot: Some(Box::new(failure)) }
     }
 }
 
@@ -100,7 +100,8 @@ pub(crate) struct WorkerHandle {
     control: Arc<ControlSocket>,
     /// The front's end of its ring, kept here until the worker is ready.
     ring: Option<FrontRing>,
-    pub(crate) heap_questions: HeapQuestions,
+    pub(crate) heap_questions: Questions<Option<RubyHeap>>,
+    pub(crate) thread_questions: Questions<Vec<ThreadPlace>>,
     _watch: Watch,
 }
 
@@ -128,7 +129,8 @@ impl WorkerHandle {
             departure: Departure::default(),
             control,
             ring: Some(ring),
-            heap_questions: HeapQuestions::default(),
+            heap_questions: Questions::default(),
+            thread_questions: Questions::default(),
             _watch: watch,
         }
     }
@@ -197,11 +199,19 @@ impl WorkerHandle {
     }
 
     /// Asks for its Ruby heap; with `gc`, after a full garbage collection.
-    pub(crate) fn ask_heap(&mut self, gc: bool) -> Result<HeapAnswer, NotAsked> {
+    pub(crate) fn ask_heap(&mut self, gc: bool) -> Result<Answer<Option<RubyHeap>>, NotAsked> {
         if !self.hears() {
             return Err(NotAsked::NotServing);
         }
         self.heap_questions.ask(|| self.control.send(&ToWorker::Heap { gc }, &[]))
+    }
+
+    /// Asks where its threads are that are at a request.
+    pub(crate) fn ask_threads(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        if !self.hears() {
+            return Err(NotAsked::NotServing);
+        }
+        self.thread_questions.ask(|| self.control.send(&ToWorker::Threads, &[]))
     }
 
     /// Asks whether it can be forked from; true if it can be asked.

@@ -1,9 +1,12 @@
-//! `Highball::Native`: system calls that Ruby lacks.
+//! `Highball::Native`: system calls that Ruby lacks, and what is written in Rust once for all.
 #![allow(unsafe_code)]
 
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use highball_secrets::Secrets;
 use magnus::{function, prelude::*, Error, RModule, Ruby};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
@@ -17,6 +20,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
+    native.define_singleton_method("masked", function!(masked, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     Ok(())
 }
@@ -46,6 +50,19 @@ fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
         .spawn(move || watch(&socket))
         .map_err(failed)?;
     Ok(())
+}
+
+/// `Native.masked(text, folder) -> String`: a text for the log without the secrets of the environment and of the
+/// application in `folder`, as they are when this is first asked.
+fn masked(text: String, folder: String) -> String {
+    static SECRETS: OnceLock<Secrets> = OnceLock::new();
+    let of_the_application = || {
+        let variables = std::env::vars_os();
+        let readable = |text: OsString| text.to_string_lossy().into_owned();
+        let variables = variables.map(|(name, value)| (readable(name), readable(value))).collect();
+        Secrets::of(&variables, Path::new(&folder))
+    };
+    SECRETS.get_or_init(of_the_application).masked(&text)
 }
 
 /// The process that watches, and the descriptor it does it with.

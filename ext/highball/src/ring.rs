@@ -62,6 +62,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("hijack", method!(Ring::hijack, 2))?;
     class.define_method("finish", method!(Ring::finish, 1))?;
     class.define_method("abort", method!(Ring::abort, 1))?;
+    class.define_method("fail", method!(Ring::fail, 2))?;
     class.define_method("open?", method!(Ring::is_open, 1))?;
     class.define_method("begun?", method!(Ring::has_begun, 1))?;
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;

@@ -8,7 +8,7 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES};
+use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
 use highball_ring::worker::Room;
 use magnus::rb_sys::AsRawValue;
 use magnus::{prelude::*, Error, RString, Ruby, Value};
@@ -245,6 +245,26 @@ impl Ring {
         self.end_with(Ticket::unpack(ticket), Kind::Abort)
     }
 
+    /// `fail(ticket, string) -> true | nil`: there is no answer, because the application has raised an exception; the
+    /// string says which, or is empty. `nil`: the answer has begun or ended, or nobody wants it.
+    pub(crate) fn fail(ruby: &Ruby, this: &Self, ticket: u64, words: RString) -> Result<Option<bool>, Error> {
+        let ticket = Ticket::unpack(ticket);
+        let is_open = || this.is_current(ticket) && this.slot(ticket).stage.get() == Stage::Waiting;
+        // SAFETY: with the GVL held; only the length is used.
+        let length = unsafe { answer::string_bytes(words.as_raw()) }.len();
+        if !is_open() || length > MAX_FAILURE.min(this.most_bytes() - HEADER_BYTES) {
+            return Ok(None);
+        }
+        if !this.wait_for_room(ruby, ticket, HEADER_BYTES + length)? || !is_open() {
+            return Ok(None);
+        }
+        // SAFETY: as above; used up before Ruby runs again. (Nobody else has the String.)
+        let bytes = unsafe { answer::string_bytes(words.as_raw()) };
+        this.append(ticket, &Header { kind: Kind::Failure, length: bytes.len() }.encode());
+        this.append(ticket, bytes);
+        Ok(this.end(ticket))
+    }
+
     /// Ends the answer. Never waits, raises or lets Ruby run: a thread that is being killed gets this done too.
     fn end_with(&self, ticket: Ticket, kind: Kind) -> Option<bool> {
         if !self.is_current(ticket) {
@@ -258,6 +278,11 @@ impl Ring {
             Stage::Upgraded | Stage::Hijacked => Kind::End,
         };
         self.append(ticket, &Header { kind, length: 0 }.encode());
+        self.end(ticket)
+    }
+
+    /// Its last frame is written.
+    fn end(&self, ticket: Ticket) -> Option<bool> {
         if self.slot(ticket).waited.get() {
             self.ring.interrupt_room(ticket.slot); // another thread may write to this answer: it must learn
         }

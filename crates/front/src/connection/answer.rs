@@ -40,13 +40,19 @@ impl Connection {
         let answered = poll_fn(|context| self.poll_answer(context)).await?;
         let (status, body_bytes, keep_alive) = {
             let mut inner = self.exchange.borrow();
-            inner.request.body = Body::None;
+            if !matches!(answered, Answered::Refused(_)) {
+                inner.request.body = Body::None;
+            }
             (inner.response.status, inner.response.body_bytes, inner.response.keep_alive)
         };
         match answered {
             Answered::Whole => {
                 self.log(status, body_bytes);
                 Ok(keep_alive)
+            }
+            // The application is well, and so is the connection.
+            Answered::Refused(Refusal::AppRaised) => {
+                self.refuse(Refusal::AppRaised, self.may_be_kept()).await
             }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
             Answered::CutOff => {
@@ -93,12 +99,12 @@ impl Connection {
 
     /// The worker took too long.
     fn give_up(&mut self) -> Refusal {
-        tracing::error!(
-            timeout = ?self.shared.settings.limits.request_timeout,
-            "a request was not answered in time; the client gets 504"
-        );
+        let worker = match self.exchange.borrow().place {
+            Place::Worker(worker, _) => Some(worker),
+            Place::Connection | Place::Queue => None,
+        };
         self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
-        Refusal::WorkerTimeout
+        Refusal::WorkerTimeout { worker }
     }
 
     /// Takes what the answer has to send by now. `false`: nothing.

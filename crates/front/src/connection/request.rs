@@ -189,6 +189,7 @@ impl Connection {
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.request.repeatable = self.head.method.is_idempotent();
+        inner.request.repeated = false;
         inner.response.reset(HeadContext {
             request_version: self.head.version,
             head_method: self.head.method == Method::Head,

@@ -10,6 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::service_time::ServiceTime;
 use crate::exchange::Exchange;
+use crate::failure::method_and_path;
 use crate::NewWorker;
 
 /// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
@@ -118,6 +119,12 @@ impl Worker {
         self.slots[usize::from(placed.slot)] = Some(exchange);
         self.unclaimed.push_back(placed);
         self.in_flight += 1;
+    }
+
+    /// What it is at: method and path of the first of its requests.
+    pub(crate) fn requests(&self, most: usize) -> Vec<String> {
+        let exchanges = self.slots.iter().flatten().take(most);
+        exchanges.map(|exchange| method_and_path(&exchange.borrow().request.head)).collect()
     }
 
     /// Takes a request back that was not begun; it is then free to go elsewhere.

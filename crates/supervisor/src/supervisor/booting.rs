@@ -238,7 +238,7 @@ impl Supervisor {
         }
         error!(
             cause = diagnosis.cause,
-            step = %diagnosis.step,
+            step = diagnosis.step.map(tracing::field::display),
             error = %diagnosis.error,
             at = diagnosis.error.place(),
             source = diagnosis.source(),

@@ -214,6 +214,11 @@ impl Supervisor {
                     self.halt_mad(Who::Worker(worker), &unasked(), now).await;
                 }
             }
+            FromWorker::Threads { threads } => {
+                if !handle.thread_questions.answered(threads) {
+                    self.halt_mad(Who::Worker(worker), &unasked(), now).await;
+                }
+            }
         }
     }
 
@@ -228,7 +233,7 @@ impl Supervisor {
             %error,
             at = error.place(),
             backtrace = error.calls(BACKTRACE_LINES),
-            remedy = failure.boot.as_ref().and_then(|boot| boot.remedy.as_deref()),
+            remedy = failure.boot.as_ref().and_then(|boot| boot.account.remedy.as_deref()),
             "{what}"
         );
         self.last_failure = Some(format!("{what}: {error}"));
@@ -307,6 +312,7 @@ impl Supervisor {
     pub(super) async fn worker_gone(&mut self, worker: u32, ending: Ending, now: Instant) {
         let Some(handle) = self.workers.remove(worker) else { return };
         let pid = handle.pid.map(Pid::as_raw_pid);
+        self.deaths.ended(worker, pid, ending);
         if handle.was_ready() {
             self.notify(Notice::WorkerGone { worker }).await;
         }
@@ -314,7 +320,10 @@ impl Supervisor {
             (WorkerState::Draining | WorkerState::Halted, _) | (_, Phase::Ending(..)) => {
                 debug!(worker, pid, %ending, "worker gone");
             }
-            _ => warn!(worker, pid, %ending, state = handle.state.name(), "the worker died"),
+            _ => {
+                warn!(worker, pid, %ending, state = handle.state.name(), "the worker died");
+                self.last_failure = Some(format!("worker {worker} died: {ending}"));
+            }
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = matches!(self.phase, Phase::Running);

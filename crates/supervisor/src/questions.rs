@@ -1,7 +1,7 @@
-//! Questions for a process's Ruby heap that are under way. A process answers them in the order in which they
-//! were asked, when it finds the time; whoever asked decides how long to wait, and the supervisor never does.
+//! Questions of one kind to a process that are under way: how its Ruby heap is, where its threads are. A process answers
+//! them in the order in which they were asked, when it finds the time; whoever asked decides how long to wait, and the
+//! supervisor never does.
 
-use crate::message::RubyHeap;
 use std::collections::VecDeque;
 use std::io;
 use tokio::sync::oneshot;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// socket keeps its room for what matters more.
 const UNANSWERED: usize = 4;
 
-/// Why a process was not asked for its heap.
+/// Why a process was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAsked {
     /// It is not in a state in which it listens.
@@ -21,19 +21,24 @@ pub enum NotAsked {
     Unreachable,
 }
 
-/// Where the answer of a process arrives: `None` when its garbage collector does not tell. It closes without an
-/// answer when the process ends.
-pub type HeapAnswer = oneshot::Receiver<Option<RubyHeap>>;
+/// Where the answer of a process arrives. It closes without one when the process ends.
+pub type Answer<A> = oneshot::Receiver<A>;
 
 /// The questions that one process has not answered yet, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct HeapQuestions {
-    unanswered: VecDeque<oneshot::Sender<Option<RubyHeap>>>,
+#[derive(Debug)]
+pub(crate) struct Questions<A> {
+    unanswered: VecDeque<oneshot::Sender<A>>,
 }
 
-impl HeapQuestions {
+impl<A> Default for Questions<A> {
+    fn default() -> Self {
+        Questions { unanswered: VecDeque::new() }
+    }
+}
+
+impl<A> Questions<A> {
     /// Asks by `send`, which must not wait.
-    pub(crate) fn ask(&mut self, send: impl FnOnce() -> io::Result<()>) -> Result<HeapAnswer, NotAsked> {
+    pub(crate) fn ask(&mut self, send: impl FnOnce() -> io::Result<()>) -> Result<Answer<A>, NotAsked> {
         if self.unanswered.len() >= UNANSWERED {
             return Err(NotAsked::Busy);
         }
@@ -44,9 +49,9 @@ impl HeapQuestions {
     }
 
     /// Passes an answer on. False when nothing was asked: then the process has gone mad.
-    pub(crate) fn answered(&mut self, heap: Option<RubyHeap>) -> bool {
+    pub(crate) fn answered(&mut self, answer: A) -> bool {
         let Some(to) = self.unanswered.pop_front() else { return false };
-        let _ = to.send(heap); // the one who asked may have lost patience
+        let _ = to.send(answer); // the one who asked may have lost patience
         true
     }
 }
@@ -55,43 +60,39 @@ impl HeapQuestions {
 mod tests {
     use super::*;
 
-    fn heap(live_slots: u64) -> Option<RubyHeap> {
-        Some(RubyHeap { live_slots, ..RubyHeap::default() })
-    }
-
     #[test]
     fn answers_arrive_in_order_even_after_one_who_asked_has_left() {
-        let mut questions = HeapQuestions::default();
+        let mut questions: Questions<u64> = Questions::default();
         drop(questions.ask(|| Ok(())).unwrap());
         let mut second = questions.ask(|| Ok(())).unwrap();
-        assert!(questions.answered(heap(1)));
+        assert!(questions.answered(1));
         assert!(second.try_recv().is_err());
-        assert!(questions.answered(heap(2)));
-        assert_eq!(second.try_recv().unwrap(), heap(2));
+        assert!(questions.answered(2));
+        assert_eq!(second.try_recv().unwrap(), 2);
     }
 
     #[test]
     fn an_answer_to_nothing_is_refused() {
-        let mut questions = HeapQuestions::default();
-        assert!(!questions.answered(heap(1)));
+        let mut questions: Questions<u64> = Questions::default();
+        assert!(!questions.answered(1));
     }
 
     #[test]
     fn one_that_never_answers_is_asked_a_few_times_only() {
-        let mut questions = HeapQuestions::default();
+        let mut questions: Questions<u64> = Questions::default();
         let answers: Vec<_> = (0..UNANSWERED).map(|_| questions.ask(|| Ok(())).unwrap()).collect();
         let asked_again = questions.ask(|| panic!("nothing more may be sent"));
         assert_eq!(asked_again.unwrap_err(), NotAsked::Busy);
-        assert!(questions.answered(None));
+        assert!(questions.answered(1));
         assert!(questions.ask(|| Ok(())).is_ok());
         drop(answers);
     }
 
     #[test]
     fn one_that_cannot_be_reached_owes_no_answer() {
-        let mut questions = HeapQuestions::default();
+        let mut questions: Questions<u64> = Questions::default();
         let full = || Err(io::ErrorKind::WouldBlock.into());
         assert_eq!(questions.ask(full).unwrap_err(), NotAsked::Unreachable);
-        assert!(!questions.answered(None));
+        assert!(!questions.answered(1));
     }
 }

@@ -1,15 +1,18 @@
 //! What nobody is shown: passwords, keys and tokens. They are known by where they stand: in variables and settings
-//! with telling names, and in URLs; and are masked wherever they turn up.
+//! with telling names, and in URLs; and are masked wherever they turn up. Shared by all who show or log what an
+//! application says: the supervisor, and the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What stands in the place of a secret.
-pub(crate) const MASK: &str = "[masked]";
+pub const MASK: &str = "[masked]";
 
 /// Parts of names whose values are secret.
-const TELLING: [&str; 14] = [
+const TELLING: [&str; 16] = [
     "secret",
+    "authorization",
+    "session_id",
     "passw",
     "passphrase",
     "pwd",
@@ -25,7 +28,9 @@ const TELLING: [&str; 14] = [
     "salt",
 ];
 /// Whole words of names whose values are secret.
-const TELLING_WORDS: [&str; 5] = ["pass", "key", "auth", "dsn", "pgpass"];
+const TELLING_WORDS: [&str; 6] = ["pass", "key", "auth", "dsn", "pgpass", "otp"];
+/// Variables that only look like it: where a shell stands. (As the name of a parameter, `pwd` is telling.)
+const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
 /// Shorter values are masked where they are set, and not searched for elsewhere: `1` and `dev` stand everywhere.
 const SEARCHED_BYTES: usize = 6;
 /// Files of an application that hold secrets, and what is read of each, in bytes.
@@ -38,13 +43,13 @@ const FILE_BYTES: u64 = 64 * 1024;
 
 /// The secrets of one application, as far as they can be known.
 #[derive(Debug, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     values: BTreeSet<String>,
 }
 
 impl Secrets {
     /// Those of the environment, and of the files of the application that usually hold some.
-    pub(crate) fn of(environment: &BTreeMap<String, String>, folder: &Path) -> Secrets {
+    pub fn of(environment: &BTreeMap<String, String>, folder: &Path) -> Secrets {
         let mut secrets = Secrets::default();
         for (name, value) in environment {
             if is_telling(name) {
@@ -67,14 +72,15 @@ impl Secrets {
         secrets
     }
 
-    fn add(&mut self, value: &str) {
+    /// One more value that is secret; short ones are not searched for.
+    pub fn add(&mut self, value: &str) {
         if value.len() >= SEARCHED_BYTES && value != MASK {
             self.values.insert(value.to_string());
         }
     }
 
     /// The value of a variable as it may be shown.
-    pub(crate) fn variable(&self, name: &str, value: &str) -> String {
+    pub fn variable(&self, name: &str, value: &str) -> String {
         if is_telling(name) && !value.is_empty() {
             return MASK.into();
         }
@@ -82,14 +88,14 @@ impl Secrets {
     }
 
     /// A text as it may be shown.
-    pub(crate) fn masked(&self, text: &str) -> String {
+    pub fn masked(&self, text: &str) -> String {
         let text = self.known_masked(text);
         let lines: Vec<String> = text.split('\n').map(masked_line).collect();
         lines.join("\n")
     }
 
     /// A text of our own as it may be shown: what looks like a secret is none.
-    pub(crate) fn known_masked(&self, text: &str) -> String {
+    pub fn known_masked(&self, text: &str) -> String {
         let mut text = text.to_string();
         // The longest first: one may be part of another.
         let mut values: Vec<&String> = self.values.iter().collect();
@@ -121,7 +127,10 @@ fn masked_line(line: &str) -> String {
 }
 
 /// Whether what this is the name of is secret.
-fn is_telling(name: &str) -> bool {
+pub fn is_telling(name: &str) -> bool {
+    if FOLDERS.contains(&name) {
+        return false;
+    }
     let name = name.to_ascii_lowercase();
     TELLING.iter().any(|part| name.contains(part))
         || name
@@ -233,12 +242,19 @@ mod tests {
     #[test]
     fn variables_are_masked_by_their_names() {
         let none = secrets(&[]);
-        for name in
-            ["SECRET_KEY_BASE", "STRIPE_API_KEY", "PGPASSWORD", "DB_PASS", "GITHUB_TOKEN", "SENTRY_DSN"]
-        {
+        for name in [
+            "SECRET_KEY_BASE",
+            "STRIPE_API_KEY",
+            "PGPASSWORD",
+            "DB_PASS",
+            "DB_PWD",
+            "pwd",
+            "GITHUB_TOKEN",
+            "SENTRY_DSN",
+        ] {
             assert_eq!(none.variable(name, "s3"), MASK, "{name}");
         }
-        for name in ["PATH", "KEYBOARD", "RAILS_ENV", "COMPASS"] {
+        for name in ["PATH", "PWD", "OLDPWD", "KEYBOARD", "RAILS_ENV", "COMPASS"] {
             assert_eq!(none.variable(name, "plain"), "plain", "{name}");
         }
     }

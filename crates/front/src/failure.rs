@@ -1,0 +1,222 @@
+//! A request that got an error in the place of its answer, and what the front knows of it: for those who explain it to
+//! developers, and for the log.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use highball_ring::env_keys::{KEYS, OTHER};
+use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
+
+use crate::clock::now_ms;
+use crate::exchange::{Body, Inner};
+use crate::refusal::Refusal;
+
+/// Refusals of a full queue are told in the log at most so often, in ms.
+const SHED_LOG_MS: u64 = 1000;
+
+/// A request that got an error, and why.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why, and what the client gets.
+    pub refusal: Refusal,
+    /// What the worker says of the exception, in JSON (`PROTOCOL.md` of `highball-ring`, Failures). It is not believed.
+    pub exception: Vec<u8>,
+    /// Whether a second worker had been asked.
+    pub repeated: bool,
+    /// What keeps requests waiting.
+    pub load: Load,
+    /// What was asked for.
+    pub request: FailedRequest,
+}
+
+/// What keeps requests waiting.
+#[derive(Debug, Clone, Default)]
+pub struct Load {
+    /// Requests in the queue.
+    pub waiting: usize,
+    /// How long the oldest of them has been there.
+    pub oldest: Duration,
+    /// The workers that serve, by number, and some requests that they are at: `GET /report`.
+    pub workers: Vec<(u32, Vec<String>)>,
+}
+
+/// What was asked for, as the client has sent it: with all its secrets.
+#[derive(Debug, Clone, Default)]
+pub struct FailedRequest {
+    /// The method.
+    pub method: String,
+    /// The path, and the query behind it.
+    pub target: String,
+    /// The header fields: `Accept-Language`.
+    pub fields: Vec<(String, String)>,
+    /// The body, if it was kept in memory.
+    pub body: Vec<u8>,
+}
+
+impl Failure {
+    /// What there is to say of the request and answer at hand.
+    pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: Load) -> Failure {
+        let body = match std::mem::take(&mut inner.request.body) {
+            Body::Memory(bytes) => bytes,
+            Body::None | Body::Spooled(_) => Vec::new(),
+        };
+        Failure {
+            refusal,
+            exception: std::mem::take(&mut inner.response.exception),
+            repeated: inner.request.repeated,
+            load,
+            request: FailedRequest::of(&inner.request.head, body),
+        }
+    }
+
+    /// Says in the log what the client gets, and why. (Of an exception the worker has said all by now.)
+    pub(crate) fn log(&self, request_timeout: Option<Duration>, shed_log: &ShedLog) {
+        let refusal = self.refusal;
+        match refusal {
+            Refusal::AppRaised => return,
+            Refusal::QueueFull { .. } => return shed_log.note(&self.load),
+            _ => {}
+        }
+        let limit = request_timeout.filter(|_| matches!(refusal, Refusal::WorkerTimeout { .. }));
+        // The query may hold secrets.
+        let path = self.request.target.split('?').next().unwrap_or_default();
+        tracing::error!(
+            request = format!("{} {path}", self.request.method),
+            worker = refusal.worker(),
+            repeated = self.repeated.then_some(true),
+            why = refusal.details(),
+            after = limit.map(|limit| format!("{limit:?}")),
+            "{}; the client gets {}",
+            refusal.why(),
+            refusal.status()
+        );
+    }
+}
+
+impl FailedRequest {
+    /// From a head block that was written for a worker.
+    fn of(block: &[u8], body: Vec<u8>) -> FailedRequest {
+        let mut request = FailedRequest { body, ..FailedRequest::default() };
+        for (name, value) in fields(block) {
+            let value = String::from_utf8_lossy(value).into_owned();
+            match name {
+                "REQUEST_METHOD" => request.method = value,
+                "REQUEST_URI" => request.target = value,
+                _ => request.fields.extend(field_name(name).map(|name| (name, value))),
+            }
+        }
+        request
+    }
+}
+
+/// `HTTP_ACCEPT_LANGUAGE` as it stands in requests; `None` for what is not from the header.
+fn field_name(key: &str) -> Option<String> {
+    let name = match key {
+        "CONTENT_TYPE" | "CONTENT_LENGTH" => key,
+        _ => key.strip_prefix("HTTP_")?,
+    };
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
+        first.to_ascii_uppercase() + &rest.to_ascii_lowercase()
+    });
+    Some(words.collect::<Vec<String>>().join("-"))
+}
+
+/// Env key and value of each field in a head block.
+fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
+    Fields::new(block.get(FIXED_BYTES..).unwrap_or_default()).map(|field| {
+        let name = match field.key {
+            OTHER => std::str::from_utf8(field.name).unwrap_or_default(),
+            key => KEYS.get(usize::from(key)).copied().unwrap_or_default(),
+        };
+        (name, field.value)
+    })
+}
+
+/// `GET /path`, from a head block; the query may hold secrets, and is left out.
+pub(crate) fn method_and_path(block: &[u8]) -> String {
+    let mut words = ["", ""].map(String::from);
+    for (name, value) in fields(block) {
+        match name {
+            "REQUEST_METHOD" => words[0] = String::from_utf8_lossy(value).into_owned(),
+            "PATH_INFO" => words[1] = String::from_utf8_lossy(value).into_owned(),
+            _ => {}
+        }
+    }
+    words.join(" ")
+}
+
+/// When the request of a head block was received: CLOCK_MONOTONIC, in µs.
+pub(crate) fn received_us(block: &[u8]) -> u64 {
+    block.first_chunk::<FIXED_BYTES>().map_or(0, |fixed| Fixed::decode(fixed).received_us)
+}
+
+/// What the log says of a queue that is full: one line for many requests, as there are most when there is least time.
+#[derive(Debug, Default)]
+pub(crate) struct ShedLog {
+    told_ms: Cell<Option<u64>>,
+    refused: Cell<u64>,
+}
+
+impl ShedLog {
+    /// One more was refused.
+    pub(crate) fn note(&self, load: &Load) {
+        self.refused.set(self.refused.get() + 1);
+        let now = now_ms();
+        if self.told_ms.get().is_some_and(|told| now < told + SHED_LOG_MS) {
+            return;
+        }
+        self.told_ms.set(Some(now));
+        tracing::error!(
+            refused = self.refused.take(),
+            waiting = load.waiting,
+            oldest_ms = load.oldest.as_millis() as u64,
+            workers = load.workers.len(),
+            "the request queue is full; clients get 503. More workers or threads (--workers, --threads) shorten it, \
+             --max-queue lets more wait"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request_head::{RequestHead, RingContext};
+    use crate::test_limits::limits;
+
+    fn block(text: &str) -> Vec<u8> {
+        let mut head = RequestHead::new();
+        head.parse(text.as_bytes(), &limits()).unwrap();
+        let context = RingContext {
+            remote_addr: "127.0.0.1",
+            server_name: "localhost",
+            server_port: 80,
+            https: false,
+            received_us: 7,
+            content_length: None,
+        };
+        let mut block = Vec::new();
+        head.encode_for_ring(text.as_bytes(), &context, &mut block);
+        block
+    }
+
+    #[test]
+    fn a_request_is_told_as_it_was_sent() {
+        let block =
+            block("POST /a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n");
+        let request = FailedRequest::of(&block, b"hi".to_vec());
+        assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/a?b=c"));
+        for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {
+            assert!(request.fields.contains(&(name.into(), value.into())), "{:?}", request.fields);
+        }
+        assert!(request.fields.iter().all(|(name, _)| !name.contains("Remote")));
+        assert_eq!(method_and_path(&block), "POST /a");
+        assert_eq!(received_us(&block), 7);
+    }
+
+    #[test]
+    fn what_is_no_block_says_nothing() {
+        assert_eq!(method_and_path(b"short"), " ");
+        assert_eq!(received_us(b""), 0);
+    }
+}

@@ -1,0 +1,278 @@
+//! A request that got an error in the place of its answer, in words: what happened, and what to do about it. In
+//! development only: who is told is for others to decide.
+
+use crate::failed_request::RawRequest;
+use crate::message::{Account, RubyError, ThreadPlace};
+use crate::reaper::Ending;
+use highball_config::Settings;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How many deaths of workers are remembered.
+const DEATHS: usize = 32;
+
+/// A request that got an error.
+#[derive(Debug)]
+pub struct RequestFailure {
+    /// The status that the client gets.
+    pub status: u16,
+    /// What happened.
+    pub what: What,
+    /// Whether a second worker had been asked.
+    pub repeated: bool,
+    /// What was asked for.
+    pub request: RawRequest,
+}
+
+/// What happened to a request.
+#[derive(Debug)]
+pub enum What {
+    /// The application raised an exception: what the worker says of it, in JSON.
+    Raised(Vec<u8>),
+    /// The worker died, or broke the rules of its ring.
+    WorkerDied {
+        /// Its number.
+        worker: u32,
+    },
+    /// The answer could not be sent.
+    BadAnswer {
+        /// What it does: `has a malformed Content-Length`.
+        why: &'static str,
+    },
+    /// Too many requests wait.
+    QueueFull {
+        /// So many.
+        waiting: usize,
+        /// The oldest of them for so long.
+        oldest: Duration,
+        /// The workers that serve, and some of what each is at.
+        workers: Vec<(u32, Vec<String>)>,
+    },
+    /// No answer had begun in time.
+    TimedOut {
+        /// The worker that is at it; `None`: no thread was free.
+        worker: Option<u32>,
+    },
+    /// Anything else, in words.
+    Other(&'static str),
+}
+
+/// How workers have died.
+#[derive(Debug, Default)]
+pub(crate) struct Deaths(VecDeque<Death>);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Death {
+    worker: u32,
+    pid: Option<i32>,
+    how: How,
+}
+
+#[derive(Debug, Clone)]
+enum How {
+    Ended(Ending),
+    BrokeTheRules(String),
+}
+
+impl Deaths {
+    pub(crate) fn ended(&mut self, worker: u32, pid: Option<i32>, ending: Ending) {
+        if self.of(worker).is_none() {
+            self.add(Death { worker, pid, how: How::Ended(ending) });
+        }
+    }
+
+    pub(crate) fn broke_the_rules(&mut self, worker: u32, pid: Option<i32>, why: &str) {
+        self.add(Death { worker, pid, how: How::BrokeTheRules(why.into()) });
+    }
+
+    fn add(&mut self, death: Death) {
+        if self.0.len() == DEATHS {
+            self.0.pop_front();
+        }
+        self.0.push_back(death);
+    }
+
+    pub(crate) fn of(&self, worker: u32) -> Option<Death> {
+        self.0.iter().find(|death| death.worker == worker).cloned()
+    }
+}
+
+impl RequestFailure {
+    /// The worker that it is about, if it still serves, or would.
+    pub(crate) fn stuck_worker(&self) -> Option<u32> {
+        match self.what {
+            What::TimedOut { worker } => worker,
+            _ => None,
+        }
+    }
+
+    /// The worker that died.
+    pub(crate) fn dead_worker(&self) -> Option<u32> {
+        match self.what {
+            What::WorkerDied { worker } => Some(worker),
+            _ => None,
+        }
+    }
+
+    /// All of it in words. `threads`: where those of the stuck worker are.
+    pub(crate) fn account(
+        &self,
+        death: Option<&Death>,
+        threads: &[ThreadPlace],
+        settings: &Settings,
+    ) -> Account {
+        match &self.what {
+            What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| untold()),
+            What::WorkerDied { worker } => {
+                let mut account = death.map_or_else(|| gone(*worker), Death::account);
+                if self.repeated {
+                    account.error.message +=
+                        "\n(A worker before it had ended in the middle of the same request: this was the second try.)";
+                }
+                account
+            }
+            What::BadAnswer { why } => bad_answer(why),
+            What::QueueFull { waiting, oldest, workers } => queue_full(*waiting, *oldest, workers, settings),
+            What::TimedOut { worker } => timed_out(*worker, threads, settings),
+            What::Other(why) => {
+                Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into())
+            }
+        }
+    }
+}
+
+impl Death {
+    fn account(&self) -> Account {
+        let Death { worker, pid, how } = self;
+        let process = pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+        let who = format!("worker {worker}{process}");
+        let ending = match how {
+            How::BrokeTheRules(why) => {
+                let message =
+                    format!("{who} broke the rules by which it talks with Highball, and was killed: {why}");
+                let remedy =
+                    "Most likely a native extension of a gem has written where it must not. Build the gems \
+                              again for this Ruby, and look which was changed last.";
+                return Account::of_ours("worker_crashed", message, remedy.into())
+                    .with_command("bundle pristine");
+            }
+            How::Ended(ending) => *ending,
+        };
+        let message = format!("{who} ended in the middle of this request: {ending}");
+        let (remedy, command) = match ending {
+            Ending::Killed(9 | 15) => (
+                "If nobody killed it, memory had run out: look into the kernel's log, and at what this request \
+                 allocates. Another worker has taken its place by now.",
+                Some("journalctl -k | grep -i 'killed process'"),
+            ),
+            Ending::Killed(_) => (
+                "It crashed, most likely in the native extension of a gem; what Ruby printed in the terminal says in \
+                 which. Build the gems again for this Ruby. Another worker has taken its place by now.",
+                Some("bundle pristine"),
+            ),
+            Ending::Exited(_) | Ending::Unknown => (
+                "The application has ended its own process: look for `exit!`, and for what it printed in the \
+                 terminal. Another worker has taken its place by now.",
+                None,
+            ),
+        };
+        let account = Account::of_ours("worker_crashed", message, remedy.into());
+        command.map_or(account.clone(), |command| account.with_command(command))
+    }
+}
+
+/// The worker told nothing that can be understood of an exception.
+fn untold() -> Account {
+    let message = "the application raised an exception that cannot be told";
+    Account::of_ours("exception", message.into(), "Look into the log: it says which.".into())
+}
+
+fn gone(worker: u32) -> Account {
+    let message = format!("worker {worker} ended in the middle of this request");
+    Account::of_ours("worker_crashed", message, "Look into the log: it says how.".into())
+}
+
+fn bad_answer(why: &str) -> Account {
+    let message = format!("the application's answer {why}");
+    let remedy =
+        "Look at what the application does here with header fields, and with its threads (Thread#kill); \
+                  the log may say more.";
+    Account::of_ours("bad_answer", message, remedy.into())
+}
+
+fn queue_full(
+    waiting: usize,
+    oldest: Duration,
+    workers: &[(u32, Vec<String>)],
+    settings: &Settings,
+) -> Account {
+    let (count, threads) = (workers.len(), settings.threads);
+    let mut message = format!("{waiting} requests wait already, and no more may");
+    if waiting > 0 {
+        let _ = write!(message, "; the oldest has waited for {:.1} s", oldest.as_secs_f64());
+    }
+    if workers.is_empty() {
+        message += ".\nNo worker is there to take them: the application boots, or its worker has just died.";
+    } else {
+        let _ = write!(message, ".\nAt work: {count} × {threads} (workers × threads).");
+    }
+    for (worker, requests) in workers {
+        let _ = write!(message, "\nworker {worker} is at: {}", requests.join(", "));
+    }
+    let remedy =
+        "Find out why the requests that are at work take so long. If that is as it should be, let more be \
+                  answered at a time, or let more of them wait (--max-queue).";
+    let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads + 2);
+    Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
+}
+
+fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], settings: &Settings) -> Account {
+    let limit = settings.limits.request_timeout.unwrap_or_default();
+    let Some(worker) = worker else {
+        let message = format!("no thread was free for this request within {limit:?} (request_timeout)");
+        let remedy = "Find out what keeps all threads busy; or let more be answered at a time.";
+        let more = format!("highball --workers {} --threads {}", settings.workers * 2, settings.threads + 2);
+        return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
+    };
+    let message = format!(
+        "worker {worker} has not begun an answer within {limit:?} (request_timeout), and is still at it"
+    );
+    let remedy = if threads.is_empty() {
+        "It does not even say where it is: it is most likely in a native extension. Find out what it waits for. If \
+         it really needs longer, raise the limit."
+    } else {
+        "The place where it is stands below: find out what it waits for. If it really needs longer, raise the limit."
+    };
+    let longer = format!("highball --request-timeout {}s", (limit.as_secs() * 2).max(10));
+    let mut account = Account::of_ours("request_timeout", message, remedy.into()).with_command(&longer);
+    if let Some(first) = threads.first() {
+        account.error = RubyError {
+            file: first.file.clone(),
+            line: first.line,
+            backtrace: first.backtrace.clone(),
+            ..account.error
+        };
+    }
+    account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_worker_died_is_remembered_as_it_was_first_known() {
+        let mut deaths = Deaths::default();
+        deaths.broke_the_rules(1, Some(7), "a frame of an unknown kind");
+        deaths.ended(1, Some(7), Ending::Killed(9));
+        let account = deaths.of(1).unwrap().account();
+        assert!(account.error.message.contains("worker 1 (process 7) broke the rules"), "{account:?}");
+        for worker in 2..100 {
+            deaths.ended(worker, None, Ending::Exited(3));
+        }
+        assert!(deaths.of(1).is_none());
+        let message = deaths.of(99).unwrap().account().error.message;
+        assert_eq!(message, "worker 99 ended in the middle of this request: exited with code 3");
+    }
+}
