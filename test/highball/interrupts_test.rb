@@ -85,7 +85,7 @@ class InterruptsTest < ServerTestCase
     ends = Array.new(300) { |number| get(number.even? ? "/" : "/long").kinds.last }
     done = true
     gunman.join
-    assert_empty ends - %i[end abort]
+    assert_empty ends - %i[end abort failure]
     wait_for("both threads") { threads.all?(&:alive?) }
     assert_serves
   end

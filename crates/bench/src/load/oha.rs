@@ -4,7 +4,7 @@
 //! - It was taken because it passes the tests of truth (`tests/ruler.rs`), and the cargo that builds Highball builds
 //!   it. Without the correction it fails them. vegeta, which could send requests of several kinds, needs a newer Go
 //!   (1.22) than Debian 12 has; hey, which Debian has, corrects nothing.
-//! - 1.12.0 is the last version for Rust 1.85. The rate is given with a duration and never with a number of requests:
+//! - 1.11.0 is the last version for Rust 1.85. The rate is given with a duration and never with a number of requests:
 //!   there this version corrects just when it was not asked to.
 //! - Its summary has no deviation and no raw figures, so each answer is read from the database that it writes, after
 //!   the load, by sqlite3.
@@ -27,8 +27,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What brings it: 1.12.0 is the last version for Rust 1.85.
-const INSTALL: &str = "cargo install oha --locked --version 1.12.0";
+/// What brings it: 1.11.0 is the last version for Rust 1.85.
+const INSTALL: &str = "cargo install oha --locked --version 1.11.0";
 /// How it is built: not for hours.
 const PROFILE: [(&str, &str); 2] =
     [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
@@ -36,7 +36,7 @@ const PROFILE: [(&str, &str); 2] =
 /// The fields of an answer that are read from the database, one line each.
 const ANSWERS: &str = "SELECT CAST(duration * 1e6 AS INTEGER), status, url FROM oha";
 
-/// "oha 1.12.0".
+/// "oha 1.11.0".
 pub(super) fn version() -> Result<String, Failure> {
     let reader = Command::new("sqlite3").arg("-version").stdin(Stdio::null()).output();
     reader.map_err(|_| Failure::new("sqlite3 is missing: apt-get install sqlite3"))?;
