@@ -34,6 +34,7 @@ pub mod request_body;
 pub mod request_head;
 pub mod response;
 pub mod response_head;
+pub mod router;
 mod shared;
 pub mod spool;
 pub mod static_files;
