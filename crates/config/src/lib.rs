@@ -30,14 +30,16 @@ use std::path::PathBuf;
 
 pub use error::ConfigError;
 pub use manual::manual;
-pub use settings::{Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles};
+pub use settings::{
+    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+};
 
 use command_line::Command;
 
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
-    /// Serve an application.
+    /// Serve applications.
     Serve(Box<Settings>),
     /// Boot an application once, without serving it, and say what is wrong with it.
     Doctor {

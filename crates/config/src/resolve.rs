@@ -1,7 +1,9 @@
 //! From what was given to [`Settings`].
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{access, Access};
 
@@ -10,7 +12,9 @@ use crate::cpus;
 use crate::error::{reason, ConfigError};
 use crate::file;
 use crate::given::{Folders, Given};
-use crate::settings::{Limits, Log, LogFormat, Process, Settings, StaticFiles};
+use crate::settings::{
+    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+};
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
@@ -29,27 +33,48 @@ pub(crate) fn resolve(
         file::read(&path, &mut given)?;
     }
 
-    Ok(Settings {
+    let drain_timeout = given.duration("drain_timeout")?;
+    let log = Log {
+        format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
+        access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
+    };
+    let name = folders.app.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let app = App {
+        id: AppId::next(),
+        name,
+        hosts: Vec::new(),
+        prefix: String::new(),
         environment: given.word("environment")?,
-        binds: given.binds(given.count("port")?, &folders)?,
         workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
         threads: given.count("threads")?,
         early_hints: given.switch("early_hints")?,
         ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
-        pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
-        limits: limits(&given, &folders, env)?,
+        env: BTreeMap::new(),
+        limits: AppLimits {
+            body_bytes: given.size_or_none("max_body")?,
+            queue: given.count("max_queue")?,
+            request_timeout: given.duration_or_none("request_timeout")?,
+        },
         static_files: StaticFiles {
             enabled: given.switch("static_files")?,
             follow_symlinks: given.switch("follow_symlinks")?,
         },
         process: process(&given)?,
-        log: Log {
-            format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
-            access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
-        },
-        app: folders.app,
-        app_link,
-        app_file,
+        prestart: true,
+        sleep_after: None,
+        access_log: AccessLog::OfServer,
+        folder: folders.app.clone(),
+        link: app_link,
+        file: app_file,
+    };
+    Ok(Settings {
+        binds: given.binds(given.count("port")?, &folders)?,
+        pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
+        limits: limits(&given, &folders, env)?,
+        drain_timeout,
+        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
+        log,
+        apps: vec![Arc::new(app)],
     })
 }
 
@@ -61,11 +86,8 @@ fn process(given: &Given) -> Result<Process, ConfigError> {
             "without preloading workers have nothing to share; leave out either this or `preload = off`",
         )?);
     }
-    let drain_timeout = given.duration("drain_timeout")?;
     Ok(Process {
         boot_timeout: given.duration("boot_timeout")?,
-        drain_timeout,
-        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
         probe_path: given.word("probe_path")?,
         probe_timeout: given.duration("probe_timeout")?,
         preload,
@@ -84,17 +106,14 @@ fn limits(
         target_bytes: given.size("max_target")?,
         head_bytes: given.size("max_head")?,
         header_fields: given.count("max_fields")?,
-        body_bytes: given.size_or_none("max_body")?,
         body_memory_bytes: given.size("body_memory")?,
         response_buffer_bytes: given.size("response_buffer")?,
         response_spool_bytes: given.size("response_spool")?,
         connections: given.count("max_connections")?,
-        queue: given.count("max_queue")?,
         head_timeout: given.duration("head_timeout")?,
         body_timeout: given.duration("body_timeout")?,
         idle_timeout: given.duration("idle_timeout")?,
         send_timeout: given.duration("send_timeout")?,
-        request_timeout: given.duration_or_none("request_timeout")?,
         spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(env)),
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{Bind, ConfigError, Invocation, LogFormat, Selector, Settings};
@@ -53,6 +54,11 @@ impl App {
         }
     }
 
+    /// The settings of the one application.
+    fn app(&self, args: &[&str]) -> Arc<highball_config::App> {
+        Arc::clone(&self.settings(args).apps[0])
+    }
+
     fn settings(&self, args: &[&str]) -> Settings {
         self.try_settings(args).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -72,57 +78,59 @@ fn tcp(text: &str) -> Bind {
 fn defaults_in_development() {
     let app = App::new();
     let settings = app.settings(&[]);
-    assert_eq!(settings.app, app.path());
-    assert_eq!(settings.environment, "development");
     assert_eq!(settings.binds, [tcp("127.0.0.1:3000")]);
-    assert_eq!((settings.workers, settings.threads), (1, 3));
-    assert_eq!(settings.limits.request_timeout, None);
-    assert_eq!(settings.limits.body_bytes, None);
-    assert_eq!(settings.process.boot_timeout, Duration::from_secs(300));
     assert_eq!(settings.log.format, LogFormat::Human);
     assert_eq!(settings.log.access.as_deref(), Some(Path::new("-")));
-    assert_eq!((settings.ruby, settings.app_file), (None, None));
     assert_eq!(settings.pidfile, None);
+    let [the_only] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!(the_only.folder, app.path());
+    assert_eq!(the_only.environment, "development");
+    assert_eq!((the_only.workers, the_only.threads), (1, 3));
+    assert_eq!(the_only.limits.request_timeout, None);
+    assert_eq!(the_only.limits.body_bytes, None);
+    assert_eq!(the_only.process.boot_timeout, Duration::from_secs(300));
+    assert_eq!((&the_only.ruby, &the_only.file), (&None, &None));
 }
 
 #[test]
 fn defaults_in_production() {
     let settings = App::new().settings(&["-e", "production"]);
     assert_eq!(settings.binds, [tcp("0.0.0.0:3000")]);
-    assert!(settings.workers >= 1);
-    assert_eq!(settings.limits.request_timeout, Some(Duration::from_secs(60)));
-    assert_eq!(settings.process.boot_timeout, Duration::from_secs(60));
     assert_eq!(settings.log.access, None);
+    let app = &settings.apps[0];
+    assert!(app.workers >= 1);
+    assert_eq!(app.limits.request_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(app.process.boot_timeout, Duration::from_secs(60));
 }
 
 #[test]
 fn the_command_line_outweighs_the_environment_and_that_the_file() {
     let app = App::new().file("highball.toml", "threads = 7\nport = 1007\nmax_queue = 7");
-    assert_eq!(app.settings(&[]).threads, 7);
+    assert_eq!(app.app(&[]).threads, 7);
     let app = app.env("RAILS_MAX_THREADS", "8").env("PORT", "1008");
-    assert_eq!(app.settings(&[]).threads, 8);
+    assert_eq!(app.app(&[]).threads, 8);
     let app = app.env("HIGHBALL_THREADS", "9");
     let settings = app.settings(&["-p", "1009"]);
-    assert_eq!((settings.threads, settings.limits.queue), (9, 7));
+    assert_eq!((settings.apps[0].threads, settings.apps[0].limits.queue), (9, 7));
     assert_eq!(settings.binds, [tcp("127.0.0.1:1009")]);
 }
 
 #[test]
 fn blank_variables_are_unset() {
     let settings = App::new().env("WEB_CONCURRENCY", " ").env("PORT", "").settings(&[]);
-    assert_eq!((settings.workers, settings.binds), (1, vec![tcp("127.0.0.1:3000")]));
+    assert_eq!((settings.apps[0].workers, settings.binds), (1, vec![tcp("127.0.0.1:3000")]));
 }
 
 #[test]
 fn variables_of_platforms_and_frameworks() {
     let app = App::new().env("RACK_ENV", "staging").env("WEB_CONCURRENCY", "auto").env("BINDING", "::1");
     let settings = app.env("PIDFILE", "/run/x.pid").settings(&[]);
-    assert_eq!(settings.environment, "staging");
-    assert!(settings.workers >= 1);
+    assert_eq!(settings.apps[0].environment, "staging");
+    assert!(settings.apps[0].workers >= 1);
     assert_eq!(settings.binds, [tcp("[::1]:3000")]);
     assert_eq!(settings.pidfile, Some("/run/x.pid".into()));
     let app = App::new().env("RACK_ENV", "staging").env("RAILS_ENV", "production");
-    assert_eq!(app.settings(&[]).environment, "production");
+    assert_eq!(app.app(&[]).environment, "production");
 }
 
 #[test]
@@ -153,7 +161,8 @@ fn the_application_folder_keeps_its_links_for_a_restart() {
     let Invocation::Serve(settings) = app.parse(&[current.to_str().unwrap()]).unwrap() else {
         panic!("not serve")
     };
-    assert_eq!((settings.app, settings.app_link), (app.path(), current));
+    let served = &settings.apps[0];
+    assert_eq!((&served.folder, &served.link), (&app.path(), &current));
 }
 
 #[test]
@@ -161,8 +170,9 @@ fn an_application_can_be_a_file() {
     let app = App::new().file("my.ru", "").file("my.txt", "");
     let parse = |name: &str| app.parse(&[app.folder.path().join(name).to_str().unwrap()]);
     let Invocation::Serve(settings) = parse("my.ru").unwrap() else { panic!("not serve") };
-    assert_eq!((settings.app, settings.app_file), (app.path(), Some("my.ru".into())));
-    assert_eq!(settings.app_link, app.folder.path());
+    let served = &settings.apps[0];
+    assert_eq!((&served.folder, served.file.as_deref()), (&app.path(), Some(Path::new("my.ru"))));
+    assert_eq!(served.link, app.folder.path());
     assert!(parse("my.txt").unwrap_err().to_string().contains("neither a folder nor a Ruby file"));
     let file = app.path().join("my.ru");
     let Invocation::Stop { selector } = app.parse(&["stop", file.to_str().unwrap()]).unwrap() else {
@@ -174,16 +184,16 @@ fn an_application_can_be_a_file() {
 #[test]
 fn a_ruby_is_looked_up_in_path() {
     let app = App::new();
-    assert_eq!(app.settings(&["--ruby", "ruby"]).ruby, Some(app.folder.path().join("ruby")));
+    assert_eq!(app.app(&["--ruby", "ruby"]).ruby, Some(app.folder.path().join("ruby")));
 }
 
 #[test]
 fn a_file_can_be_named() {
     let app = App::new().file("highball.toml", "threads = 1").file("other.toml", "threads = 2");
     let other = app.folder.path().join("other.toml");
-    assert_eq!(app.settings(&["-c", other.to_str().unwrap()]).threads, 2);
+    assert_eq!(app.app(&["-c", other.to_str().unwrap()]).threads, 2);
     let app = app.env("HIGHBALL_CONFIG", other.to_str().unwrap());
-    assert_eq!(app.settings(&[]).threads, 2);
+    assert_eq!(app.app(&[]).threads, 2);
     assert!(app.error(&["-c", "/nowhere.toml"]).contains("/nowhere.toml: does not exist"));
 }
 
@@ -195,10 +205,11 @@ fn the_example_file_of_the_manual_works() {
     let text = text.replace("/opt/ruby/bin/ruby", "ruby");
     let changed = App::new().file("highball.toml", &text).settings(&[]);
     let default = App::new().settings(&["--environment", "production"]);
+    assert_eq!(changed.log.format, LogFormat::Json);
+    let (changed, default) = (&changed.apps[0], &default.apps[0]);
     assert_eq!(changed.process.max_boot_failures, 2);
     assert_eq!(changed.limits.body_bytes, Some(100 << 20));
     assert!(!changed.static_files.enabled && default.static_files.enabled);
-    assert_eq!(changed.log.format, LogFormat::Json);
 }
 
 #[test]
@@ -278,7 +289,7 @@ fn commands() {
         Invocation::Memory { json: true, gc: false, selector: Selector::default() }
     );
     assert!(
-        matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.threads == 9)
+        matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.apps[0].threads == 9)
     );
 }
 

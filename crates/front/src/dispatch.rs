@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use highball_config::Limits;
+use highball_config::{AppLimits, Limits};
 use highball_ring::RingError;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -88,12 +88,17 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(limits: &Limits, date: Rc<DateCache>, events: UnboundedSender<Event>) -> Self {
+    pub(crate) fn new(
+        limits: &Limits,
+        app_limits: &AppLimits,
+        date: Rc<DateCache>,
+        events: UnboundedSender<Event>,
+    ) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
             queue: VecDeque::new(),
-            queue_limit: limits.queue,
+            queue_limit: app_limits.queue,
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,

@@ -80,13 +80,13 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         match command {
             Command::AppBooted { public, headers } => {
                 *shared.failure.borrow_mut() = None;
-                let rules = &shared.settings.static_files;
+                let rules = &shared.app.static_files;
                 let folder = public.filter(|_| rules.enabled);
                 let statics = folder.map(|root| StaticFiles::new(root, &headers, rules.follow_symlinks));
                 *shared.statics.borrow_mut() = statics.map(Rc::new);
             }
             Command::OpenSite { root } => {
-                let rules = &shared.settings.static_files;
+                let rules = &shared.app.static_files;
                 let site = StaticFiles::of_site(root, rules.follow_symlinks);
                 *shared.statics.borrow_mut() = Some(Rc::new(site));
             }

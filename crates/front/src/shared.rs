@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
@@ -44,6 +44,8 @@ pub(crate) enum Leaving {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
+    /// The application that is served.
+    pub(crate) app: Arc<App>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
     /// Set while the application that did not boot is not there.
@@ -83,7 +85,8 @@ impl Shared {
         opening: Opening,
     ) -> Self {
         let date = Rc::new(DateCache::new());
-        let dispatcher = Dispatcher::new(&settings.limits, Rc::clone(&date), events.clone());
+        let dispatcher =
+            Dispatcher::new(&settings.limits, &settings.apps[0].limits, Rc::clone(&date), events.clone());
         Shared {
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
@@ -105,6 +108,7 @@ impl Shared {
             steps_in_turn: Cell::new(0),
             looked: Cell::new(false),
             events,
+            app: Arc::clone(&settings.apps[0]),
             settings,
         }
     }
@@ -132,7 +136,7 @@ impl Shared {
     pub(crate) fn time_for_last_request(&self) -> Duration {
         match self.leaving.get() {
             Leaving::Stopping => LAST_REQUEST,
-            Leaving::No | Leaving::HandedOver => self.settings.process.drain_timeout,
+            Leaving::No | Leaving::HandedOver => self.settings.drain_timeout,
         }
     }
 

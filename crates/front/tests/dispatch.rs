@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use highball_front::Event;
-use support::{eventually, Client, FakeWorker, Front, Job};
+use support::{eventually, the_app, Client, FakeWorker, Front, Job};
 
 /// A worker whose one thread is at a request while others were placed behind it, and their clients.
 struct Stuck {
@@ -258,7 +258,7 @@ fn what_a_worker_wrote_before_it_died_still_counts() {
 
 #[test]
 fn a_full_queue_refuses_and_keeps_the_connection() {
-    let front = Front::with(|settings| settings.limits.queue = 2);
+    let front = Front::with(|settings| the_app(settings).limits.queue = 2);
     let worker = front.worker(1);
     let mut first = front.get("/");
     let job = worker.claim();
@@ -281,7 +281,7 @@ fn a_full_queue_refuses_and_keeps_the_connection() {
 #[test]
 fn a_request_that_takes_too_long_gets_504_and_its_thread_is_busy_until_it_ends() {
     let front = Front::with(|settings| {
-        settings.limits.request_timeout = Some(Duration::from_millis(100));
+        the_app(settings).limits.request_timeout = Some(Duration::from_millis(100));
         settings.limits.response_buffer_bytes = 65_536;
     });
     let worker = front.worker(1);

@@ -96,7 +96,7 @@ fn what_was_handed_over_has_time_for_one_more_answer() {
 
 #[test]
 fn what_was_handed_over_and_asks_for_nothing_ends_with_the_time_for_draining() {
-    let front = Front::with(|settings| settings.process.drain_timeout = Duration::from_millis(300));
+    let front = Front::with(|settings| settings.drain_timeout = Duration::from_millis(300));
     let mut idle = front.connect();
     front.until("it is there", |report| report.connections == 1);
     front.tell(Command::HandOver { kept: Vec::new() });
@@ -167,7 +167,7 @@ fn one_that_never_opened_leaves_the_socket_as_it_is() {
 #[test]
 fn hijacked_connections_end_when_their_time_is_over() {
     let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
     let worker = front.worker(1);
     let mut client = front.get("/");
     let mut job = worker.claim();
@@ -183,7 +183,7 @@ fn hijacked_connections_end_when_their_time_is_over() {
 #[test]
 fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
     let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
     let (worker, other) = (front.worker(1), front.worker(1));
     let take_over = |front: &Front, worker: &FakeWorker| {
         let client = front.get("/");

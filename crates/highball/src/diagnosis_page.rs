@@ -1,7 +1,7 @@
 //! The page that a developer's browser shows in the place of an application that did not boot. It needs nothing from
 //! elsewhere and no JavaScript; everything that comes from the application is escaped.
 
-use highball_config::Settings;
+use highball_config::App;
 use highball_front::{DevelopmentPages, FailurePages};
 use highball_supervisor::{Diagnosis, Excerpt};
 use std::collections::hash_map::{DefaultHasher, RandomState};
@@ -15,8 +15,8 @@ use std::path::Path;
 const PUBLIC_BYTES: u64 = 256 * 1024;
 
 /// What browsers, other programs and the public are shown.
-pub(crate) fn pages(diagnosis: &Diagnosis, settings: &Settings) -> FailurePages {
-    let development = settings.is_development().then(|| {
+pub(crate) fn pages(diagnosis: &Diagnosis, app: &App) -> FailurePages {
+    let development = app.is_development().then(|| {
         let mut hasher = DefaultHasher::new();
         (format!("{:?}{:?}", diagnosis.error, diagnosis.sources), &diagnosis.cause).hash(&mut hasher);
         let id = format!("{:016x}", hasher.finish());

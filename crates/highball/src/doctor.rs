@@ -1,6 +1,6 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use highball_front as front;
 use highball_supervisor::{
     Blueprint, Booted, Diagnosis, Finding, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
@@ -71,10 +71,11 @@ impl Check {
 /// Examines the application; fails if it would not be served.
 pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn Error>> {
     let settings = Arc::new(settings);
+    let app = &settings.apps[0];
     let mut checks =
-        vec![Check::ok("configuration", format!("{} for {}", settings.app.display(), settings.environment))];
+        vec![Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment))];
     checks.extend(settings.binds.iter().map(address));
-    let diagnosis = match crate::mold_source(&settings)? {
+    let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
             None
@@ -134,10 +135,10 @@ fn boot(
 ) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
     let (notify, mut notices) = mpsc::channel(NOTICES);
     let (order, orders) = mpsc::channel(NOTICES);
-    let mut settings = Settings::clone(settings);
-    settings.workers = 1;
-    let geometry = front::geometry(&settings.limits, settings.threads);
-    let blueprint = Blueprint { settings: Arc::new(settings), source, geometry, purpose: Purpose::Examine };
+    let app = App { workers: 1, ..App::clone(&settings.apps[0]) };
+    let geometry = front::geometry(&settings.limits, app.threads);
+    let settings = Arc::clone(settings);
+    let blueprint = Blueprint { settings, app: Arc::new(app), source, geometry, purpose: Purpose::Examine };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
     let outcome = crate::event_loop()?.block_on(async {

@@ -20,7 +20,7 @@ mod succession;
 mod wiring;
 
 use front::Opening;
-use highball_config::{Bind, Invocation, Settings};
+use highball_config::{App, Bind, Invocation, Settings};
 use highball_front as front;
 use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor};
 use instance::InstanceSocket;
@@ -100,7 +100,7 @@ fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn E
 /// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
 fn serve(settings: Settings, mut predecessor: Option<Predecessor>) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(predecessor) = &predecessor {
-        predecessor.booting(env!("CARGO_PKG_VERSION"), succession::patience(&settings));
+        predecessor.booting(env!("CARGO_PKG_VERSION"), succession::patience(&settings.apps[0]));
     }
     let begun = Begun::begin(settings, predecessor.as_mut());
     let predecessor = predecessor.map(Arc::new);
@@ -125,7 +125,7 @@ struct Begun {
 impl Begun {
     fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
-        let source = mold_source(&settings)?;
+        let source = mold_source(&settings.apps[0])?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => Some(Pidfile::claim(path)?),
             _ => None, // or once we have taken over
@@ -160,13 +160,16 @@ impl Begun {
 
         let (notify, notices) = mpsc::channel(UNHEARD);
         let (to_supervisor, orders) = mpsc::channel(UNHEARD);
-        let geometry = front::geometry(&settings.limits, settings.threads);
+        let app = Arc::clone(&settings.apps[0]);
+        let geometry = front::geometry(&settings.limits, app.threads);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
-        let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry, purpose };
+        let blueprint =
+            Blueprint { settings: Arc::clone(&settings), app: Arc::clone(&app), source, geometry, purpose };
         let supervisor = Supervisor::new(blueprint, notify);
-        let served = Arc::clone(&settings);
+        let served = Arc::clone(&app);
         let spokesman = Arc::new(Spokesman {
             settings: Arc::clone(&settings),
+            app: Arc::clone(&app),
             started,
             binds: binds.clone(),
             ports,
@@ -179,6 +182,7 @@ impl Begun {
         let (candidate, news) = Candidate::of(predecessor.as_ref());
         let mut succession = Succession {
             settings,
+            app,
             binds: binds.clone(),
             kept,
             front: to_front.clone(),
@@ -247,11 +251,11 @@ fn warn_of_root(settings: &Settings) {
 
 /// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
 /// that started us and put the control socket onto our standard input.
-fn mold_source(settings: &Settings) -> Result<MoldSource, Box<dyn Error>> {
+fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    if settings.app_file.is_none() && Site::in_folder(&settings.app).is_some() {
+    if app.file.is_none() && Site::in_folder(&app.folder).is_some() {
         return Ok(MoldSource::Site);
     }
     let gem_lib = gem_lib().ok_or(

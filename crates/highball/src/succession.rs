@@ -3,7 +3,7 @@
 //! that it is ready. Only when that says so are connections accepted.
 
 use crate::pidfile::Pidfile;
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use highball_front::Command;
 use highball_supervisor::{checkpoint, Heritage, Order, Predecessor};
 use std::collections::BTreeSet;
@@ -82,13 +82,14 @@ impl Candidate {
 }
 
 /// When the old process should give this one up: the mold and the workers have their time each, and so has the probe.
-pub(crate) fn patience(settings: &Settings) -> Duration {
-    2 * settings.process.boot_timeout + settings.process.probe_timeout + OWN_TIME
+pub(crate) fn patience(app: &App) -> Duration {
+    2 * app.process.boot_timeout + app.process.probe_timeout + OWN_TIME
 }
 
 /// All that taking over takes.
 pub(crate) struct Succession {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) app: Arc<App>,
     /// The addresses.
     pub(crate) binds: Vec<String>,
     /// Those whose sockets were inherited.
@@ -160,15 +161,13 @@ impl Succession {
         let mut ready = BTreeSet::new();
         let mut first_has_answered = false;
         let mut deadline = None;
-        while ready.len() < usize::from(self.settings.workers.saturating_sub(1)) || !first_has_answered {
+        while ready.len() < usize::from(self.app.workers.saturating_sub(1)) || !first_has_answered {
             let heard = match deadline {
                 Some(at) => timeout_at(at, news.recv()).await.map_err(|_| self.silent())?,
                 None => news.recv().await,
             };
             match heard {
-                Some(News::FirstAsked) => {
-                    deadline = Some(Instant::now() + self.settings.process.probe_timeout)
-                }
+                Some(News::FirstAsked) => deadline = Some(Instant::now() + self.app.process.probe_timeout),
                 Some(News::WorkerReady(worker)) => drop(ready.insert(worker)),
                 Some(News::WorkerGone(worker)) => drop(ready.remove(&worker)),
                 Some(News::FirstAnswered(worker, answer)) => {
@@ -184,7 +183,7 @@ impl Succession {
     }
 
     fn silent(&self) -> String {
-        let (path, limit) = (&self.settings.process.probe_path, self.settings.process.probe_timeout);
+        let (path, limit) = (&self.app.process.probe_path, self.app.process.probe_timeout);
         format!(
             "probing the new process failed: GET {path} was not answered within {limit:?}.\nFind out what it waits \
              for. If it really needs longer, raise --probe-timeout, or name another path with --probe-path."
@@ -192,7 +191,7 @@ impl Succession {
     }
 
     fn judge(&self, answer: Result<u16, String>) -> Result<(), String> {
-        let path = &self.settings.process.probe_path;
+        let path = &self.app.process.probe_path;
         match answer {
             Ok(status) if status < 500 => {
                 info!(status, path, "the new process answers");

@@ -8,7 +8,7 @@ use crate::instance::{
 };
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use highball_front::{Command, Event, NewWorker, Report as FrontReport};
 use highball_supervisor::{
     AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, ReforkReport, Report, RestartReport,
@@ -25,7 +25,7 @@ pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
     binds: Vec<String>,
-    settings: Arc<Settings>,
+    app: Arc<App>,
     candidate: Candidate,
 ) {
     let mut serving = candidate.is_one(); // that is said elsewhere then
@@ -43,19 +43,19 @@ pub(crate) async fn tell_front(
             failed = true;
             info!("mend it and reload {}: the application then boots again", binds.join(" "));
         }
-        if front.send(command(notice, &settings, &candidate)).await.is_err() {
+        if front.send(command(notice, &app, &candidate)).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Command {
-    let probe_path = || settings.process.probe_path.clone();
+fn command(notice: Notice, app: &App, candidate: &Candidate) -> Command {
+    let probe_path = || app.process.probe_path.clone();
     match notice {
         Notice::AppBooted(app) => {
             Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
         }
-        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, settings)),
+        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, app)),
         Notice::SiteOpened { root } => {
             candidate.tell(News::SiteOpened);
             Command::OpenSite { root }
@@ -116,6 +116,7 @@ pub(crate) async fn tell_supervisor(
 #[derive(Debug)]
 pub(crate) struct Spokesman {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) app: Arc<App>,
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) ports: Vec<u16>,
@@ -131,7 +132,7 @@ impl Spokesman {
         match question {
             Question::Stop => {
                 self.supervisor.send(Order::Stop).await.ok()?;
-                let drain_seconds = self.settings.process.drain_timeout.as_secs();
+                let drain_seconds = self.settings.drain_timeout.as_secs();
                 Some(Answer::Stopping { pid: pid(), drain_seconds })
             }
             Question::Restart => {
@@ -199,7 +200,7 @@ impl Spokesman {
             phase: processes.phase.into(),
             uptime_seconds: self.started.elapsed().as_secs(),
             app: processes.folder,
-            environment: self.settings.environment.clone(),
+            environment: self.app.environment.clone(),
             framework: processes.app.as_ref().map(|app| app.framework.clone()),
             ruby: processes.app.and_then(|app| app.ruby),
             binds: self.binds.clone(),

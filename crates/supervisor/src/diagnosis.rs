@@ -5,7 +5,7 @@ use crate::message::{BootFailure, RubyError};
 use crate::restart::Failure;
 use crate::secrets::Secrets;
 use crate::spawn_journey::Step;
-use highball_config::Settings;
+use highball_config::App;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,23 +69,24 @@ pub struct Excerpt {
 
 impl Diagnosis {
     /// Adds what can be found out here to what the mold said, and masks the secrets.
-    pub(crate) fn of(failure: BootFailure, settings: &Settings, folder: &Path) -> Diagnosis {
+    pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
         let mut variables: BTreeMap<String, String> = std::env::vars_os()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
             .collect();
+        variables.extend(app.env.clone());
         for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
-            variables.insert(name.into(), settings.environment.clone());
+            variables.insert(name.into(), app.environment.clone());
         }
         let secrets = Secrets::of(&variables, folder);
         let mask = |text: &String| secrets.known_masked(text);
         let sources = excerpts(&failure.error, folder, &secrets);
         let mut log_tail = failure.output;
-        log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
+        log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", app.environment))));
         let mut versions = failure.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
         versions.insert(
             "Ruby interpreter".into(),
-            settings.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
+            app.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
         );
         let shown = |(name, value): (&String, &String)| {
             let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();

@@ -8,7 +8,7 @@ use crate::interpreter::Interpreter;
 use crate::message::ToMold;
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
-use highball_config::Settings;
+use highball_config::{App, LogFormat};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
@@ -91,7 +91,7 @@ pub(crate) struct Mold {
 impl Mold {
     /// Starts Ruby. From here on the mold reports by messages.
     pub(crate) fn spawn(
-        settings: &Settings,
+        app: &App,
         folder: &Path,
         gem_lib: &Path,
         boot: u32,
@@ -102,40 +102,37 @@ impl Mold {
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
         let env = |name: &str| std::env::var_os(name);
-        let mut command = Interpreter::choose(settings.ruby.as_deref(), folder, &env)
+        let mut command = Interpreter::choose(app.ruby.as_deref(), folder, &env)
             .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
             .command();
         if examine {
             // Its own words would stand among the findings.
             command
-                .env("HIGHBALL_EXAMINE", settings.threads.to_string())
+                .env("HIGHBALL_EXAMINE", app.threads.to_string())
                 .stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
         let child = command
             .arg(gem_lib.join("highball/boot.rb"))
-            .args(&settings.app_file)
+            .args(&app.file)
             .current_dir(folder)
+            .envs(&app.env)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
-            .env("HIGHBALL_PRELOAD", if settings.process.preload { "on" } else { "off" })
-            .env("RAILS_ENV", &settings.environment)
-            .env("RACK_ENV", &settings.environment)
-            .env("APP_ENV", &settings.environment)
+            .env("HIGHBALL_PRELOAD", if app.process.preload { "on" } else { "off" })
+            .env("RAILS_ENV", &app.environment)
+            .env("RACK_ENV", &app.environment)
+            .env("APP_ENV", &app.environment)
             .spawn()?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), events.clone())?;
-        let limit = settings.process.boot_timeout;
+        let limit = app.process.boot_timeout;
         Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), events))
     }
 
     /// Talks with a caller that has loaded the application already.
-    pub(crate) fn adopt(
-        socket: OwnedFd,
-        settings: &Settings,
-        events: &mpsc::Sender<Event>,
-    ) -> io::Result<Mold> {
+    pub(crate) fn adopt(socket: OwnedFd, app: &App, events: &mpsc::Sender<Event>) -> io::Result<Mold> {
         let control = ControlSocket::over(socket)?;
-        Ok(Mold::over(Arc::new(control), 1, settings.process.boot_timeout, None, None, events))
+        Ok(Mold::over(Arc::new(control), 1, app.process.boot_timeout, None, None, events))
     }
 
     /// A worker that has become a mold: over the same control socket, as the same process.
@@ -198,15 +195,16 @@ impl Mold {
     pub(crate) fn fork(
         &self,
         worker: u32,
-        settings: &Settings,
+        app: &App,
+        log_format: LogFormat,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         let order = ToMold::Fork {
             worker,
-            threads: settings.threads,
-            log_format: settings.log.format.into(),
-            development: settings.is_development(),
-            early_hints: settings.early_hints,
+            threads: app.threads,
+            log_format: log_format.into(),
+            development: app.is_development(),
+            early_hints: app.early_hints,
         };
         self.control.send(&order, descriptors)
     }

@@ -29,7 +29,7 @@ use crate::signals::{Received, Signals};
 use crate::stand_in::StandIn;
 use crate::worker_handle::WorkerState;
 use crate::{Notice, Order};
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use highball_ring::Geometry;
 use rustix::process::{getpid, set_child_subreaper, Pid};
 use std::io;
@@ -52,6 +52,8 @@ const SAME_SIGNAL: Duration = Duration::from_millis(500);
 pub struct Blueprint {
     /// The resolved settings.
     pub settings: Arc<Settings>,
+    /// The application, which is one of those.
+    pub app: Arc<App>,
     /// Where the mold comes from.
     pub source: MoldSource,
     /// The size of each worker's ring.
@@ -107,6 +109,7 @@ enum Phase {
 /// The process path of one application.
 pub struct Supervisor {
     settings: Arc<Settings>,
+    app: Arc<App>,
     source: MoldSource,
     geometry: Geometry,
 
@@ -158,14 +161,14 @@ pub struct Supervisor {
 impl Supervisor {
     /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, source, geometry, purpose } = blueprint;
+        let Blueprint { settings, app, source, geometry, purpose } = blueprint;
         let (events_in, events) = mpsc::channel(EVENTS);
-        let policy = || RestartPolicy::new(settings.process.max_boot_failures);
+        let policy = || RestartPolicy::new(app.process.max_boot_failures);
         let now = Instant::now();
         Supervisor {
-            current: Generation { number: 1, line: 1, folder: settings.app.clone(), app: None, mold: None },
+            current: Generation { number: 1, line: 1, folder: app.folder.clone(), app: None, mold: None },
             leaving_molds: Vec::new(),
-            wanted: if matches!(source, MoldSource::Site) { 0 } else { settings.workers },
+            wanted: if matches!(source, MoldSource::Site) { 0 } else { app.workers },
             restart: None,
             wish: None,
             past_restarts: PastRestarts::default(),
@@ -174,10 +177,10 @@ impl Supervisor {
             refork: None,
             reforks: 0,
             last_refork: None,
-            schedule: Schedule::new(settings.process.refork_after.clone()),
+            schedule: Schedule::new(app.process.refork_after.clone()),
             counts_requests: false,
             unfit: None,
-            restart_file: RestartFile::of(&settings.app_link, now),
+            restart_file: RestartFile::of(&app.link, now),
             upgrades: Upgrades::default(),
             mold_policy: policy(),
             worker_policy: policy(),
@@ -197,6 +200,7 @@ impl Supervisor {
             events_in,
             notices,
             settings,
+            app,
         }
     }
 
@@ -226,7 +230,7 @@ impl Supervisor {
             self.handle(event).await;
         }
         if let Some(succession) = self.upgrades.succession.take() {
-            let drain_time = 2 * self.settings.process.drain_timeout;
+            let drain_time = 2 * self.settings.drain_timeout;
             let (events, events_in) = (self.events, self.events_in);
             return Ok(Outcome::HandedOver(Box::new(StandIn {
                 succession,
@@ -324,7 +328,7 @@ impl Supervisor {
                 self.worker_gone(worker, Ending::Unknown, now).await;
                 self.mold_is_stuck(line, now);
             }
-            (WorkerState::Starting, None) if !self.settings.process.preload => {
+            (WorkerState::Starting, None) if !self.app.process.preload => {
                 self.worker_boots_too_long(worker, now)
             }
             (WorkerState::Probing, None) => self.canary_is_silent(worker, now).await,
@@ -340,7 +344,7 @@ impl Supervisor {
     }
 
     async fn mold_overdue(&mut self, boot: u32, now: Instant) {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(mold) = self.mold_mut(boot) else { return };
         if let Some(ending) = mold.ending() {
             return self.mold_gone(boot, ending, now).await;
@@ -477,7 +481,7 @@ impl Supervisor {
                 }
             }
             Order::WorkerIdle { worker } => {
-                let until = now + self.settings.process.drain_timeout;
+                let until = now + self.settings.drain_timeout;
                 if self.promotes(worker, now) {
                     return;
                 }
@@ -556,7 +560,7 @@ impl Supervisor {
             generation: handle.generation,
             pid: handle.pid.map(Pid::as_raw_pid),
             state: handle.state.name(),
-            threads: self.settings.threads,
+            threads: self.app.threads,
             uptime: now - handle.forked_at,
         });
         Report {

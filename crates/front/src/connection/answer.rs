@@ -36,7 +36,7 @@ impl Connection {
     pub(super) async fn answer(&mut self) -> Result<bool, End> {
         self.out.clear();
         self.written = 0;
-        self.counted.deadline.set(self.shared.settings.limits.request_timeout);
+        self.counted.deadline.set(self.shared.app.limits.request_timeout);
         let answered = poll_fn(|context| self.poll_answer(context)).await?;
         let (status, body_bytes, keep_alive) = {
             let mut inner = self.exchange.borrow();
@@ -94,7 +94,7 @@ impl Connection {
     /// The worker took too long.
     fn give_up(&mut self) -> Refusal {
         tracing::error!(
-            timeout = ?self.shared.settings.limits.request_timeout,
+            timeout = ?self.shared.app.limits.request_timeout,
             "a request was not answered in time; the client gets 504"
         );
         self.shared.dispatcher.borrow_mut().cancel(&self.exchange);

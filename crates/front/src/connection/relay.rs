@@ -94,7 +94,7 @@ impl Connection {
             && (self.shared.is_draining() || self.shared.dispatcher.borrow().is_leaving(&self.exchange))
         {
             self.told_to_leave = true;
-            self.counted.deadline.at_most(self.shared.settings.process.hijacked_drain_timeout);
+            self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
     }
 }

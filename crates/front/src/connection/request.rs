@@ -10,7 +10,7 @@ use crate::clock::{now_ms, now_us};
 use crate::exchange::Exchange;
 use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
-use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
+use crate::request_head::{known_key, Method, Parsed, RingContext, Version};
 use crate::response::FilePart;
 use crate::response_head::HeadContext;
 use crate::shared::Leaving;
@@ -130,18 +130,15 @@ impl Connection {
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         self.note(bytes);
-        if self.shared.settings.is_development() {
+        if self.shared.app.is_development() {
             let binds = &self.shared.settings.binds;
             self.audience = Audience::of(&self.head, bytes, &self.peer.remote_addr, binds);
         }
+        if self.head.framing.is_beyond(self.shared.app.limits.body_bytes) {
+            return Step::Refuse(Refusal::BodyTooLarge);
+        }
         if let Some(step) = self.look_for_file(bytes, keep_alive) {
             return step;
-        }
-        let limits = &self.shared.settings.limits;
-        if let (BodyFraming::Length(length), Some(most)) = (self.head.framing, limits.body_bytes) {
-            if length > most {
-                return Step::Refuse(Refusal::BodyTooLarge);
-            }
         }
         self.prepare_exchange(bytes, keep_alive);
         Step::Application

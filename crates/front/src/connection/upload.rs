@@ -64,7 +64,7 @@ impl Connection {
             self.send_rest().await?;
         }
         let limits = &self.shared.settings.limits;
-        let mut decoder = BodyDecoder::new(self.head.framing, limits);
+        let mut decoder = BodyDecoder::new(self.head.framing, limits, self.shared.app.limits.body_bytes);
         let memory_limit = limits.body_memory_bytes;
         let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, length: 0 };
         self.counted.deadline.set(Some(limits.body_timeout));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use highball_config::{Bind, Invocation, Settings};
+use highball_config::{App, Bind, Invocation, Settings};
 use highball_front::{Command, Event, Listener, NewWorker, Opening, Report};
 use tokio::sync::{mpsc, oneshot};
 
@@ -186,6 +186,11 @@ fn settings(folder: &tempfile::TempDir) -> Settings {
     settings.binds = vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())];
     settings.limits.spool_dir = folder.path().to_owned();
     settings
+}
+
+/// The one application, to be changed.
+pub(crate) fn the_app(settings: &mut Settings) -> &mut App {
+    Arc::get_mut(&mut settings.apps[0]).expect("nobody else has it yet")
 }
 
 /// Waits until `condition` holds.

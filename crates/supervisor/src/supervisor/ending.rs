@@ -18,7 +18,7 @@ impl Supervisor {
     pub(super) async fn signalled(&mut self, signal: Received, now: Instant) {
         match self.phase {
             Phase::Running => {
-                let curt = signal == Received::Interrupt && self.settings.is_development();
+                let curt = signal == Received::Interrupt && self.app.is_development();
                 self.drain(curt, now).await;
             }
             Phase::Draining(_) | Phase::Finishing { .. } => {
@@ -48,7 +48,7 @@ impl Supervisor {
         if curt {
             self.finish(now + CURT_DRAIN, true);
         } else {
-            self.phase = Phase::Draining(now + self.settings.process.drain_timeout + FRONT_TIME);
+            self.phase = Phase::Draining(now + self.settings.drain_timeout + FRONT_TIME);
             checkpoint::pass("drain.begun").await;
         }
     }

@@ -26,7 +26,7 @@ impl Supervisor {
     /// Whether a boot that failed is left to people: it is repeated when they ask for it.
     fn waits_for_people(&self) -> bool {
         self.purpose == Purpose::Serve
-            && self.settings.is_development()
+            && self.app.is_development()
             && matches!(self.source, MoldSource::Folder { .. })
     }
 
@@ -74,6 +74,6 @@ impl Supervisor {
 
     /// Where the given path leads to now.
     pub(super) fn app_folder(&self) -> PathBuf {
-        self.settings.app_link.canonicalize().unwrap_or_else(|_| self.current.folder.clone())
+        self.app.link.canonicalize().unwrap_or_else(|_| self.current.folder.clone())
     }
 }

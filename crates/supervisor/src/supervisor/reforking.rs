@@ -44,7 +44,7 @@ impl Supervisor {
         if self.upgrades.is_asked_for() {
             return Err("a hot restart is under way: the new process begins with workers of its own");
         }
-        if !self.settings.process.preload {
+        if !self.app.process.preload {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");
         }
         match &self.current.app {
@@ -130,7 +130,7 @@ impl Supervisor {
 
     /// Another serves in its place: the worker gets no more requests.
     async fn relieve(&mut self, worker: u32, now: Instant) {
-        let limit = self.settings.process.drain_timeout + FRONT_TIME;
+        let limit = self.settings.drain_timeout + FRONT_TIME;
         let serves = self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit));
         if !serves {
             let what = "the worker that was to be promoted does not serve any more";
@@ -146,7 +146,7 @@ impl Supervisor {
 
     /// Its requests have ended: if it is to be promoted, it is told so now.
     pub(super) fn promotes(&mut self, worker: u32, now: Instant) -> bool {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(refork) = &mut self.refork else { return false };
         if !refork.is_about(worker) || refork.stage != ReforkStage::Retiring {
             return false;
@@ -165,7 +165,7 @@ impl Supervisor {
         match (said, refork.stage) {
             (FromWorker::Fit, ReforkStage::Asking) => {
                 refork.stage = ReforkStage::Relieving;
-                refork.deadline = Some(now + self.settings.process.boot_timeout);
+                refork.deadline = Some(now + self.app.process.boot_timeout);
                 checkpoint::pass("refork.relieving").await;
             }
             (FromWorker::Unfit { why }, ReforkStage::Asking | ReforkStage::Promoting) => {
@@ -231,7 +231,7 @@ impl Supervisor {
         warn!(why, "no refork: the workers of this version cannot be forked from");
         let Some(refork) = self.refork.take() else { return };
         if refork.stage == ReforkStage::Promoting {
-            let until = now + self.settings.process.drain_timeout;
+            let until = now + self.settings.drain_timeout;
             if let Some(handle) = self.workers.get_mut(refork.worker) {
                 handle.drain(until);
             }

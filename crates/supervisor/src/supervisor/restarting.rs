@@ -92,10 +92,10 @@ impl Supervisor {
         if self.is_site() {
             return self.reopen_site(wish).await;
         }
-        let link = self.settings.app_link.clone();
+        let link = self.app.link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let spawned = self.spawn_mold(&folder);
-        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.settings, &folder, error));
+        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.app, &folder, error));
         self.last_line += 1;
         let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
@@ -138,7 +138,7 @@ impl Supervisor {
     /// The new version did not boot.
     pub(super) async fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
         let Some(restart) = &self.restart else { return };
-        let diagnosis = Diagnosis::of(failure, &self.settings, &restart.next.folder);
+        let diagnosis = Diagnosis::of(failure, &self.app, &restart.next.folder);
         let failure = Failure::of_diagnosis(&diagnosis);
         self.diagnosis = Some(diagnosis);
         self.restart_failed(failure, now).await;
@@ -146,7 +146,7 @@ impl Supervisor {
 
     /// The canary has answered its request, or cannot.
     pub(super) async fn canary_answered(&mut self, worker: u32, answer: Result<u16, String>, now: Instant) {
-        let path = &self.settings.process.probe_path;
+        let path = &self.app.process.probe_path;
         if self.workers.get_mut(worker).is_none_or(|handle| handle.state != WorkerState::Probing) {
             return; // it was halted meanwhile
         }
@@ -183,7 +183,7 @@ impl Supervisor {
     }
 
     pub(super) async fn canary_is_silent(&mut self, worker: u32, now: Instant) {
-        let (path, limit) = (&self.settings.process.probe_path, self.settings.process.probe_timeout);
+        let (path, limit) = (&self.app.process.probe_path, self.app.process.probe_timeout);
         let what = format!("probing the new version failed: GET {path} was not answered within {limit:?}");
         let remedy =
             "Find out what it waits for. If it really needs longer, raise --probe-timeout, or name another \

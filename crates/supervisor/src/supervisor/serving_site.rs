@@ -36,7 +36,7 @@ impl Supervisor {
 
     /// Serves what the given path leads to now.
     pub(super) async fn reopen_site(&mut self, wish: Wish) {
-        let link = self.settings.app_link.clone();
+        let link = self.app.link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let Some(site) = Site::in_folder(&folder) else {
             let failure = Failure::new(no_site(&folder), REMEDY);

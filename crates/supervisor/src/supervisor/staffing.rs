@@ -92,7 +92,7 @@ impl Supervisor {
     }
 
     async fn retire_one(&mut self, of_staying: bool, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
+        let limit = self.settings.drain_timeout;
         let Some(worker) = self.workers.to_retire(self.staying(), of_staying) else { return };
         if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
             debug!(worker, "worker retires");
@@ -167,10 +167,10 @@ impl Supervisor {
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
             [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
-        mold.fork(worker, &self.settings, &descriptors)?;
+        mold.fork(worker, &self.app, self.settings.log.format, &descriptors)?;
         let control = Arc::new(control);
         let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         Ok(WorkerHandle::forking((generation, line), control, watch, ring, now, limit))
     }
 
@@ -181,7 +181,7 @@ impl Supervisor {
         mut descriptors: Vec<OwnedFd>,
         now: Instant,
     ) {
-        let start_limit = self.settings.process.boot_timeout;
+        let start_limit = self.app.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         match message {
             FromWorker::Hello { pid, .. } => {
@@ -257,7 +257,7 @@ impl Supervisor {
 
     /// It loads the application, and its time for that is over: where it hangs is printed, and then it is killed.
     pub(super) fn worker_boots_too_long(&mut self, worker: u32, now: Instant) {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         if handle.dump(now, DUMP_TIME) {
             warn!(worker, "the worker takes too long to start; these are its threads:");
@@ -268,8 +268,8 @@ impl Supervisor {
     }
 
     async fn worker_ready(&mut self, worker: u32, now: Instant) {
-        let probe_until = now + self.settings.process.probe_timeout;
-        let threads = self.settings.threads;
+        let probe_until = now + self.app.process.probe_timeout;
+        let threads = self.app.threads;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         let generation = handle.generation;
         let is_canary = matches!(&self.restart, Some(Restart { stage: Stage::Probing, next, .. }) if next.number == generation);
@@ -294,7 +294,7 @@ impl Supervisor {
 
     /// Replaces the workers that were sent TERM.
     pub(super) async fn retire_leaving(&mut self, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
+        let limit = self.settings.drain_timeout;
         for worker in self.workers.leaving(now) {
             if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
                 info!(worker, "the worker was sent TERM and is replaced");

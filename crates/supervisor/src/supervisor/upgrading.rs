@@ -174,7 +174,7 @@ impl Supervisor {
         let Some(heritage) = &self.upgrades.heritage else { return };
         info!(by = upgrade.asked, program = %heritage.program.display(), "hot restart: starting the new process");
         upgrade.stage = Stage::Booting;
-        upgrade.deadline = Some(now + self.settings.process.boot_timeout + START_TIME);
+        upgrade.deadline = Some(now + self.app.process.boot_timeout + START_TIME);
         let program = heritage.program.display().to_string();
         match self.spawn_successor() {
             Ok(successor) => {
@@ -291,7 +291,7 @@ impl Supervisor {
             successor.signal(Signal::TERM);
             // One that was let in may have requests to answer.
             let grace = match upgrade.stage {
-                Stage::TakingOver => self.settings.process.drain_timeout,
+                Stage::TakingOver => self.settings.drain_timeout,
                 Stage::Queued | Stage::Booting => LEAVE_TIME,
             };
             self.upgrades.leaving = Some((successor, now + grace));
@@ -320,8 +320,7 @@ impl Supervisor {
         self.upgrades.succession = Some(succession);
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept: upgrade.kept }).await;
         // Idle connections end when the time for draining is over; what they have asked by then has as long again.
-        self.phase =
-            Phase::Draining(now + 2 * self.settings.process.drain_timeout + super::ending::FRONT_TIME);
+        self.phase = Phase::Draining(now + 2 * self.settings.drain_timeout + super::ending::FRONT_TIME);
         checkpoint::pass("upgrade.handed_over").await;
     }
 
