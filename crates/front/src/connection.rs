@@ -11,9 +11,14 @@ mod relay;
 mod request;
 mod upload;
 
+use std::cell::RefMut;
 use std::rc::Rc;
 
-use crate::access_log::Entry;
+use highball_config::AppId;
+
+use crate::access_log::{AccessLog, Entry};
+use crate::app_state::{AppState, Visit};
+use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
 use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
@@ -21,7 +26,6 @@ use crate::request_head::RequestHead;
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
 use crate::stream::{Peer, Stream};
-use crate::Event;
 
 /// A connection.
 #[derive(Debug)]
@@ -33,8 +37,13 @@ struct Connection {
     /// What was read and not used yet.
     buffer: Vec<u8>,
     head: RequestHead,
+    /// The application that the request at hand is for.
+    visit: Option<Visit>,
     /// The request at hand and its answer.
     exchange: Rc<Exchange>,
+    /// Whose the exchange was last, and the generation of each of the others that answered last on this connection.
+    last_app: Option<AppId>,
+    generations: Vec<(AppId, u32)>,
     /// Bytes to be written, from `written` on, and the file part behind them.
     out: Vec<u8>,
     written: usize,
@@ -85,8 +94,8 @@ enum Step {
     Refuse(Refusal),
     /// It was for a static file: the head, and a small file, are in `out`; a large one is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
-    /// It is for the application.
-    Application,
+    /// It is for this application.
+    Application(Rc<AppState>),
 }
 
 /// The life of a connection.
@@ -98,7 +107,10 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         counted,
         buffer: Vec::new(),
         head: RequestHead::new(),
+        visit: None,
         exchange: Rc::new(Exchange::new()),
+        last_app: None,
+        generations: Vec::new(),
         out: Vec::new(),
         written: 0,
         file: None,
@@ -110,7 +122,9 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         audience: Audience::Public,
     };
     let end = loop {
-        match connection.serve_one().await {
+        let served = connection.serve_one().await;
+        connection.leave_app();
+        match served {
             Ok(true) => {}
             // A client that wanted to go on may have sent its next request already.
             Ok(false) if connection.head.keep_alive => break End::Linger,
@@ -132,47 +146,33 @@ impl Connection {
                 self.log(status, body_bytes);
                 Ok(keep_alive)
             }
-            Step::Application => {
-                if self.is_app_failed() {
+            Step::Application(app) => {
+                if app.is_failed_for(self.audience) {
                     return self.refuse(Refusal::AppFailed, false).await;
                 }
-                if let Some(refusal) = self.upload().await? {
+                if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
-                let submitted = self.shared.dispatcher.borrow_mut().submit(&self.exchange);
+                let submitted = app.submit(&self.exchange);
                 if let Err(refusal) = submitted {
                     self.exchange.borrow().request.body = Body::None;
                     let keep_alive = self.head.keep_alive && !self.shared.is_draining();
                     return self.refuse(refusal, keep_alive).await;
                 }
                 self.shared.bound_turn();
-                self.answer().await
+                self.answer(&app).await
             }
         }
     }
 
-    /// Whether it is known that the application is not there for whoever asks. A developer's wish to see it is passed
-    /// on first: by now it may boot.
-    fn is_app_failed(&self) -> bool {
-        let Some(failure) = self.shared.failure.borrow().as_ref().map(Rc::clone) else { return false };
-        if self.shared.dispatcher.borrow().is_served() {
-            return false;
-        }
-        if failure.development.is_none() || self.audience == Audience::Public {
-            return true;
-        }
-        self.shared.dispatcher.borrow().tell(Event::AppWanted);
-        false
-    }
-
     fn failure_page(&self, keep_alive: bool) -> Option<Vec<u8>> {
-        let failure = self.shared.failure.borrow().as_ref().map(Rc::clone)?;
+        let failure = self.visit.as_ref()?.failure.borrow().as_ref().map(Rc::clone)?;
         failure.answer(self.audience, &self.head, keep_alive, &self.shared.date)
     }
 
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
-        if self.entry.is_none() && self.shared.access_log.is_some() {
+        if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
         let head_method = self.head.method == crate::request_head::Method::Head;
@@ -188,16 +188,35 @@ impl Connection {
         }
     }
 
+    /// Where the request at hand is logged, if it is.
+    fn access_log(&self) -> Option<Rc<AccessLog>> {
+        match &self.visit {
+            Some(visit) => visit.access_log(),
+            None => self.shared.access_log.as_ref().map(Rc::clone),
+        }
+    }
+
     fn log(&mut self, status: u16, body_bytes: u64) {
-        if let (Some(log), Some(entry)) = (&self.shared.access_log, self.entry.take()) {
+        if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
             log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+        }
+    }
+
+    /// The dispatcher of the application that the request at hand is for.
+    fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
+        self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
+    }
+
+    /// The request at hand has ended. However it did: no worker goes on for nobody, no request waits for nobody.
+    fn leave_app(&mut self) {
+        if let Some(visit) = self.visit.take() {
+            visit.dispatcher.borrow_mut().cancel(&self.exchange);
         }
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // However it ended: no worker goes on for nobody, no request waits for nobody.
-        self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
+        self.leave_app();
     }
 }

@@ -13,16 +13,16 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use highball_config::{AppLimits, Limits};
+use highball_config::{App, Limits};
 use highball_ring::RingError;
-use tokio::sync::mpsc::UnboundedSender;
 
+use crate::app_state::Voice;
 use crate::exchange::{Body, Exchange, Place};
 use crate::refusal::Refusal;
 use crate::request_head::patch_body;
 use crate::response::Progress;
 use crate::response_head::DateCache;
-use crate::{Event, NewWorker, WorkerReport};
+use crate::{AppEvent, NewWorker, WorkerReport};
 pub(crate) use worker::State;
 use worker::Worker;
 
@@ -78,8 +78,10 @@ pub(crate) struct Dispatcher {
     draining: bool,
     /// After how many requests a worker is named as warm, if anybody wants to know.
     warm_after: Option<u64>,
+    /// It was said that a request waits and nobody serves; or workers come without that.
+    wanted: bool,
     date: Rc<DateCache>,
-    events: UnboundedSender<Event>,
+    voice: Voice,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
     /// Bytes read from a ring: scratch space.
@@ -88,26 +90,27 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(
-        limits: &Limits,
-        app_limits: &AppLimits,
-        date: Rc<DateCache>,
-        events: UnboundedSender<Event>,
-    ) -> Self {
+    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, voice: Voice) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
             queue: VecDeque::new(),
-            queue_limit: app_limits.queue,
+            queue_limit: app.limits.queue,
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,
             warm_after: None,
+            wanted: app.prestart,
             date,
-            events,
+            voice,
             ready: Vec::new(),
-            bytes: Vec::with_capacity(READ_BYTES),
+            bytes: Vec::new(),
         }
+    }
+
+    /// So many requests may wait from now on.
+    pub(crate) fn set_queue_limit(&mut self, most: usize) {
+        self.queue_limit = most;
     }
 
     /// Requests that wait for a worker.
@@ -141,7 +144,16 @@ impl Dispatcher {
             exchange.borrow().place = Place::Connection;
             return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
         }
+        self.tell_if_wanted();
         Ok(())
+    }
+
+    /// Says, once, that requests wait and nobody serves.
+    fn tell_if_wanted(&mut self) {
+        if !self.queue.is_empty() && !self.wanted && !self.is_served() {
+            self.wanted = true;
+            self.voice.tell(AppEvent::Wanted);
+        }
     }
 
     /// Refuses all that waits, where nobody serves.
@@ -149,6 +161,7 @@ impl Dispatcher {
         if self.is_served() {
             return;
         }
+        self.wanted = false;
         for exchange in std::mem::take(&mut self.queue) {
             fail(&exchange, refusal);
         }
@@ -157,6 +170,16 @@ impl Dispatcher {
     /// Whether there is a worker for clients' requests.
     pub(crate) fn is_served(&self) -> bool {
         self.workers.iter().any(|worker| worker.state == State::Serving)
+    }
+
+    /// Whether a worker is expected since a request waits for it, or from the start.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Whether nothing waits, and nothing is with any worker.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.workers.iter().all(|worker| worker.is_idle() && worker.hijacked == 0)
     }
 
     /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
@@ -385,8 +408,7 @@ impl Dispatcher {
         for worker in &mut self.workers {
             if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
-                // Nobody listens any more when the program is ending.
-                let _ = self.events.send(Event::WorkerIdle { worker: worker.number });
+                self.voice.tell(AppEvent::WorkerIdle { worker: worker.number });
             }
         }
     }
@@ -495,7 +517,7 @@ impl Dispatcher {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");
-                self.tell(Event::WorkerBroken { worker: new.worker, why });
+                self.voice.tell(AppEvent::WorkerBroken { worker: new.worker, why });
                 return false;
             }
         }
@@ -522,6 +544,8 @@ impl Dispatcher {
     fn workers_changed(&mut self) {
         self.note_generations();
         self.settle();
+        self.wanted &= !self.is_served();
+        self.tell_if_wanted();
     }
 
     fn note_generations(&mut self) {
@@ -558,7 +582,7 @@ impl Dispatcher {
         if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
-            self.tell(Event::WorkerWarm { worker: number });
+            self.voice.tell(AppEvent::WorkerWarm { worker: number });
         }
     }
 
@@ -613,7 +637,7 @@ impl Dispatcher {
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
-        self.tell(Event::WorkerBroken { worker: number, why: breach.to_string() });
+        self.voice.tell(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(slots);
     }
 
@@ -661,12 +685,6 @@ impl Dispatcher {
 
     fn position(&self, number: u32) -> Option<usize> {
         self.workers.iter().position(|worker| worker.number == number)
-    }
-
-    /// Says something to whoever listens to the front.
-    pub(crate) fn tell(&self, event: Event) {
-        // Nobody listens any more when the program is ending.
-        let _ = self.events.send(event);
     }
 }
 

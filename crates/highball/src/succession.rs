@@ -4,7 +4,7 @@
 
 use crate::pidfile::Pidfile;
 use highball_config::{App, Settings};
-use highball_front::Command;
+use highball_front::{AppCommand, Command};
 use highball_supervisor::{checkpoint, Heritage, Order, Predecessor};
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -172,7 +172,10 @@ impl Succession {
                 Some(News::WorkerGone(worker)) => drop(ready.remove(&worker)),
                 Some(News::FirstAnswered(worker, answer)) => {
                     self.judge(answer)?;
-                    let _ = self.front.send(Command::AdmitCanary { worker }).await; // if it has gone, so has the run
+                    let _ = self
+                        .front
+                        .send(Command::ToApp(self.settings.apps[0].id, AppCommand::AdmitCanary { worker }))
+                        .await; // if it has gone, so has the run
                     (first_has_answered, deadline) = (true, None);
                 }
                 Some(News::SiteOpened) => return Ok(()),

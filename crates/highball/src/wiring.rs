@@ -9,7 +9,7 @@ use crate::instance::{
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
 use highball_config::{App, Settings};
-use highball_front::{Command, Event, NewWorker, Report as FrontReport};
+use highball_front::{AppCommand, AppEvent, AppReport, Command, Event, NewWorker, Report as FrontReport};
 use highball_supervisor::{
     AskedHeap, MoldReport, NotAsked, Notice, Order, ReadyWorker, ReforkReport, Report, RestartReport,
     RubyHeap, UpgradeReport, WorkerReport,
@@ -51,35 +51,37 @@ pub(crate) async fn tell_front(
 
 fn command(notice: Notice, app: &App, candidate: &Candidate) -> Command {
     let probe_path = || app.process.probe_path.clone();
-    match notice {
-        Notice::AppBooted(app) => {
-            Command::AppBooted { public: app.public, headers: app.public_headers.into_iter().collect() }
+    let command = match notice {
+        Notice::AppBooted(booted) => {
+            let headers = booted.public_headers.into_iter().collect();
+            AppCommand::Booted { public: booted.public, headers }
         }
-        Notice::AppFailed(diagnosis) => Command::AppFailed(diagnosis_page::pages(&diagnosis, app)),
+        Notice::AppFailed(diagnosis) => AppCommand::Failed(diagnosis_page::pages(&diagnosis, app)),
         Notice::SiteOpened { root } => {
             candidate.tell(News::SiteOpened);
-            Command::OpenSite { root }
+            AppCommand::OpenSite { root }
         }
         Notice::WorkerReady(ready) if candidate.begins_with(ready.worker) => {
-            Command::AddCanary(new_worker(ready), probe_path())
+            AppCommand::AddCanary(new_worker(ready), probe_path())
         }
         Notice::WorkerReady(ready) => {
             candidate.tell(News::WorkerReady(ready.worker));
-            Command::AddWorker(new_worker(ready))
+            AppCommand::AddWorker(new_worker(ready))
         }
-        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path()),
-        Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
-        Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
-        Notice::NameWarmWorker { requests } => Command::NameWarmWorker { requests },
-        Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
+        Notice::CanaryReady(ready) => AppCommand::AddCanary(new_worker(ready), probe_path()),
+        Notice::CanaryAdmitted { worker } => AppCommand::AdmitCanary { worker },
+        Notice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
+        Notice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
+        Notice::WorkerRetiring { worker } => AppCommand::RetireWorker { worker },
         Notice::WorkerGone { worker } => {
             candidate.tell(News::WorkerGone(worker));
-            Command::RemoveWorker { worker }
+            AppCommand::RemoveWorker { worker }
         }
-        Notice::HandOver { kept, .. } => Command::HandOver { kept },
-        Notice::ReopenLogs => Command::ReopenLogs,
-        Notice::Drain => Command::Drain,
-    }
+        Notice::HandOver { kept, .. } => return Command::HandOver { kept },
+        Notice::ReopenLogs => return Command::ReopenLogs,
+        Notice::Drain => return Command::Drain,
+    };
+    Command::ToApp(app.id, command)
 }
 
 fn new_worker(ready: ReadyWorker) -> NewWorker {
@@ -95,16 +97,19 @@ pub(crate) async fn tell_supervisor(
 ) {
     while let Some(event) = events.recv().await {
         let order = match event {
-            Event::AppWanted => Order::AppWanted,
-            Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
-            Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
-            Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
-            Event::CanaryAnswered { worker, answer } if candidate.is_first(worker) => {
+            Event::Drained => Order::FrontDrained,
+            Event::OfApp(_, AppEvent::Wanted) => Order::AppWanted,
+            Event::OfApp(_, AppEvent::WorkerBroken { worker, why }) => Order::WorkerBroken { worker, why },
+            Event::OfApp(_, AppEvent::WorkerIdle { worker }) => Order::WorkerIdle { worker },
+            Event::OfApp(_, AppEvent::WorkerWarm { worker }) => Order::WorkerWarm { worker },
+            Event::OfApp(_, AppEvent::CanaryAnswered { worker, answer }) if candidate.is_first(worker) => {
                 candidate.tell(News::FirstAnswered(worker, answer));
                 continue;
             }
-            Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
-            Event::Drained => Order::FrontDrained,
+            Event::OfApp(_, AppEvent::CanaryAnswered { worker, answer }) => {
+                Order::CanaryAnswered { worker, answer }
+            }
+            Event::OfApp(_, AppEvent::Idle | AppEvent::Drained) => continue,
         };
         if supervisor.send(order).await.is_err() {
             return; // the supervisor has ended, and with it the run
@@ -193,7 +198,8 @@ impl Spokesman {
     }
 
     fn together(&self, processes: Report, requests: &FrontReport) -> Status {
-        let workers = processes.workers.iter().map(|worker| worker_status(worker, requests)).collect();
+        let app = requests.apps.iter().find(|app| app.app == self.app.id);
+        let workers = processes.workers.iter().map(|worker| worker_status(worker, app)).collect();
         Status {
             pid: pid(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -211,7 +217,7 @@ impl Spokesman {
             workers_wanted: processes.wanted,
             workers,
             restarts: processes.restarts.into_iter().map(restart_status).collect(),
-            queue: requests.queue,
+            queue: app.map_or(0, |app| app.queue),
             connections: requests.connections,
             hijacked: requests.hijacked,
             refork: processes.refork.map(refork_status),
@@ -226,8 +232,8 @@ impl Spokesman {
 }
 
 /// What the supervisor knows of a worker, and what the front does, if it knows it at all.
-fn worker_status(worker: &WorkerReport, requests: &FrontReport) -> WorkerStatus {
-    let load = requests.workers.iter().find(|load| load.worker == worker.worker);
+fn worker_status(worker: &WorkerReport, app: Option<&AppReport>) -> WorkerStatus {
+    let load = app.and_then(|app| app.workers.iter().find(|load| load.worker == worker.worker));
     WorkerStatus {
         worker: worker.worker,
         generation: worker.generation,

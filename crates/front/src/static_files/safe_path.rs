@@ -17,6 +17,10 @@ pub(super) struct SafePath<'a> {
 impl<'a> SafePath<'a> {
     /// Takes the path of a target, as it was sent; `None` if no file can be meant.
     pub(super) fn of_target(path: &'a [u8]) -> Option<Self> {
+        if path.is_empty() {
+            // The prefix of the application, without a slash.
+            return Some(SafePath { path: Cow::Borrowed(path), of_folder: false });
+        }
         let path = decode(path.strip_prefix(b"/")?)?;
         if *path == *b"/" {
             return None;
@@ -52,7 +56,7 @@ impl<'a> SafePath<'a> {
 
     /// Whether what was found is the page of a folder, and the slash that ends a folder's path was left out.
     pub(super) fn lacks_slash(&self, found: &FoundFile) -> bool {
-        !self.of_folder && found.is_page_of_folder
+        !self.of_folder && (found.is_page_of_folder || self.path.is_empty())
     }
 
     /// The files that can be meant, the likeliest first.
@@ -116,6 +120,7 @@ mod tests {
         assert_eq!(candidates("/a/b").unwrap(), ["a/b", "a/b.html", "a/b/index.html"]);
         assert_eq!(candidates("/a/").unwrap(), ["a/index.html", "a.html"]);
         assert_eq!(candidates("/").unwrap(), ["index.html"]);
+        assert_eq!(candidates("").unwrap(), ["index.html"]);
         assert_eq!(candidates("/a%20%C3%A9+b.css").unwrap()[0], "a é+b.css");
         assert_eq!(candidates("/.well-known/x").unwrap()[0], ".well-known/x");
         assert_eq!(candidates("/a..b").unwrap()[0], "a..b");
@@ -128,7 +133,6 @@ mod tests {
     fn nothing_leads_out_of_the_folder() {
         for path in [
             "*",
-            "",
             "a",
             "//",
             "//etc/passwd",
