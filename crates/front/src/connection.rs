@@ -92,7 +92,8 @@ enum End {
 enum Step {
     /// It is refused; the connection ends.
     Refuse(Refusal),
-    /// It was for a static file: the head, and a small file, are in `out`; a large one is in `file`.
+    /// It was for a static file, or for the list of applications: the head, and what is small, are in `out`; a large
+    /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
     /// It is for this application.
     Application(Rc<AppState>),

@@ -12,6 +12,7 @@
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
 //! - `failure_pages`: what is said of an application that did not boot, and to whom;
+//! - `app_list`: what is said where there is no application, with [`page`], the looks of such pages;
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
@@ -19,6 +20,7 @@
 //! and fro.
 
 mod access_log;
+mod app_list;
 mod app_state;
 mod apps;
 mod canary;
@@ -32,6 +34,7 @@ pub mod frame_reader;
 mod front;
 pub mod listener;
 mod local_task;
+pub mod page;
 pub mod refusal;
 pub mod request_body;
 pub mod request_head;

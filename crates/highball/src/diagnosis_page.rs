@@ -2,6 +2,7 @@
 //! elsewhere and no JavaScript; everything that comes from the application is escaped.
 
 use highball_config::App;
+use highball_front::page::{self, Escaped};
 use highball_front::{DevelopmentPages, FailurePages};
 use highball_supervisor::{Diagnosis, Excerpt};
 use std::collections::hash_map::{DefaultHasher, RandomState};
@@ -53,9 +54,10 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n\
-         <title>{} does not boot: {}</title>\n<style nonce=\"{nonce}\">\n{}</style>\n</head>\n<body>\n<main>\n",
+         <title>{} does not boot: {}</title>\n<style nonce=\"{nonce}\">\n{}{}</style>\n</head>\n<body>\n<main>\n",
         Escaped(&name),
         Escaped(&words_of(&diagnosis.cause)),
+        page::STYLE,
         include_str!("diagnosis_page.css")
     );
     page += &header(diagnosis, &name);
@@ -149,27 +151,6 @@ fn table(title: &str, facts: &BTreeMap<String, String>) -> String {
 /// `missing_gem` as people say it.
 fn words_of(cause: &str) -> String {
     cause.replace('_', " ")
-}
-
-/// Text that stands in HTML, in an element or in a quoted attribute.
-struct Escaped<'a>(&'a str);
-
-impl std::fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                '\n' | '\t' => f.write_char(letter)?,
-                _ if letter.is_control() => f.write_char('\u{fffd}')?,
-                _ => f.write_char(letter)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

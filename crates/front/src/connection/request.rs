@@ -8,12 +8,13 @@ use highball_config::AppId;
 
 use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
+use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::Exchange;
 use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
-use crate::request_head::{known_key, Method, Parsed, RingContext, Version};
+use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
 use crate::response::FilePart;
 use crate::response_head::HeadContext;
 use crate::shared::Leaving;
@@ -163,9 +164,19 @@ impl Connection {
         Audience::of(&self.head, bytes, &self.peer.remote_addr, &self.shared.settings.binds)
     }
 
-    /// There is no application for this host and path.
+    /// There is no application for this host and path. Developers are told which ones there are.
     fn is_nobodys(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
-        Step::Refuse(Refusal::NoApp)
+        let apps = self.shared.apps.borrow();
+        let is_development = apps.reached().any(|app| app.settings().is_development());
+        let audience = if is_development { self.audience_of(bytes) } else { Audience::Public };
+        if audience == Audience::Public || self.head.framing != BodyFraming::None {
+            return Step::Refuse(Refusal::NoApp);
+        }
+        let answer = app_list::Answer::new(apps.reached().map(|app| &**app), audience, &self.head, bytes);
+        drop(apps);
+        self.out = answer.encode(keep_alive, self.head.method == Method::Head, &self.shared.date);
+        self.written = 0;
+        Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
     }
 
     fn look_for_file(
