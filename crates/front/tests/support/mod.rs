@@ -175,6 +175,18 @@ impl Front {
         self.tell_app(AppCommand::RemoveWorker { worker: worker.number });
     }
 
+    /// Says that this worker of this application is dead.
+    pub(crate) fn remove_of(&self, app: usize, worker: &FakeWorker) {
+        self.tell_of(app, AppCommand::RemoveWorker { worker: worker.number });
+    }
+
+    /// One request to this host, on a connection of its own.
+    pub(crate) fn get_from(&self, host: &str, path: &str) -> Client {
+        let mut client = self.connect();
+        client.get_from(host, path);
+        client
+    }
+
     pub(crate) fn connect(&self) -> Client {
         Client::tcp(self.port)
     }
@@ -224,7 +236,27 @@ fn settings(folder: &tempfile::TempDir) -> Settings {
 
 /// The one application, to be changed.
 pub(crate) fn the_app(settings: &mut Settings) -> &mut App {
-    Arc::get_mut(&mut settings.apps[0]).expect("nobody else has it yet")
+    app_of(settings, 0)
+}
+
+/// Like the one application, but reached at these hosts, below this prefix. Its name is its place in the list.
+pub(crate) fn set_apps(settings: &mut Settings, reached_at: &[(&[&str], &str)]) {
+    let model = settings.apps[0].clone();
+    let app = |(number, (hosts, prefix)): (usize, &(&[&str], &str))| {
+        Arc::new(App {
+            id: AppId(model.id.0 + 100 + number as u32),
+            name: number.to_string(),
+            hosts: hosts.iter().map(ToString::to_string).collect(),
+            prefix: (*prefix).to_owned(),
+            ..(*model).clone()
+        })
+    };
+    settings.apps = reached_at.iter().enumerate().map(app).collect();
+}
+
+/// One of several, to be changed.
+pub(crate) fn app_of(settings: &mut Settings, app: usize) -> &mut App {
+    Arc::get_mut(&mut settings.apps[app]).expect("nobody else has it yet")
 }
 
 /// Waits until `condition` holds.
