@@ -10,10 +10,11 @@
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
 //! - `resolve`: from what was given to [`Settings`];
-//! - [`settings`]: what comes out;
+//! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `error`: what is said when it does not work out;
 //! - `manual`: `docs/configuration.md`.
 
+mod changes;
 mod command_line;
 mod cpus;
 mod error;
@@ -26,8 +27,9 @@ pub mod settings;
 mod value;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub use changes::Changes;
 pub use error::ConfigError;
 pub use manual::manual;
 pub use settings::{
@@ -100,9 +102,24 @@ pub enum Invocation {
 pub struct Selector {
     /// The one that listens on this TCP port.
     pub port: Option<u16>,
-    /// The one that serves the application in this folder: absolute, symbolic links resolved where the
-    /// folder still exists.
-    pub app: Option<PathBuf>,
+    /// The one that serves this application.
+    pub app: Option<AppSelector>,
+}
+
+/// Which of the applications is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppSelector {
+    /// What was written: it may be the name.
+    pub text: String,
+    /// The folder that this would be: absolute, symbolic links resolved where the folder still exists.
+    pub folder: PathBuf,
+}
+
+impl AppSelector {
+    /// Whether this application is meant.
+    pub fn is(&self, name: &str, folder: &Path) -> bool {
+        self.text == name || self.folder == folder
+    }
 }
 
 /// Reads a command line (`args`, beginning with the program's own name) and, for `serve`, the environment
@@ -117,9 +134,9 @@ pub fn parse(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
     Ok(match command_line::read(args)? {
-        Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
-        Command::Doctor { json, path, given } => {
-            Invocation::Doctor { json, settings: Box::new(resolve::resolve(path, given, env)?) }
+        Command::Serve { paths, given } => Invocation::Serve(Box::new(resolve::resolve(paths, given, env)?)),
+        Command::Doctor { json, paths, given } => {
+            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env)?) }
         }
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },

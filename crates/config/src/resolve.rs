@@ -1,6 +1,5 @@
 //! From what was given to [`Settings`].
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,46 +9,160 @@ use rustix::fs::{access, Access};
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError};
-use crate::file;
-use crate::given::{Folders, Given};
+use crate::file::{self, File};
+use crate::given::{Given, Origin};
+use crate::options::Scope;
 use crate::settings::{
     AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, Settings, StaticFiles,
 };
+use crate::value;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
-    path: Option<PathBuf>,
-    mut given: Given,
+    paths: Vec<PathBuf>,
+    given: Given,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
-    let (path, app_file) = split_file(path);
-    let app_link = current.join(path.clone().unwrap_or_default());
-    let app = app_folder(path)?;
-    let folders = Folders { current, app };
+    let mut given = given;
     given.add_environment(env);
-    let named = given.path("config", &folders, |_, path| Ok(path))?;
-    if let Some(path) = named.map_or_else(|| file::find(&folders.app), |path| Ok(Some(path)))? {
-        file::read(&path, &mut given)?;
+    let place = Place { current: &current, env };
+    let named = given.path("config", &current, |_, path| Ok(path))?;
+    let file = server_file(named, &paths, &current)?;
+    if let [first, _, ..] = &paths[..] {
+        if !file.entries.is_empty() {
+            return Err(ConfigError::Usage(twice_given(first)));
+        }
+    }
+    let apps = if !file.entries.is_empty() {
+        several(file.entries.into_iter().map(|entry| (entry.path, entry.given)).collect())?
+    } else if paths.len() > 1 {
+        several(paths.into_iter().map(|path| (current.join(path), Given::default())).collect())?
+    } else {
+        vec![Sources { app: Where::of(paths.into_iter().next(), &current)?, own: Given::default() }]
+    };
+    let many = apps.len() > 1;
+    let ignored =
+        apps.iter().flat_map(|app| app.own.of_scope(Scope::Server).map(Origin::to_string)).collect();
+    let apps = apps.into_iter().map(|sources| app(sources, &given, &file.top, many, &place));
+    let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
+    no_two_alike(&apps)?;
+    given.add_all(&file.top, |option| !many || option.scope != Scope::OneApp);
+    server(&given, apps, ignored, &place)
+}
+
+/// Where relative paths begin that stand in no file, and the environment.
+struct Place<'a> {
+    current: &'a Path,
+    env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Where an application lies.
+struct Where {
+    folder: PathBuf,
+    link: PathBuf,
+    file: Option<PathBuf>,
+}
+
+impl Where {
+    fn of(path: Option<PathBuf>, current: &Path) -> Result<Where, ConfigError> {
+        let (path, file) = split_file(path);
+        let link = current.join(path.clone().unwrap_or_default());
+        Ok(Where { folder: app_folder(path)?, link, file })
     }
 
-    let drain_timeout = given.duration("drain_timeout")?;
-    let log = Log {
-        format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
-        access: given.path("access_log", &folders, |text, path| Ok(access_log(text, path)))?.flatten(),
-    };
-    let name = folders.app.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let app = App {
+    /// The name of the folder as it was given: where that leads to may be a release with a number.
+    fn name(&self) -> String {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let given = name(&self.link).filter(|name| name != "current");
+        let around = || self.link.parent().and_then(name);
+        given.or_else(around).or_else(|| name(&self.folder)).unwrap_or_else(|| "app".into())
+    }
+}
+
+/// An application, and what was given for it alone.
+struct Sources {
+    app: Where,
+    own: Given,
+}
+
+/// The file that is named, or, for a single application, its own.
+fn server_file(named: Option<PathBuf>, paths: &[PathBuf], current: &Path) -> Result<File, ConfigError> {
+    if paths.len() > 1 {
+        return named.map_or_else(|| Ok(File::default()), |path| file::read(&path, &file::folder_of(&path)));
+    }
+    // What is named need not lie in an application: that of a server with several applications does not.
+    match (named, Where::of(paths.first().cloned(), current)) {
+        (Some(path), app) => {
+            let file = file::read(&path, app.as_ref().map_or(current, |app| &app.folder))?;
+            if file.entries.is_empty() {
+                app?;
+            }
+            Ok(file)
+        }
+        (None, app) => {
+            let app = app?;
+            let found = file::find(&app.folder)?;
+            found.map_or_else(|| Ok(File::default()), |path| file::read(&path, &app.folder))
+        }
+    }
+}
+
+/// Each of several applications, with what its entry and its own file say.
+fn several(given: Vec<(PathBuf, Given)>) -> Result<Vec<Sources>, ConfigError> {
+    let mut all: Vec<Sources> = Vec::new();
+    for (path, mut own) in given {
+        let app = Where::of(Some(path), Path::new("/"))?;
+        if all.iter().any(|other| (&other.app.link, &other.app.file) == (&app.link, &app.file)) {
+            return Err(ConfigError::Usage(format!(
+                "the application folder {} was given twice; name it once",
+                app.link.display()
+            )));
+        }
+        if let Some(path) = file::find(&app.folder)? {
+            let file = file::read(&path, &app.folder)?;
+            // Entries make it that of a server, of which this application may be one.
+            if file.entries.is_empty() {
+                own.add_all(&file.top, |_| true);
+            }
+        }
+        all.push(Sources { app, own });
+    }
+    Ok(all)
+}
+
+/// One application: what is given for the server counts after what is given for it alone in files.
+fn app(
+    sources: Sources,
+    weighty: &Given,
+    top: &Given,
+    many: bool,
+    place: &Place<'_>,
+) -> Result<App, ConfigError> {
+    let Sources { app, own } = sources;
+    let mut given = weighty.clone();
+    given.add_all(&own, |option| option.scope != Scope::Server);
+    given.add_all(top, |option| !many || option.scope == Scope::App);
+    if many {
+        if let Some(origin) = weighty.of_scope(Scope::OneApp).chain(top.of_scope(Scope::OneApp)).next() {
+            let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
+                           config/highball.toml";
+            return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
+        }
+    }
+    let name = if given.has("name") { given.word("name")? } else { app.name() };
+    let prefix = given.optional("prefix", value::prefix)?.unwrap_or_default();
+    let is_development = given.word("environment")? == "development";
+    Ok(App {
         id: AppId::next(),
-        name,
-        hosts: Vec::new(),
-        prefix: String::new(),
+        hosts: hosts(given.hosts()?, many && prefix.is_empty(), &name),
+        prefix,
         environment: given.word("environment")?,
         workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
         threads: given.count("threads")?,
         early_hints: given.switch("early_hints")?,
-        ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
-        env: BTreeMap::new(),
+        ruby: given.path("ruby", place.current, |text, path| ruby(text, path, place.env))?,
+        env: given.variables()?,
         limits: AppLimits {
             body_bytes: given.size_or_none("max_body")?,
             queue: given.count("max_queue")?,
@@ -60,22 +173,95 @@ pub(crate) fn resolve(
             follow_symlinks: given.switch("follow_symlinks")?,
         },
         process: process(&given)?,
-        prestart: true,
-        sleep_after: None,
-        access_log: AccessLog::OfServer,
-        folder: folders.app.clone(),
-        link: app_link,
-        file: app_file,
-    };
+        prestart: given.optional("prestart", value::switch)?.unwrap_or(!(many && is_development)),
+        sleep_after: given.duration_or_none("sleep_after")?,
+        access_log: own_access_log(&own, weighty, place.current)?,
+        folder: app.folder,
+        link: app.link,
+        file: app.file,
+        name,
+    })
+}
+
+/// None: every host. `by_name`: without any, those that are named after the application.
+fn hosts(given: Option<Vec<String>>, by_name: bool, name: &str) -> Vec<String> {
+    let name = name.to_ascii_lowercase();
+    match given {
+        Some(hosts) if hosts.iter().any(|host| host == "*") => Vec::new(),
+        Some(hosts) => hosts,
+        None if by_name => vec![format!("{name}.localhost"), name],
+        None => Vec::new(),
+    }
+}
+
+/// One that is named for the application alone, in a file.
+fn own_access_log(own: &Given, weighty: &Given, current: &Path) -> Result<AccessLog, ConfigError> {
+    if !own.has("access_log") || weighty.has("access_log") {
+        return Ok(AccessLog::OfServer);
+    }
+    let path = own.path("access_log", current, |text, path| Ok(access_log(text, path)))?.flatten();
+    Ok(path.map_or(AccessLog::Off, AccessLog::Own))
+}
+
+/// No two applications have the same name, or are reached at the same place.
+fn no_two_alike(apps: &[Arc<App>]) -> Result<(), ConfigError> {
+    for (index, app) in apps.iter().enumerate() {
+        for other in &apps[..index] {
+            let (one, two) = (other.link.display(), app.link.display());
+            if app.name == other.name {
+                let name = &app.name;
+                return Err(ConfigError::Usage(format!(
+                    "the applications {one} and {two} would both be called `{name}`; give one of them another `name`, \
+                     in its [[app]] or its own config/highball.toml"
+                )));
+            }
+            let shared = if app.hosts.is_empty() && other.hosts.is_empty() {
+                Some("every host")
+            } else {
+                app.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
+            };
+            if let Some(host) = shared.filter(|_| app.prefix == other.prefix) {
+                let prefix = &app.prefix;
+                return Err(ConfigError::Usage(format!(
+                    "the applications {one} and {two} would both be reached at {host}{prefix}; give one of them other \
+                     `hosts`, or a `prefix`"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is the server's.
+fn server(
+    given: &Given,
+    apps: Vec<Arc<App>>,
+    ignored: Vec<String>,
+    place: &Place<'_>,
+) -> Result<Settings, ConfigError> {
+    let drain_timeout = given.duration("drain_timeout")?;
     Ok(Settings {
-        binds: given.binds(given.count("port")?, &folders)?,
-        pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
-        limits: limits(&given, &folders, env)?,
+        binds: given.binds(given.count("port")?, place.current)?,
+        pidfile: given.path("pidfile", place.current, |_, path| Ok(path))?,
+        limits: limits(given, place)?,
         drain_timeout,
         hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
-        log,
-        apps: vec![Arc::new(app)],
+        log: Log {
+            format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
+            access: given
+                .path("access_log", place.current, |text, path| Ok(access_log(text, path)))?
+                .flatten(),
+        },
+        apps,
+        ignored,
     })
+}
+
+fn twice_given(path: &Path) -> String {
+    format!(
+        "applications were given on the command line ({}…), and in the configuration file; name them in one place",
+        path.display()
+    )
 }
 
 fn process(given: &Given) -> Result<Process, ConfigError> {
@@ -96,12 +282,8 @@ fn process(given: &Given) -> Result<Process, ConfigError> {
     })
 }
 
-fn limits(
-    given: &Given,
-    folders: &Folders,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Limits, ConfigError> {
-    let spool_dir = given.path("spool_dir", folders, |_, path| spool_dir(path))?;
+fn limits(given: &Given, place: &Place<'_>) -> Result<Limits, ConfigError> {
+    let spool_dir = given.path("spool_dir", place.current, |_, path| spool_dir(path))?;
     Ok(Limits {
         target_bytes: given.size("max_target")?,
         head_bytes: given.size("max_head")?,
@@ -114,7 +296,7 @@ fn limits(
         body_timeout: given.duration("body_timeout")?,
         idle_timeout: given.duration("idle_timeout")?,
         send_timeout: given.duration("send_timeout")?,
-        spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(env)),
+        spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(place.env)),
     })
 }
 

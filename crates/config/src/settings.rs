@@ -28,6 +28,8 @@ pub struct Settings {
     pub log: Log,
     /// The applications, in the order given; never empty at the start.
     pub apps: Vec<Arc<App>>,
+    /// What was given and does not count: options of the server in the files of single applications. Where they stand.
+    pub ignored: Vec<String>,
 }
 
 impl Settings {
@@ -103,6 +105,23 @@ impl App {
     /// Whether the rules for development apply: one worker, no request time limit, quick Ctrl-C.
     pub fn is_development(&self) -> bool {
         self.environment == "development"
+    }
+
+    /// Whether its processes are the same as those of `other`: only what concerns the front differs.
+    pub fn has_processes_of(&self, other: &App) -> bool {
+        let differing = other.clone();
+        let same = App {
+            id: differing.id,
+            name: differing.name,
+            hosts: differing.hosts,
+            limits: differing.limits,
+            static_files: differing.static_files,
+            prestart: differing.prestart,
+            sleep_after: differing.sleep_after,
+            access_log: differing.access_log,
+            ..self.clone()
+        };
+        same == *other
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::{Bind, ConfigError, Invocation, LogFormat, Selector, Settings};
+use highball_config::{
+    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LogFormat, Selector, Settings,
+};
 
 /// An application folder, an environment, and the means to ask for settings.
 struct App {
@@ -178,7 +180,7 @@ fn an_application_can_be_a_file() {
     let Invocation::Stop { selector } = app.parse(&["stop", file.to_str().unwrap()]).unwrap() else {
         panic!("not stop")
     };
-    assert_eq!(selector.app, Some(app.path()));
+    assert_eq!(selector.app.unwrap().folder, app.path());
 }
 
 #[test]
@@ -260,7 +262,6 @@ fn application_folders_that_cannot_be_served() {
         .starts_with("application folder /no/such/app: does not exist; name the folder"));
     assert!(error(&[&format!("{folder}/README")]).contains("is neither a folder nor a Ruby file"));
     assert!(error(&[folder, folder]).contains("was given twice"));
-    assert!(error(&[folder, "/"]).contains("one server serves one application"));
     assert!(error(&["statsu"]).contains("did you mean the command `highball status`?"));
 }
 
@@ -268,7 +269,11 @@ fn application_folders_that_cannot_be_served() {
 fn commands() {
     let app = App::new();
     let folder = app.folder.path().to_str().unwrap();
-    let here = Selector { port: None, app: Some(app.path()) };
+    let here = AppSelector { text: folder.into(), folder: app.path() };
+    assert!(
+        here.is("other", &app.path()) && here.is(folder, Path::new("/")) && !here.is("other", Path::new("/"))
+    );
+    let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),
         Invocation::Status { json: true, selector: Selector::default() }
@@ -308,4 +313,147 @@ fn help_and_version() {
     assert!(
         matches!(app.parse(&["--version"]).unwrap(), Invocation::Version(text) if text.starts_with("highball 0."))
     );
+}
+
+/// A folder with these applications in it, and files.
+fn folder_with(apps: &[&str], files: &[(&str, &str)]) -> App {
+    let mut here = App::new();
+    for name in apps {
+        std::fs::create_dir_all(here.folder.path().join(name)).unwrap();
+    }
+    for (name, text) in files {
+        here = here.file(name, text);
+    }
+    here
+}
+
+impl App {
+    /// Settings for what lies in these places, below the folder.
+    fn try_many(&self, options: &[&str], places: &[&str]) -> Result<Settings, ConfigError> {
+        let places: Vec<String> = places.iter().map(|place| self.at(place)).collect();
+        let args: Vec<&str> = options.iter().copied().chain(places.iter().map(String::as_str)).collect();
+        match self.parse(&args)? {
+            Invocation::Serve(settings) => Ok(*settings),
+            other => panic!("not serve: {other:?}"),
+        }
+    }
+
+    fn many(&self, options: &[&str], places: &[&str]) -> Settings {
+        self.try_many(options, places).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn at(&self, place: &str) -> String {
+        self.path().join(place).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn several_folders_are_several_applications_by_their_names() {
+    let here = folder_with(&["Blog", "shop/current"], &[]);
+    let settings = here.many(&[], &["Blog", "shop/current"]);
+    let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!((blog.name.as_str(), shop.name.as_str()), ("Blog", "shop"));
+    assert_eq!(blog.hosts, ["blog.localhost", "blog"]);
+    assert_eq!((shop.prefix.as_str(), shop.link.clone()), ("", here.path().join("shop/current")));
+    assert!(blog.id != shop.id && !blog.prestart);
+    assert!(here.many(&["-e", "production"], &["Blog", "shop/current"]).apps[0].prestart);
+    assert!(here.many(&["--prestart", "on"], &["Blog", "shop/current"]).apps[0].prestart);
+}
+
+#[test]
+fn an_applications_own_file_gives_its_own_options_alone() {
+    let here = folder_with(
+        &["shop"],
+        &[(
+            "blog/highball.toml",
+            "threads = 7\nport = 1\naccess_log = 'log/a.log'\nhosts = ['blog.example.org']",
+        )],
+    );
+    let settings = here.many(&["--workers", "2"], &["blog", "shop"]);
+    let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!((blog.threads, blog.workers, shop.threads, shop.workers), (7, 2, 3, 2));
+    assert_eq!(blog.hosts, ["blog.example.org"]);
+    assert_eq!(blog.access_log, AccessLog::Own(here.path().join("blog/log/a.log")));
+    assert_eq!(settings.binds, [tcp("127.0.0.1:3000")]);
+    assert!(settings.ignored.iter().any(|place| place.ends_with("line 2, port")), "{:?}", settings.ignored);
+}
+
+#[test]
+fn entries_are_applications() {
+    let file = "threads = 2\nsleep_after = '1h'\n[[app]]\npath = 'blog'\nprefix = '/blog/'\nvariables = { A = 'b', C = 1 }\n\
+                [[app]]\npath = 'shop'\nname = 'Store'\nthreads = 5\nenvironment = 'staging'\nhosts = ['*']\naccess_log = 'none'";
+    let here = folder_with(&["blog", "shop"], &[("config/highball.toml", file)]);
+    for options in [vec![], vec!["-c", "config/highball.toml"]] {
+        let options: Vec<String> =
+            options.iter().map(|text| if *text == "-c" { text.to_string() } else { here.at(text) }).collect();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let settings = here.many(&options, &[""]);
+        let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+        assert_eq!((blog.folder.clone(), blog.threads), (here.path().join("blog"), 2));
+        assert_eq!((blog.hosts.len(), blog.prefix.as_str()), (0, "/blog"));
+        assert_eq!(
+            blog.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+            ["A=b", "C=1"]
+        );
+        assert_eq!(blog.sleep_after, Some(Duration::from_secs(3600)));
+        assert_eq!((shop.name.as_str(), shop.threads, shop.environment.as_str()), ("Store", 5, "staging"));
+        assert_eq!((shop.hosts.len(), &shop.access_log), (0, &AccessLog::Off));
+        assert!(!blog.prestart && shop.prestart);
+    }
+}
+
+#[test]
+fn entries_that_cannot_be() {
+    let error = |text: &str| {
+        let here = folder_with(&["blog", "shop"], &[("highball.toml", text)]);
+        here.try_many(&[], &[""]).expect_err("should be refused").to_string()
+    };
+    assert!(error("[[app]]\nname = 'x'").contains("line 1: the entry has no `path`"));
+    assert!(error("[[app]]\npath = 'no'").contains("/no: does not exist"));
+    assert!(error("[app]\npath = 'blog'").contains("an entry of its own: [[app]]"));
+    assert!(
+        error("[[app]]\npath = 'blog'\nport = 1").contains("line 3: `port` is the server's; write it above")
+    );
+    assert!(error("[[app]]\npath = 'blog'\nthreds = 1").contains("did you mean `threads`?"));
+    let two = |first: &str, second: &str| {
+        error(&format!("[[app]]\npath = 'blog'\n{first}\n[[app]]\npath = 'shop'\n{second}"))
+    };
+    assert!(two("name = 'a'", "name = 'a'").contains("would both be called `a`"));
+    assert!(two("hosts = ['a', 'B']", "hosts = ['b']").contains("would both be reached at b;"));
+    assert!(two("prefix = '/a'", "prefix = '/a'").contains("would both be reached at every host/a;"));
+    assert!(error("prefix = '/a'\n[[app]]\npath = 'blog'\n[[app]]\npath = 'shop'")
+        .contains("line 1, prefix: there are several"));
+    let here = folder_with(&["blog", "shop"], &[("server.toml", "[[app]]\npath = 'blog'")]);
+    let error = here.try_many(&["-c", &here.at("server.toml")], &["blog", "shop"]).unwrap_err().to_string();
+    assert!(error.contains("name them in one place"), "{error}");
+    let error = here.try_many(&[], &["blog", "blog"]).unwrap_err().to_string();
+    assert!(error.contains("was given twice"), "{error}");
+}
+
+#[test]
+fn a_configuration_that_is_read_anew() {
+    let entry = |name: &str, more: &str| format!("[[app]]\npath = '{name}'\n{more}\n");
+    let here = folder_with(&["blog", "shop", "wiki"], &[]);
+    let read = |text: String| {
+        std::fs::write(here.path().join("highball.toml"), text).unwrap();
+        here.many(&[], &[""])
+    };
+    let old = read(entry("blog", "") + &entry("shop", ""));
+    let ids: Vec<AppId> = old.apps.iter().map(|app| app.id).collect();
+    let same = Changes::between(&old, read(entry("blog", "") + &entry("shop", "")));
+    assert!(
+        same.added.is_empty() && same.changed.is_empty() && same.removed.is_empty() && !same.is_about_server
+    );
+    assert_eq!(same.settings, old);
+    let new = read(format!("port = 9\n{}{}", entry("wiki", ""), entry("blog", "threads = 9")));
+    let changes = Changes::between(&old, new);
+    assert_eq!((changes.added.len(), changes.added[0].name.as_str()), (1, "wiki"));
+    assert_eq!((changes.changed.len(), changes.changed[0].threads, changes.changed[0].id), (1, 9, ids[0]));
+    assert_eq!(changes.removed, [ids[1]]);
+    assert!(changes.is_about_server && !ids.contains(&changes.added[0].id));
+    assert_eq!(changes.settings.binds, old.binds, "that takes another process");
+    assert!(!changes.changed[0].has_processes_of(&old.apps[0]));
+    let hosts =
+        Changes::between(&old, read(entry("blog", "hosts = ['b']\nmax_queue = 5") + &entry("shop", "")));
+    assert!(hosts.changed[0].has_processes_of(&old.apps[0]));
 }

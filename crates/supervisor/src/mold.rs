@@ -2,7 +2,7 @@
 
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
+use crate::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
 use crate::heap_questions::{HeapAnswer, HeapQuestions, NotAsked};
 use crate::interpreter::Interpreter;
 use crate::message::ToMold;
@@ -16,7 +16,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 
 /// How long a mold may take to print its backtraces before it is killed.
 pub(crate) const DUMP_TIME: Duration = Duration::from_secs(2);
@@ -96,7 +95,7 @@ impl Mold {
         gem_lib: &Path,
         boot: u32,
         examine: bool,
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> io::Result<Mold> {
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
@@ -111,6 +110,10 @@ impl Mold {
                 .env("HIGHBALL_EXAMINE", app.threads.to_string())
                 .stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
+        if !app.prefix.is_empty() {
+            // For the paths of its assets; all others it knows by SCRIPT_NAME.
+            command.env("RAILS_RELATIVE_URL_ROOT", &app.prefix);
+        }
         let child = command
             .arg(gem_lib.join("highball/boot.rb"))
             .args(&app.file)
@@ -124,15 +127,15 @@ impl Mold {
             .spawn()?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let process = HeldProcess::hold(pidfd, Who::Mold(boot), events.clone())?;
+        let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
         let limit = app.process.boot_timeout;
-        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), events))
+        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox))
     }
 
     /// Talks with a caller that has loaded the application already.
-    pub(crate) fn adopt(socket: OwnedFd, app: &App, events: &mpsc::Sender<Event>) -> io::Result<Mold> {
+    pub(crate) fn adopt(socket: OwnedFd, app: &App, inbox: &Inbox) -> io::Result<Mold> {
         let control = ControlSocket::over(socket)?;
-        Ok(Mold::over(Arc::new(control), 1, app.process.boot_timeout, None, None, events))
+        Ok(Mold::over(Arc::new(control), 1, app.process.boot_timeout, None, None, inbox))
     }
 
     /// A worker that has become a mold: over the same control socket, as the same process.
@@ -141,9 +144,9 @@ impl Mold {
         process: HeldProcess,
         pid: Option<Pid>,
         (boot, worker): (u32, u32),
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> Mold {
-        let mut mold = Mold::over(control, boot, Duration::ZERO, pid, Some(process), events);
+        let mut mold = Mold::over(control, boot, Duration::ZERO, pid, Some(process), inbox);
         mold.state = MoldState::Booted;
         mold.deadline = None;
         mold.promoted_from = Some(worker);
@@ -156,7 +159,7 @@ impl Mold {
         limit: Duration,
         pid: Option<Pid>,
         process: Option<HeldProcess>,
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> Mold {
         let now = Instant::now();
         Mold {
@@ -168,7 +171,7 @@ impl Mold {
             process,
             departure: Departure::default(),
             heap_questions: HeapQuestions::default(),
-            _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
+            _watch: watch_mold(Arc::clone(&control), boot, inbox.clone()),
             control,
         }
     }

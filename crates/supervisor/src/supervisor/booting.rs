@@ -9,7 +9,7 @@ use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
-use crate::Notice;
+use crate::AppNotice;
 use highball_config::App;
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Supervisor {
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
         let has_none = if self.is_site() { self.current.app.is_none() } else { self.current.mold.is_none() };
-        has_none && self.broken.is_none() && self.staying() == self.current.line
+        has_none && self.broken.is_none() && !self.asleep && self.staying() == self.current.line
     }
 
     /// Boots the mold of the version that is served.
@@ -57,11 +57,11 @@ impl Supervisor {
             MoldSource::Folder { gem_lib } => {
                 info!(app = %folder.display(), environment = self.app.environment, "booting");
                 let examine = self.purpose == Purpose::Examine;
-                Mold::spawn(&self.app, folder, gem_lib, self.boots, examine, &self.events_in)
+                Mold::spawn(&self.app, folder, gem_lib, self.boots, examine, &self.inbox)
             }
             MoldSource::Site => Err(io::Error::other("a static site has no mold")),
             MoldSource::Caller(socket) => {
-                socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.app, &self.events_in))
+                socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.app, &self.inbox))
             }
         }
     }
@@ -126,7 +126,7 @@ impl Supervisor {
                 }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
-            (FromMold::Stop, _) => self.drain(false, now).await,
+            (FromMold::Stop, _) => self.wants_the_end = true,
             (FromMold::Heap { heap }, _) => {
                 if !mold.heap_questions.answered(heap) {
                     let boot = mold.boot;
@@ -146,7 +146,7 @@ impl Supervisor {
                 self.mold_policy.ready();
                 if let Some(app) = app {
                     self.current.app = Some(app.clone());
-                    self.notify(Notice::AppBooted(app)).await;
+                    self.notify(AppNotice::AppBooted(app)).await;
                 }
             }
             Role::Next => self.next_booted(app).await,
@@ -251,7 +251,7 @@ impl Supervisor {
             return self.not_booted(diagnosis, now).await;
         }
         self.diagnosis = Some(diagnosis.clone());
-        self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
+        self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
         self.postpone_boot(Life::NeverReady, now);
     }
 

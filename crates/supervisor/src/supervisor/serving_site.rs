@@ -7,7 +7,7 @@ use crate::mold::MoldSource;
 use crate::restart::{Failure, Generation, Wish};
 use crate::site::Site;
 use crate::spawn_journey::Step;
-use crate::Notice;
+use crate::AppNotice;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{error, info};
@@ -59,7 +59,7 @@ impl Supervisor {
             app: Some(site.booted()),
             mold: None,
         };
-        self.notify(Notice::SiteOpened { root }).await;
+        self.notify(AppNotice::SiteOpened { root }).await;
     }
 }
 
