@@ -194,9 +194,7 @@ impl AppState {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
         }
-        if let Some(log) = self.access_log.borrow().as_ref() {
-            log.flush();
-        }
+        self.own_log().iter().for_each(|log| log.flush());
         self.look_whether_idle(now_ms);
     }
 
@@ -231,7 +229,13 @@ impl AppState {
     /// Where it was removed and nobody serves, nobody will.
     pub(crate) fn give_up_waiting(&self) {
         if self.is_leaving() {
-            self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoApp);
+            let mut dispatcher = self.dispatcher.borrow_mut();
+            let refusal = if dispatcher.is_draining() {
+                Refusal::Draining { retry_after_seconds: 1 }
+            } else {
+                Refusal::NoApp
+            };
+            dispatcher.refuse_waiting(refusal);
         }
     }
 

@@ -138,9 +138,6 @@ async fn tick(shared: Rc<Shared>) {
         ticks.tick().await;
         shared.deadlines.tick();
         shared.tick(now_ms());
-        if let Some(log) = &shared.access_log {
-            log.flush();
-        }
     }
 }
 
