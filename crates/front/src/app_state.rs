@@ -130,16 +130,21 @@ impl AppState {
     /// Takes a request in, for Ruby.
     ///
     /// # Errors
-    /// The queue is full.
-    pub(crate) fn submit(&self, exchange: &Rc<Exchange>) -> Result<(), Refusal> {
+    /// The queue is full; or nobody will ever serve, which may have turned out while the body came.
+    pub(crate) fn submit(&self, exchange: &Rc<Exchange>, audience: Audience) -> Result<(), Refusal> {
         self.asked.set(true);
-        self.dispatcher.borrow_mut().submit(exchange)
+        if self.is_failed_for(audience) {
+            return Err(Refusal::AppFailed);
+        }
+        self.dispatcher.borrow_mut().submit(exchange)?;
+        self.give_up_waiting();
+        Ok(())
     }
 
     // --- Failure and sleep ---------------------------------------------------------------------------
 
     /// It has booted; its static files are in the folder `public`, and get these header fields.
-    pub(crate) fn has_booted(&self, public: Option<PathBuf>, headers: &[(String, String)]) {
+    pub(crate) fn booted(&self, public: Option<PathBuf>, headers: &[(String, String)]) {
         *self.failure.borrow_mut() = None;
         let rules = self.settings().static_files.clone();
         let folder = public.filter(|_| rules.enabled);
@@ -148,20 +153,20 @@ impl AppState {
     }
 
     /// The files in this folder are all that there is. Nobody else will answer what waits already.
-    pub(crate) fn is_site(&self, root: PathBuf) {
+    pub(crate) fn open_site(&self, root: PathBuf) {
         let site = StaticFiles::of_site(root, self.settings().static_files.follow_symlinks);
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
     }
 
-    /// A worker is on its way, or there.
-    pub(crate) fn is_there(&self) {
+    /// There is a worker for it.
+    pub(crate) fn served(&self) {
         self.asleep.set(false);
         *self.failure.borrow_mut() = None;
     }
 
     /// It did not boot: whoever waits for it is told.
-    pub(crate) fn has_failed(&self, pages: FailurePages) {
+    pub(crate) fn failed(&self, pages: FailurePages) {
         *self.failure.borrow_mut() = Some(Rc::new(pages));
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
     }
@@ -194,9 +199,7 @@ impl AppState {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
         }
-        if let Some(log) = self.access_log.borrow().as_ref() {
-            log.flush();
-        }
+        self.own_log().iter().for_each(|log| log.flush());
         self.look_whether_idle(now_ms);
     }
 
@@ -231,7 +234,13 @@ impl AppState {
     /// Where it was removed and nobody serves, nobody will.
     pub(crate) fn give_up_waiting(&self) {
         if self.is_leaving() {
-            self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoApp);
+            let mut dispatcher = self.dispatcher.borrow_mut();
+            let refusal = if dispatcher.is_draining() {
+                Refusal::Draining { retry_after_seconds: 1 }
+            } else {
+                Refusal::NoApp
+            };
+            dispatcher.refuse_waiting(refusal);
         }
     }
 

@@ -154,7 +154,7 @@ impl Connection {
                 if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
-                let submitted = app.submit(&self.exchange);
+                let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     self.exchange.borrow().request.body = Body::None;
                     let keep_alive = self.head.keep_alive && !self.shared.is_draining();

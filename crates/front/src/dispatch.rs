@@ -488,19 +488,26 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
+    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
     /// has said. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
-        self.workers.iter().for_each(Worker::announce_sleep);
-        let news = |worker: &Worker| {
-            worker.state != State::Broken && worker.in_flight > 0 && worker.ring.any_ready()
-        };
-        !self.workers.iter().any(news)
+        self.busy().for_each(Worker::announce_sleep);
+        !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())
     }
 
     /// The front is awake.
     pub(crate) fn retract_sleep(&self) {
-        self.workers.iter().for_each(|worker| worker.ring.retract_sleep());
+        self.busy().for_each(|worker| worker.ring.retract_sleep());
+    }
+
+    /// The workers that have something to say, or may; the rings of the others would only cost time.
+    fn busy(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| !worker.is_idle())
+    }
+
+    /// Whether the server stops, or has been succeeded by another.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// From now on every answer is the last of its connection.

@@ -101,11 +101,11 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
 /// Obeys what concerns one application.
 fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
     match command {
-        AppCommand::Booted { public, headers } => app.has_booted(public, &headers),
-        AppCommand::OpenSite { root } => app.is_site(root),
-        AppCommand::Failed(pages) => app.has_failed(pages),
+        AppCommand::Booted { public, headers } => app.booted(public, &headers),
+        AppCommand::OpenSite { root } => app.open_site(root),
+        AppCommand::Failed(pages) => app.failed(pages),
         AppCommand::AddWorker(new) => {
-            app.is_there();
+            app.served();
             app.dispatcher.borrow_mut().add_worker(new, State::Serving);
         }
         AppCommand::AddCanary(new, path) => {
@@ -114,7 +114,10 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
                 spawn(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
             }
         }
-        AppCommand::AdmitCanary { worker } => app.dispatcher.borrow_mut().admit_canary(worker),
+        AppCommand::AdmitCanary { worker } => {
+            app.served();
+            app.dispatcher.borrow_mut().admit_canary(worker);
+        }
         AppCommand::WithdrawGeneration { generation } => app.dispatcher.borrow_mut().withdraw(generation),
         AppCommand::NameWarmWorker { requests } => app.dispatcher.borrow_mut().name_warm_worker(requests),
         AppCommand::RetireWorker { worker } => {
@@ -138,9 +141,6 @@ async fn tick(shared: Rc<Shared>) {
         ticks.tick().await;
         shared.deadlines.tick();
         shared.tick(now_ms());
-        if let Some(log) = &shared.access_log {
-            log.flush();
-        }
     }
 }
 

@@ -160,6 +160,7 @@ impl Shared {
             app.tick(now_ms);
         }
         apps.forget_drained();
+        self.access_log.iter().for_each(|log| log.flush());
     }
 
     /// Goes on in new access logs.

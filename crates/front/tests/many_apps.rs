@@ -222,6 +222,26 @@ fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
 }
 
 #[test]
+fn nobody_waits_either_whose_body_comes_later() {
+    let front = two();
+    let upload = |host: &str| {
+        let mut client = front.connect();
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        ));
+        assert_eq!(client.answer().status, 100);
+        client
+    };
+    let (mut of_removed, mut of_failed) = (upload("a"), upload("b"));
+    front.tell(Command::RemoveApp(front.id(0)));
+    front.tell_of(1, AppCommand::Failed(FailurePages { development: None, public: None }));
+    eventually("it is not reached any more", || front.get_from("a", "/").answer().status == 404);
+    of_removed.send("ab");
+    of_failed.send("ab");
+    assert_eq!((of_removed.answer().status, of_failed.answer().status), (404, 503));
+}
+
+#[test]
 fn one_can_be_added_and_move_while_others_serve() {
     let front = two();
     let _serving: Vec<_> = (0..2).map(|app| front.worker_for(app, 1).serve(1, say_where(app))).collect();
