@@ -10,17 +10,14 @@ pub fn limits() -> Limits {
         target_bytes: 200,
         head_bytes: 1000,
         header_fields: 12,
-        body_bytes: Some(500),
         body_memory_bytes: 100,
         response_buffer_bytes: 100,
         response_spool_bytes: 0,
         connections: 1,
-        queue: 1,
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),
         send_timeout: Duration::from_secs(1),
-        request_timeout: None,
         spool_dir: PathBuf::new(),
     }
 }

@@ -63,7 +63,7 @@ class FailedUpgradesTest < UpgradeTestCase
     File.write(binary, "#!/bin/sh\nexit 3\n")
     File.chmod(0o755, binary)
     assert_match(/ended before it served: exited with code 3/, upgrade_fails(server))
-    assert_match(/ended before it served/, server.status["last_failure"])
+    assert_match(/ended before it served/, server.status.dig("upgrade", "failure"))
     # The one that is put there at last is what serves then.
     File.rename("#{binary}.away", binary)
     serves_by(server, upgrade(server))
@@ -201,6 +201,6 @@ class FailedUpgradesTest < UpgradeTestCase
     wait_for("the end of the new processes") { highballs(server) == [server.pid] }
     assert_equal before, server.worker_pids
     clues.each { |clue| assert_match clue, server.log }
-    assert_match(/hot restart failed/, server.status["last_failure"])
+    assert_equal "failed", server.status.dig("upgrade", "state")
   end
 end

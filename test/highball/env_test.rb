@@ -52,6 +52,18 @@ class EnvTest < ServerTestCase
     assert_equal ["caf\xE9".b, "/a%2Fb"], env.values_at("HTTP_X_A", "PATH_INFO")
   end
 
+  def test_the_prefix_that_an_application_is_reached_below
+    below = { "SCRIPT_NAME" => "/shop", "PATH_INFO" => "", "REQUEST_URI" => "/shop" }
+    serve do |env|
+      if env["SCRIPT_NAME"].empty?
+        [200, {}, ["none"]]
+      else
+        [200, {}, [Rack::Request.new(env).url, env["SCRIPT_NAME"].frozen?.to_s]]
+      end
+    end
+    assert_equal ["http://test/shopfalse", "none"], [ask(below).body, ask.body]
+  end
+
   def test_one_request_leaves_nothing_in_the_env_of_the_next
     envs = []
     serve do |env|

@@ -133,8 +133,14 @@ class HighballServer
     connect { |connection| connection.write(bytes).read_all(within: within) }
   end
 
-  # What highball itself says: `highball status --json`.
+  # What highball itself says, and what it says of its only application, side by side.
   def status
+    now = full_status
+    now.fetch("apps").one? ? now["apps"].first.merge(now) : now
+  end
+
+  # What highball itself says: `highball status --json`.
+  def full_status
     output, error, ended = Open3.capture3(ENVIRONMENT, BINARY, "status", "--json", *which)
     raise "highball status: #{ended}\n#{output}#{error}" unless ended.success?
 

@@ -12,13 +12,13 @@ use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, Form, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
-use crate::Selector;
+use crate::{AppSelector, Selector};
 
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
 pub(crate) enum Command {
-    Serve { path: Option<PathBuf>, given: Given },
-    Doctor { json: bool, path: Option<PathBuf>, given: Given },
-    Config { program: String, host: Option<String>, path: Option<PathBuf>, given: Given },
+    Serve { paths: Vec<PathBuf>, given: Given },
+    Doctor { json: bool, paths: Vec<PathBuf>, given: Given },
+    Config { program: String, host: Option<String>, paths: Vec<PathBuf>, given: Given },
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
@@ -38,14 +38,14 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
     };
     match matches.subcommand() {
         Some(("doctor", matches)) => {
-            let (path, given) = serve_args(matches)?;
-            Ok(Command::Doctor { json: matches.get_flag("json"), path, given })
+            let (paths, given) = serve_args(matches);
+            Ok(Command::Doctor { json: matches.get_flag("json"), paths, given })
         }
         Some(("config", matches)) => {
-            let (path, given) = serve_args(matches)?;
+            let (paths, given) = serve_args(matches);
             let text = |name| matches.get_one::<String>(name).cloned();
             let program = text("PROGRAM").expect("clap requires it");
-            Ok(Command::Config { program, host: text("host"), path, given })
+            Ok(Command::Config { program, host: text("host"), paths, given })
         }
         Some(("status", matches)) => {
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
@@ -76,11 +76,11 @@ pub(crate) fn command() -> clap::Command {
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
         .override_usage(
-            "highball [serve] [OPTIONS] [PATH]\n       highball doctor [OPTIONS] [PATH]\n       highball config PROGRAM [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [PATH]\n       highball bench [OPTIONS]",
+            "highball [serve] [OPTIONS] [PATH…]\n       highball doctor [OPTIONS] [PATH…]\n       highball config PROGRAM [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [APP]\n       highball bench [OPTIONS]",
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
-                .about("Serve the application at PATH (what happens without a command too)"),
+                .about("Serve the application at PATH, or several (what happens without a command too)"),
         ))
         .subcommand(
             with_serve_args(clap::Command::new("doctor").about(
@@ -145,13 +145,12 @@ fn bench() -> clap::Command {
 fn with_serve_args(command: clap::Command) -> clap::Command {
     let path = Arg::new("PATH")
         .value_parser(value_parser!(PathBuf))
-        .help("Application folder, or its file (.rb or .ru) [default: the current folder]");
-    // Taken only to say that there is no room for them.
-    let more = Arg::new("MORE").value_parser(value_parser!(PathBuf)).num_args(0..).hide(true);
+        .num_args(0..)
+        .help("Application folders, or their files (.rb or .ru) [default: the current folder]");
     let options = Section::ALL
         .into_iter()
         .flat_map(|section| OPTIONS.iter().filter(move |option| option.section == section));
-    command.arg(path).arg(more).args(options.map(argument))
+    command.arg(path).args(options.map(argument))
 }
 
 fn argument(option: &'static Opt) -> Arg {
@@ -199,36 +198,35 @@ fn with_selector_args(command: clap::Command) -> clap::Command {
                 .help("The server that listens on this port"),
         )
         .arg(
-            Arg::new("PATH")
-                .value_parser(value_parser!(PathBuf))
-                .help("The server of the application in this folder [default: the only one]"),
+            Arg::new("APP").value_parser(value_parser!(PathBuf)).help(
+                "The application with this name or in this folder, or its server [default: the only one]",
+            ),
         )
 }
 
 fn selector(matches: &ArgMatches) -> Selector {
-    let app = matches.get_one::<PathBuf>("PATH").map(|path| match split_file(Some(path.clone())) {
-        (Some(folder), Some(_)) => folder,
-        (None, Some(_)) => PathBuf::from("."),
-        (_, None) => path.clone(),
-    });
     Selector {
         port: matches.get_one::<u16>("port").copied(),
-        app: app.map(|path| {
-            path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or_else(|_| path.clone())
-        }),
+        app: matches.get_one::<PathBuf>("APP").map(|path| app_selector(path)),
     }
+}
+
+fn app_selector(path: &Path) -> AppSelector {
+    let folder = match split_file(Some(path.to_owned())) {
+        (Some(folder), Some(_)) => folder,
+        (None, Some(_)) => PathBuf::from("."),
+        (_, None) => path.to_owned(),
+    };
+    let absolute = folder.canonicalize().or_else(|_| std::path::absolute(&folder));
+    AppSelector { text: path.display().to_string(), folder: absolute.unwrap_or(folder) }
 }
 
 fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
-    let (path, given) = serve_args(matches)?;
-    Ok(Command::Serve { path, given })
+    let (paths, given) = serve_args(matches);
+    Ok(Command::Serve { paths, given })
 }
 
-fn serve_args(matches: &ArgMatches) -> Result<(Option<PathBuf>, Given), ConfigError> {
-    let path: Option<&PathBuf> = matches.get_one("PATH");
-    if let (Some(first), Some(second)) = (path, matches.get_one::<PathBuf>("MORE")) {
-        return Err(ConfigError::Usage(several_paths(first, second)));
-    }
+fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
     let mut given = Given::default();
     for option in OPTIONS {
         let Some(texts) = matches.get_many::<String>(option.name) else { continue };
@@ -236,19 +234,7 @@ fn serve_args(matches: &ArgMatches) -> Result<(Option<PathBuf>, Given), ConfigEr
             |text: &String| Raw { text: text.clone(), origin: Origin::CommandLine { long: option.long() } };
         given.add(option, texts.map(raw).collect());
     }
-    Ok((path.cloned(), given))
-}
-
-fn several_paths(first: &Path, second: &Path) -> String {
-    if first == second {
-        return format!("the application folder {} was given twice; name it once", first.display());
-    }
-    format!(
-        "more than one application folder was given ({} and {}); one server serves one application \
-         (many on one server come later): start one for each, with a --port of its own",
-        first.display(),
-        second.display()
-    )
+    (matches.get_many::<PathBuf>("PATH").into_iter().flatten().cloned().collect(), given)
 }
 
 /// The command that a path which is not there may have been meant to be.

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::given::Given;
 use crate::resolve::gather;
-use crate::settings::{Bind, Settings};
+use crate::settings::{App, Bind, Settings};
 
 /// The programs, and what their configurations are made from.
 static PROGRAMS: [(&str, &str); 5] = [
@@ -49,6 +50,8 @@ pub struct Deployment {
     /// What visitors call the site.
     host: Option<String>,
     settings: Settings,
+    /// The only application of these settings.
+    app: Arc<App>,
     /// What was said on the command line and in the environment, as arguments for `highball serve`.
     arguments: Vec<String>,
     /// `PATH`, and `HIGHBALL_LIB` where it is set.
@@ -61,18 +64,25 @@ type Values = BTreeMap<&'static str, Option<String>>;
 
 impl Deployment {
     /// Reads all that was said, as for `highball serve`; but who deploys does so for production.
+    ///
+    /// # Errors
+    /// Those of reading it; and there are several applications: what another program has to know of those, nobody has
+    /// written down yet.
     pub(crate) fn resolve(
         program: String,
         host: Option<String>,
-        path: Option<PathBuf>,
+        paths: Vec<PathBuf>,
         given: Given,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Deployment, ConfigError> {
-        let mut sources = gather(path, given, env)?;
-        sources.given.unless_said("environment", "production");
-        let arguments = sources.given.as_arguments(&sources.folders)?;
-        let settings = sources.settings(env)?;
-        Ok(Deployment { program, host, settings, arguments, path: env("PATH"), lib: env("HIGHBALL_LIB") })
+        let mut sources = gather(paths, given, env)?;
+        sources.top.unless_said("environment", "production");
+        let arguments = sources.as_arguments()?;
+        let settings = sources.settings()?;
+        let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
+        let app = Arc::clone(app);
+        let (path, lib) = (env("PATH"), env("HIGHBALL_LIB"));
+        Ok(Deployment { program, host, settings, app, arguments, path, lib })
     }
 
     /// The configuration; `highball` is the path of this program.
@@ -87,12 +97,14 @@ impl Deployment {
     }
 
     fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
-        let Settings { limits, process, static_files, .. } = &self.settings;
-        let app = tidy(&self.settings.app_link);
+        let App { limits, process, static_files, hosts, prefix, .. } = &*self.app;
+        let app = tidy(&self.app.link);
         let name = name_of(&app);
-        let host = self.host.clone().unwrap_or_else(|| format!("{name}.localhost"));
-        let public = Some(app.join(PUBLIC)).filter(|public| static_files.enabled && public.is_dir());
-        let keep = limits.idle_timeout.saturating_sub(MARGIN).max(Duration::from_secs(1));
+        let host = self.host.as_ref().or(hosts.first());
+        let host = host.cloned().unwrap_or_else(|| format!("{name}.localhost"));
+        let sends_files = static_files.enabled && prefix.is_empty();
+        let public = Some(app.join(PUBLIC)).filter(|public| sends_files && public.is_dir());
+        let keep = self.settings.limits.idle_timeout.saturating_sub(MARGIN).max(Duration::from_secs(1));
         let seconds =
             |time: Duration| Some((time.as_secs() + u64::from(time.subsec_nanos() > 0)).to_string());
         let mut values = self.address_values()?;
@@ -106,7 +118,7 @@ impl Deployment {
             ("limited", when(limits.body_bytes.is_some())),
             ("keep_seconds", seconds(keep)),
             ("start_seconds", seconds(2 * process.boot_timeout + process.probe_timeout + OWN_TIME)),
-            ("stop_seconds", seconds(process.drain_timeout + OWN_TIME)),
+            ("stop_seconds", seconds(self.settings.drain_timeout + OWN_TIME)),
             ("files", when(public.is_some())),
             ("no_files", when(public.is_none())),
             ("no_links", when(public.is_some() && !static_files.follow_symlinks)),
@@ -164,9 +176,9 @@ impl Deployment {
 
     /// What only systemd needs to know.
     fn service_values(&self, highball: &Path) -> Result<Values, ConfigError> {
-        let (app, highball) = (tidy(&self.settings.app_link), tidy(highball));
-        let owner = owner_of(&self.settings);
-        let file = self.settings.app_file.as_ref().map_or_else(|| app.clone(), |file| app.join(file));
+        let (app, highball) = (tidy(&self.app.link), tidy(highball));
+        let owner = owner_of(&self.app);
+        let file = self.app.file.as_ref().map_or_else(|| app.clone(), |file| app.join(file));
         let mut command = vec![plain_path(&highball)?, "serve".into()];
         for argument in &self.arguments {
             command.push(plain(argument, "an option")?);
@@ -192,6 +204,16 @@ impl Deployment {
             ("system", when(!of_system)),
         ]))
     }
+}
+
+/// What is said of several applications.
+fn several(apps: &[Arc<App>]) -> String {
+    let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
+    format!(
+        "`highball config` writes for a server of one application, and there are several: {}. Name the folder of one, and \
+         add the others to what is printed",
+        names.join(", ")
+    )
 }
 
 /// A placeholder that stands for nothing, and keeps its line if this holds.
@@ -245,8 +267,8 @@ fn name_of(app: &Path) -> String {
 }
 
 /// The user that the application belongs to, by name where it has one here; `None` for root.
-fn owner_of(settings: &Settings) -> Option<String> {
-    let files = [settings.app.join("config.ru"), settings.app.clone()];
+fn owner_of(app: &App) -> Option<String> {
+    let files = [app.folder.join("config.ru"), app.folder.clone()];
     let uid = files.iter().find_map(|file| file.metadata().ok())?.uid();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let named = users.lines().find_map(|line| {
@@ -374,5 +396,7 @@ mod tests {
         assert!(error("iis", &[]).contains("[possible values: nginx, apache, caddy, haproxy, systemd]"));
         assert!(error("nginx", &["-p", "0"]).contains("takes another port each time"));
         assert!(error("nginx", &["--host", "a;$b"]).contains("has the character '$'"));
+        let other = tempfile::tempdir().unwrap();
+        assert!(error("nginx", &[other.path().to_str().unwrap()]).contains("there are several: "));
     }
 }

@@ -1,13 +1,13 @@
 //! What was given, and where. Sources are added in the order of their weight (command line, environment,
 //! file): what is there already stays. Defaults come last, when a value is asked for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::ConfigError;
-use crate::options::{named, Default, Form, Opt, OPTIONS};
+use crate::options::{named, Default, Form, Opt, Scope, OPTIONS};
 use crate::settings::Bind;
 use crate::value;
 
@@ -32,6 +32,8 @@ pub enum Origin {
         line: usize,
         /// The option's name.
         name: &'static str,
+        /// Where relative paths begin.
+        folder: PathBuf,
     },
     /// The table of options.
     Default {
@@ -45,7 +47,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::CommandLine { long } => write!(f, "option --{long}"),
             Origin::Environment { variable } => write!(f, "environment variable {variable}"),
-            Origin::File { path, line, name } => {
+            Origin::File { path, line, name, .. } => {
                 write!(f, "configuration file {}, line {line}, {name}", path.display())
             }
             Origin::Default { name } => write!(f, "default of {name}"),
@@ -66,13 +68,21 @@ impl Raw {
         ConfigError::Value { origin: self.origin.clone(), problem }
     }
 
+    /// Where relative paths begin: those of a file where it says, all others at the current folder.
+    fn folder<'a>(&'a self, current: &'a Path) -> &'a Path {
+        match &self.origin {
+            Origin::File { folder, .. } => folder,
+            _ => current,
+        }
+    }
+
     fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
         parse(&self.text).map_err(|problem| self.wrong(problem))
     }
 }
 
-/// Everything that was given for `highball serve`. Nothing has been checked yet but the names.
-#[derive(Debug, Default)]
+/// What was given for `highball serve`, for the server or for one application. Nothing has been checked yet but the names.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Given {
     values: HashMap<&'static str, Vec<Raw>>,
 }
@@ -81,6 +91,25 @@ impl Given {
     /// Adds what one source says about an option, unless a weightier one has spoken.
     pub(crate) fn add(&mut self, option: &Opt, values: Vec<Raw>) {
         self.values.entry(option.name).or_insert(values);
+    }
+
+    /// Adds what another source says, as far as `counts`.
+    pub(crate) fn add_all(&mut self, other: &Given, counts: impl Fn(&Opt) -> bool) {
+        for (name, values) in &other.values {
+            if let Some(option) = named(name).filter(|option| counts(option)) {
+                self.add(option, values.clone());
+            }
+        }
+    }
+
+    /// The options of this scope that were given, and where; in the order of the table.
+    pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Origin> {
+        let options = OPTIONS.iter().filter(move |option| option.scope == scope);
+        options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     /// Adds the environment. A blank variable counts as unset.
@@ -108,7 +137,7 @@ impl Given {
     }
 
     /// What the command line and the environment say, as arguments that mean the same in every folder and environment.
-    pub(crate) fn as_arguments(&self, folders: &Folders) -> Result<Vec<String>, ConfigError> {
+    pub(crate) fn as_arguments(&self, current: &Path) -> Result<Vec<String>, ConfigError> {
         let mut arguments = Vec::new();
         for option in OPTIONS {
             let said = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
@@ -116,10 +145,10 @@ impl Given {
                 let text = match &option.form {
                     Form::Addresses => {
                         let port = self.count("port")?;
-                        raw.read(|text| value::bind(text, port, folders.of(&raw.origin)))?.to_string()
+                        raw.read(|text| value::bind(text, port, raw.folder(current)))?.to_string()
                     }
                     Form::Path if is_path(option.name, &raw.text) => {
-                        folders.of(&raw.origin).join(&raw.text).display().to_string()
+                        raw.folder(current).join(&raw.text).display().to_string()
                     }
                     _ => raw.text.clone(),
                 };
@@ -229,27 +258,48 @@ impl Given {
         Ok(self.value(name)?.1.wrong(problem.to_owned()))
     }
 
+    /// Host names in small letters; `None` where none was given.
+    pub(crate) fn hosts(&self) -> Result<Option<Vec<String>>, ConfigError> {
+        let Some(values) = self.values("hosts")?.1 else { return Ok(None) };
+        values.iter().map(|raw| raw.read(value::host)).collect::<Result<_, _>>().map(Some)
+    }
+
+    pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, ConfigError> {
+        let values = self.values("variables")?.1.unwrap_or_default();
+        values.iter().map(|raw| raw.read(value::variable)).collect()
+    }
+
+    /// What `read` makes of an option that may have no value.
+    pub(crate) fn optional<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, ConfigError> {
+        let raw = self.values(name)?.1.and_then(|mut values| values.pop());
+        raw.map(|raw| raw.read(read)).transpose()
+    }
+
     pub(crate) fn switch(&self, name: &str) -> Result<bool, ConfigError> {
         self.value(name)?.1.read(value::switch)
     }
 
     /// Addresses; relative socket paths begin where relative paths of their source do.
-    pub(crate) fn binds(&self, port: u16, folders: &Folders) -> Result<Vec<Bind>, ConfigError> {
+    pub(crate) fn binds(&self, port: u16, current: &Path) -> Result<Vec<Bind>, ConfigError> {
         let (_, values) = self.values("bind")?;
         let values = values.expect("option has a default");
-        values.iter().map(|raw| raw.read(|text| value::bind(text, port, folders.of(&raw.origin)))).collect()
+        values.iter().map(|raw| raw.read(|text| value::bind(text, port, raw.folder(current)))).collect()
     }
 
     /// A path, made absolute by `read`, which also says what may be wrong with it.
     pub(crate) fn path<T>(
         &self,
         name: &str,
-        folders: &Folders,
+        current: &Path,
         read: impl FnOnce(&str, PathBuf) -> Result<T, String>,
     ) -> Result<Option<T>, ConfigError> {
         let (_, values) = self.values(name)?;
         let Some(raw) = values.and_then(|mut values| values.pop()) else { return Ok(None) };
-        let path = folders.of(&raw.origin).join(&raw.text);
+        let path = raw.folder(current).join(&raw.text);
         if raw.text.is_empty() {
             return Err(raw.wrong("a path is missing".into()));
         }
@@ -268,19 +318,4 @@ fn is_path(option: &str, text: &str) -> bool {
 
 fn is_url_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
-}
-
-/// Where relative paths begin: those of the file at the application, all others at the current folder.
-pub(crate) struct Folders {
-    pub(crate) current: PathBuf,
-    pub(crate) app: PathBuf,
-}
-
-impl Folders {
-    fn of(&self, origin: &Origin) -> &Path {
-        match origin {
-            Origin::File { .. } => &self.app,
-            _ => &self.current,
-        }
-    }
 }

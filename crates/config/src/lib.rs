@@ -10,11 +10,12 @@
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
 //! - `resolve`: from what was given to [`Settings`];
-//! - [`settings`]: what comes out;
+//! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
 //! - `error`: what is said when it does not work out;
 //! - `manual`: `docs/configuration.md`.
 
+mod changes;
 mod command_line;
 mod cpus;
 mod deployment;
@@ -28,19 +29,22 @@ pub mod settings;
 mod value;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub use changes::Changes;
 pub use deployment::Deployment;
 pub use error::ConfigError;
 pub use manual::manual;
-pub use settings::{Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles};
+pub use settings::{
+    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+};
 
 use command_line::Command;
 
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
-    /// Serve an application.
+    /// Serve applications.
     Serve(Box<Settings>),
     /// Boot an application once, without serving it, and say what is wrong with it.
     Doctor {
@@ -103,9 +107,24 @@ pub enum Invocation {
 pub struct Selector {
     /// The one that listens on this TCP port.
     pub port: Option<u16>,
-    /// The one that serves the application in this folder: absolute, symbolic links resolved where the
-    /// folder still exists.
-    pub app: Option<PathBuf>,
+    /// The one that serves this application.
+    pub app: Option<AppSelector>,
+}
+
+/// Which of the applications is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppSelector {
+    /// What was written: it may be the name.
+    pub text: String,
+    /// The folder that this would be: absolute, symbolic links resolved where the folder still exists.
+    pub folder: PathBuf,
+}
+
+impl AppSelector {
+    /// Whether this application is meant.
+    pub fn is(&self, name: &str, folder: &Path) -> bool {
+        self.text == name || self.folder == folder
+    }
 }
 
 /// Reads a command line (`args`, beginning with the program's own name) and, for `serve`, the environment
@@ -120,12 +139,12 @@ pub fn parse(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
     Ok(match command_line::read(args)? {
-        Command::Serve { path, given } => Invocation::Serve(Box::new(resolve::resolve(path, given, env)?)),
-        Command::Doctor { json, path, given } => {
-            Invocation::Doctor { json, settings: Box::new(resolve::resolve(path, given, env)?) }
+        Command::Serve { paths, given } => Invocation::Serve(Box::new(resolve::resolve(paths, given, env)?)),
+        Command::Doctor { json, paths, given } => {
+            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env)?) }
         }
-        Command::Config { program, host, path, given } => {
-            Invocation::Config(Box::new(Deployment::resolve(program, host, path, given, env)?))
+        Command::Config { program, host, paths, given } => {
+            Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env)?))
         }
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::options::{Form, Opt, Section, OPTIONS};
+use crate::options::{Form, Opt, Scope, Section, OPTIONS};
 use crate::value::{duration_text, size_text};
 
 const INTRODUCTION: &str = "\
@@ -23,9 +23,13 @@ default. Variables that platforms and frameworks set, such as `PORT`, count as w
 variable that begins with `HIGHBALL_` outweighs them. A blank variable counts as unset.
 
 The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config/highball.toml` or
-`highball.toml` in the application. It is [TOML](https://toml.io) without sections. An option that does not
-exist is an error. Relative paths in the file begin at the application's folder, all others at the current
-one.
+`highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
+Relative paths in the file begin at the application's folder, all others at the current one.
+
+With several applications ([many-apps.md](many-apps.md)) the file is the server's: what stands at its top holds for
+the server and for all applications, and each has an `[[app]]` of its own. Relative paths at its top, and the `path` of
+an entry, begin at the folder that the file lies in (for `config/highball.toml` at the one around it), those within an
+entry at its application. An application's own file gives only its own options there.
 
 | value | written as |
 | --- | --- |
@@ -60,6 +64,13 @@ fn entry(option: &Opt) -> String {
         let _ = writeln!(text, "- range: {range}");
     }
     let _ = writeln!(text, "- default: {}", option.default_text());
+    match option.scope {
+        Scope::Server => {}
+        Scope::App => text.push_str("- each application may have its own\n"),
+        Scope::OneApp => {
+            text.push_str("- each application has its own: with several, in its `[[app]]` or its own file\n")
+        }
+    }
     text
 }
 
@@ -81,7 +92,14 @@ fn range(form: &Form) -> Option<String> {
             range.start(),
             range.end()
         )),
-        Form::Addresses | Form::Path | Form::Word | Form::UrlPath | Form::Switch => None,
+        Form::Hosts => Some("host names without ports, or `*`".into()),
+        Form::Addresses
+        | Form::Path
+        | Form::Word
+        | Form::UrlPath
+        | Form::Switch
+        | Form::Prefix
+        | Form::Variables => None,
     }
 }
 
@@ -104,7 +122,7 @@ fn example_file() -> String {
 fn toml_value(option: &Opt) -> String {
     match option.form {
         Form::Count(_) | Form::CountOrAuto(_) => option.example.to_owned(),
-        Form::Addresses => format!("[\"{}\"]", option.example),
+        Form::Addresses | Form::Hosts | Form::Variables => format!("[\"{}\"]", option.example),
         Form::Switch => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),
     }

@@ -9,6 +9,8 @@ pub(crate) struct Opt {
     /// Its name: `head_timeout` in the file, `--head-timeout` on the command line, `HIGHBALL_HEAD_TIMEOUT`
     /// in the environment.
     pub(crate) name: &'static str,
+    /// Whose option it is.
+    pub(crate) scope: Scope,
     /// The letter for the command line.
     pub(crate) short: Option<char>,
     /// Variables that platforms and frameworks set for it, after its own; the first that is set counts.
@@ -23,6 +25,17 @@ pub(crate) struct Opt {
     pub(crate) example: &'static str,
     /// What it does: the first sentence is for the help, the rest for the manual alone.
     pub(crate) doc: &'static str,
+}
+
+/// Whose option it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The server's: there is one value.
+    Server,
+    /// Each application has its own. What is given for the server holds for those that say nothing else.
+    App,
+    /// Each application has its own, and it makes no sense for several.
+    OneApp,
 }
 
 /// What the value of an option looks like.
@@ -53,6 +66,12 @@ pub(crate) enum Form {
     Switch,
     /// Whole numbers in a range, with commas between them, or `off`.
     CountsOrOff(RangeInclusive<u64>),
+    /// Host names; may be given several times.
+    Hosts,
+    /// The beginning of a URL's path.
+    Prefix,
+    /// `NAME=VALUE`; may be given several times.
+    Variables,
 }
 
 impl Form {
@@ -72,6 +91,9 @@ impl Form {
             Form::OneOf(_) => "FORM",
             Form::Switch => "on|off",
             Form::CountsOrOff(_) => "N,N,…|off",
+            Form::Hosts => "HOST",
+            Form::Prefix => "PATH",
+            Form::Variables => "NAME=VALUE",
         }
     }
 }
@@ -96,6 +118,8 @@ pub(crate) enum Default {
 pub(crate) enum Section {
     /// What runs, and where it can be reached.
     Server,
+    /// One application among several.
+    Apps,
     /// How much clients may send.
     Sizes,
     /// How long clients and the application may take.
@@ -110,13 +134,21 @@ pub(crate) enum Section {
 
 impl Section {
     /// All of them, in the order of the manual.
-    pub(crate) const ALL: [Section; 6] =
-        [Section::Server, Section::Sizes, Section::Times, Section::Files, Section::Processes, Section::Logs];
+    pub(crate) const ALL: [Section; 7] = [
+        Section::Server,
+        Section::Apps,
+        Section::Sizes,
+        Section::Times,
+        Section::Files,
+        Section::Processes,
+        Section::Logs,
+    ];
 
     /// The heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Section::Server => "Server",
+            Section::Apps => "Applications",
             Section::Sizes => "Sizes and numbers",
             Section::Times => "Time limits",
             Section::Files => "Static files",
@@ -144,7 +176,7 @@ impl Opt {
 
     /// Whether it may be given several times.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self.form, Form::Addresses)
+        matches!(self.form, Form::Addresses | Form::Hosts | Form::Variables)
     }
 
     /// The default in words.
@@ -170,6 +202,7 @@ const PIB: u64 = 1 << 50;
 pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "port",
+        scope: Scope::Server,
         short: Some('p'),
         env: &["PORT"],
         form: Form::Count(0..=65535),
@@ -180,6 +213,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "bind",
+        scope: Scope::Server,
         short: Some('b'),
         env: &["BINDING"],
         form: Form::Addresses,
@@ -191,6 +225,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "environment",
+        scope: Scope::App,
         short: Some('e'),
         env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
         form: Form::Word,
@@ -202,6 +237,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "workers",
+        scope: Scope::App,
         short: Some('w'),
         env: &["WEB_CONCURRENCY"],
         form: Form::CountOrAuto(1..=512),
@@ -213,6 +249,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "threads",
+        scope: Scope::App,
         short: Some('t'),
         env: &["RAILS_MAX_THREADS"],
         form: Form::Count(1..=256),
@@ -223,6 +260,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "early_hints",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Switch,
@@ -233,6 +271,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "config",
+        scope: Scope::Server,
         short: Some('c'),
         env: &[],
         form: Form::Path,
@@ -243,6 +282,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "ruby",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Path,
@@ -253,6 +293,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "pidfile",
+        scope: Scope::Server,
         short: None,
         env: &["PIDFILE"],
         form: Form::Path,
@@ -262,7 +303,79 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "File to write the process id to. It is removed when the server ends.",
     },
     Opt {
+        name: "name",
+        scope: Scope::OneApp,
+        short: None,
+        env: &[],
+        form: Form::Word,
+        default: Default::Without("the name of its folder; where that is `current`, of the folder around it"),
+        section: Section::Apps,
+        example: "blog",
+        doc: "What the application is called, in the log and in commands. No two applications of a server have the same name.",
+    },
+    Opt {
+        name: "hosts",
+        scope: Scope::OneApp,
+        short: None,
+        env: &[],
+        form: Form::Hosts,
+        default: Default::Without("every one; with several applications NAME and NAME.localhost, or with a `prefix` every one"),
+        section: Section::Apps,
+        example: "blog.example.org",
+        doc: "Host name that the application is reached by. May be given several times (in the file: a list). `*` is every \
+              name that no other application has.",
+    },
+    Opt {
+        name: "prefix",
+        scope: Scope::OneApp,
+        short: None,
+        env: &[],
+        form: Form::Prefix,
+        default: Default::Without("none"),
+        section: Section::Apps,
+        example: "/blog",
+        doc: "Path that the application is reached below. It gets it as `SCRIPT_NAME`, and Rails also as its \
+              `relative_url_root`.",
+    },
+    Opt {
+        name: "variables",
+        scope: Scope::OneApp,
+        short: None,
+        env: &[],
+        form: Form::Variables,
+        default: Default::Without("none"),
+        section: Section::Apps,
+        example: "DATABASE_URL=sqlite3:db/blog.sqlite3",
+        doc: "Variable in the environment of the application's processes, beside those that Highball was started with. \
+              May be given several times (in the file: a table, or a list). Other applications do not see it.",
+    },
+    Opt {
+        name: "prestart",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch,
+        default: Default::Without("on; with several applications in development off"),
+        section: Section::Apps,
+        example: "off",
+        doc: "Whether the application boots when the server starts, or when it is asked for first. The request then waits \
+              until it has booted.",
+    },
+    Opt {
+        name: "sleep_after",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(MILLISECOND..=YEAR),
+        default: Default::Is("none"),
+        section: Section::Apps,
+        example: "30m",
+        doc: "How long nobody has to ask for the application until its processes end. It boots again with the next \
+              request, which waits for it.",
+    },
+    Opt {
         name: "max_target",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Size(256..=MIB),
@@ -273,6 +386,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_head",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Size(KIB..=MIB),
@@ -283,6 +397,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_fields",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Count(8..=1024),
@@ -293,6 +408,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_body",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::SizeOrNone(0..=PIB),
@@ -304,6 +420,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "body_memory",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Size(0..=16 * MIB),
@@ -314,6 +431,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "response_buffer",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Size(4 * KIB..=64 * MIB),
@@ -324,6 +442,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "response_spool",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Size(0..=1024 * GIB),
@@ -335,6 +454,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_connections",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Count(1..=1_000_000),
@@ -346,6 +466,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_queue",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Count(1..=1_000_000),
@@ -356,6 +477,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "spool_dir",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Path,
@@ -366,6 +488,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "head_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -376,6 +499,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "body_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -386,6 +510,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "idle_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -397,6 +522,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "send_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -407,6 +533,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "request_timeout",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::DurationOrNone(MILLISECOND..=YEAR),
@@ -417,6 +544,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "static_files",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Switch,
@@ -427,6 +555,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "follow_symlinks",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Switch,
@@ -437,6 +566,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "boot_timeout",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -447,6 +577,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "drain_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(Duration::ZERO..=YEAR),
@@ -458,6 +589,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "hijacked_drain_timeout",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::Duration(Duration::ZERO..=YEAR),
@@ -470,6 +602,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "probe_path",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::UrlPath,
@@ -481,6 +614,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "probe_timeout",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Duration(MILLISECOND..=YEAR),
@@ -491,6 +625,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "preload",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Switch,
@@ -502,6 +637,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "refork_after",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::CountsOrOff(1..=1_000_000_000),
@@ -514,6 +650,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "max_boot_failures",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Count(1..=1000),
@@ -524,6 +661,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "log_format",
+        scope: Scope::Server,
         short: None,
         env: &[],
         form: Form::OneOf(&["human", "json"]),
@@ -534,6 +672,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "access_log",
+        scope: Scope::App,
         short: None,
         env: &[],
         form: Form::Path,

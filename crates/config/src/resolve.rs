@@ -2,81 +2,299 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{access, Access};
 
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError};
-use crate::file;
-use crate::given::{Folders, Given};
-use crate::settings::{Limits, Log, LogFormat, Process, Settings, StaticFiles};
+use crate::file::{self, File};
+use crate::given::{Given, Origin};
+use crate::options::Scope;
+use crate::settings::{
+    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+};
+use crate::value;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
-    path: Option<PathBuf>,
+    paths: Vec<PathBuf>,
     given: Given,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
-    gather(path, given, env)?.settings(env)
+    gather(paths, given, env)?.settings()
 }
 
-/// All that was said, and about which application.
-pub(crate) struct Sources {
-    pub(crate) given: Given,
-    pub(crate) folders: Folders,
-    app_link: PathBuf,
-    app_file: Option<PathBuf>,
+/// All that was said, and about which applications.
+pub(crate) struct Sources<'a> {
+    /// By the command line and the environment.
+    given: Given,
+    /// By the file of the server, or of the only application.
+    pub(crate) top: Given,
+    apps: Vec<AppSources>,
+    place: Place<'a>,
 }
 
-/// Adds environment and file to what the command line gave.
-pub(crate) fn gather(
-    path: Option<PathBuf>,
+/// Adds environment and files to what the command line gave.
+pub(crate) fn gather<'a>(
+    paths: Vec<PathBuf>,
     mut given: Given,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Sources, ConfigError> {
+    env: &'a dyn Fn(&str) -> Option<String>,
+) -> Result<Sources<'a>, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
-    let (path, app_file) = split_file(path);
-    let app_link = current.join(path.clone().unwrap_or_default());
-    let app = app_folder(path)?;
-    let folders = Folders { current, app };
     given.add_environment(env);
-    let named = given.path("config", &folders, |_, path| Ok(path))?;
-    if let Some(path) = named.map_or_else(|| file::find(&folders.app), |path| Ok(Some(path)))? {
-        file::read(&path, &mut given)?;
+    let named = given.path("config", &current, |_, path| Ok(path))?;
+    let file = server_file(named, &paths, &current)?;
+    if let [first, _, ..] = &paths[..] {
+        if !file.entries.is_empty() {
+            return Err(ConfigError::Usage(twice_given(first)));
+        }
     }
-    Ok(Sources { given, folders, app_link, app_file })
+    let apps = if !file.entries.is_empty() {
+        several(file.entries.into_iter().map(|entry| (entry.path, entry.given)).collect())?
+    } else if paths.len() > 1 {
+        several(paths.into_iter().map(|path| (current.join(path), Given::default())).collect())?
+    } else {
+        vec![AppSources { app: Where::of(paths.into_iter().next(), &current)?, own: Given::default() }]
+    };
+    Ok(Sources { given, top: file.top, apps, place: Place { current, env } })
 }
 
-impl Sources {
+impl Sources<'_> {
     /// What comes of it.
-    pub(crate) fn settings(self, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {
-        let Sources { given, folders, app_link, app_file } = self;
-        Ok(Settings {
-            environment: given.word("environment")?,
-            binds: given.binds(given.count("port")?, &folders)?,
-            workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
-            threads: given.count("threads")?,
-            early_hints: given.switch("early_hints")?,
-            ruby: given.path("ruby", &folders, |text, path| ruby(text, path, env))?,
-            pidfile: given.path("pidfile", &folders, |_, path| Ok(path))?,
-            limits: limits(&given, &folders, env)?,
-            static_files: StaticFiles {
-                enabled: given.switch("static_files")?,
-                follow_symlinks: given.switch("follow_symlinks")?,
-            },
-            process: process(&given)?,
-            log: Log {
-                format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
-                access: given
-                    .path("access_log", &folders, |text, path| Ok(access_log(text, path)))?
-                    .flatten(),
-            },
-            app: folders.app,
-            app_link,
-            app_file,
-        })
+    pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
+        let Sources { mut given, top, apps, place } = self;
+        let many = apps.len() > 1;
+        let ignored =
+            apps.iter().flat_map(|app| app.own.of_scope(Scope::Server).map(Origin::to_string)).collect();
+        let apps = apps.into_iter().map(|sources| app(sources, &given, &top, many, &place));
+        let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
+        no_two_alike(&apps)?;
+        given.add_all(&top, |option| !many || option.scope != Scope::OneApp);
+        server(&given, apps, ignored, &place)
     }
+
+    /// What the command line and the environment say, as arguments for `highball serve` and its only application.
+    pub(crate) fn as_arguments(&self) -> Result<Vec<String>, ConfigError> {
+        let mut all = self.given.clone();
+        let files = self.apps.iter().map(|app| &app.own).chain([&self.top]);
+        files.for_each(|file| all.add_all(file, |_| true));
+        all.as_arguments(&self.place.current)
+    }
+}
+
+/// Where relative paths begin that stand in no file, and the environment.
+struct Place<'a> {
+    current: PathBuf,
+    env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Where an application lies.
+struct Where {
+    folder: PathBuf,
+    link: PathBuf,
+    file: Option<PathBuf>,
+}
+
+impl Where {
+    fn of(path: Option<PathBuf>, current: &Path) -> Result<Where, ConfigError> {
+        let (path, file) = split_file(path);
+        let link = current.join(path.clone().unwrap_or_default());
+        Ok(Where { folder: app_folder(path)?, link, file })
+    }
+
+    /// The name of the folder as it was given: where that leads to may be a release with a number.
+    fn name(&self) -> String {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let given = name(&self.link).filter(|name| name != "current");
+        let around = || self.link.parent().and_then(name);
+        given.or_else(around).or_else(|| name(&self.folder)).unwrap_or_else(|| "app".into())
+    }
+}
+
+/// An application, and what was given for it alone.
+struct AppSources {
+    app: Where,
+    own: Given,
+}
+
+/// The file that is named, or, for a single application, its own.
+fn server_file(named: Option<PathBuf>, paths: &[PathBuf], current: &Path) -> Result<File, ConfigError> {
+    if paths.len() > 1 {
+        return named.map_or_else(|| Ok(File::default()), |path| file::read(&path, &file::folder_of(&path)));
+    }
+    // What is named need not lie in an application: that of a server with several applications does not.
+    match (named, Where::of(paths.first().cloned(), current)) {
+        (Some(path), app) => {
+            let file = file::read(&path, app.as_ref().map_or(current, |app| &app.folder))?;
+            if file.entries.is_empty() {
+                app?;
+            }
+            Ok(file)
+        }
+        (None, app) => {
+            let app = app?;
+            let found = file::find(&app.folder)?;
+            found.map_or_else(|| Ok(File::default()), |path| file::read(&path, &app.folder))
+        }
+    }
+}
+
+/// Each of several applications, with what its entry and its own file say.
+fn several(given: Vec<(PathBuf, Given)>) -> Result<Vec<AppSources>, ConfigError> {
+    let mut all: Vec<AppSources> = Vec::new();
+    for (path, mut own) in given {
+        let app = Where::of(Some(path), Path::new("/"))?;
+        if all.iter().any(|other| (&other.app.link, &other.app.file) == (&app.link, &app.file)) {
+            return Err(ConfigError::Usage(format!(
+                "the application folder {} was given twice; name it once",
+                app.link.display()
+            )));
+        }
+        if let Some(path) = file::find(&app.folder)? {
+            let file = file::read(&path, &app.folder)?;
+            // Entries make it that of a server, of which this application may be one.
+            if file.entries.is_empty() {
+                own.add_all(&file.top, |_| true);
+            }
+        }
+        all.push(AppSources { app, own });
+    }
+    Ok(all)
+}
+
+/// One application: what is given for the server counts after what is given for it alone in files.
+fn app(
+    sources: AppSources,
+    weighty: &Given,
+    top: &Given,
+    many: bool,
+    place: &Place<'_>,
+) -> Result<App, ConfigError> {
+    let AppSources { app, own } = sources;
+    let mut given = weighty.clone();
+    given.add_all(&own, |option| option.scope != Scope::Server);
+    given.add_all(top, |option| !many || option.scope == Scope::App);
+    if many {
+        if let Some(origin) = weighty.of_scope(Scope::OneApp).chain(top.of_scope(Scope::OneApp)).next() {
+            let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
+                           config/highball.toml";
+            return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
+        }
+    }
+    let name = if given.has("name") { given.word("name")? } else { app.name() };
+    let prefix = given.optional("prefix", value::prefix)?.unwrap_or_default();
+    let is_development = given.word("environment")? == "development";
+    Ok(App {
+        id: AppId::next(),
+        hosts: hosts(given.hosts()?, many && prefix.is_empty(), &name),
+        prefix,
+        environment: given.word("environment")?,
+        workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
+        threads: given.count("threads")?,
+        early_hints: given.switch("early_hints")?,
+        ruby: given.path("ruby", &place.current, |text, path| ruby(text, path, place.env))?,
+        env: given.variables()?,
+        limits: AppLimits {
+            body_bytes: given.size_or_none("max_body")?,
+            queue: given.count("max_queue")?,
+            request_timeout: given.duration_or_none("request_timeout")?,
+        },
+        static_files: StaticFiles {
+            enabled: given.switch("static_files")?,
+            follow_symlinks: given.switch("follow_symlinks")?,
+        },
+        process: process(&given)?,
+        prestart: given.optional("prestart", value::switch)?.unwrap_or(!(many && is_development)),
+        sleep_after: given.duration_or_none("sleep_after")?,
+        access_log: own_access_log(&own, weighty, &place.current)?,
+        folder: app.folder,
+        link: app.link,
+        file: app.file,
+        name,
+    })
+}
+
+/// None: every host. `by_name`: without any, those that are named after the application.
+fn hosts(given: Option<Vec<String>>, by_name: bool, name: &str) -> Vec<String> {
+    let name = name.to_ascii_lowercase();
+    match given {
+        Some(hosts) if hosts.iter().any(|host| host == "*") => Vec::new(),
+        Some(hosts) => hosts,
+        None if by_name => vec![format!("{name}.localhost"), name],
+        None => Vec::new(),
+    }
+}
+
+/// One that is named for the application alone, in a file.
+fn own_access_log(own: &Given, weighty: &Given, current: &Path) -> Result<AccessLog, ConfigError> {
+    if !own.has("access_log") || weighty.has("access_log") {
+        return Ok(AccessLog::OfServer);
+    }
+    let path = own.path("access_log", current, |text, path| Ok(access_log(text, path)))?.flatten();
+    Ok(path.map_or(AccessLog::Off, AccessLog::Own))
+}
+
+/// No two applications have the same name, or are reached at the same place.
+fn no_two_alike(apps: &[Arc<App>]) -> Result<(), ConfigError> {
+    for (index, app) in apps.iter().enumerate() {
+        for other in &apps[..index] {
+            let (one, two) = (other.link.display(), app.link.display());
+            if app.name == other.name {
+                let name = &app.name;
+                return Err(ConfigError::Usage(format!(
+                    "the applications {one} and {two} would both be called `{name}`; give one of them another `name`, \
+                     in its [[app]] or its own config/highball.toml"
+                )));
+            }
+            let shared = if app.hosts.is_empty() && other.hosts.is_empty() {
+                Some("every host")
+            } else {
+                app.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
+            };
+            if let Some(host) = shared.filter(|_| app.prefix == other.prefix) {
+                let prefix = &app.prefix;
+                return Err(ConfigError::Usage(format!(
+                    "the applications {one} and {two} would both be reached at {host}{prefix}; give one of them other \
+                     `hosts`, or a `prefix`"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is the server's.
+fn server(
+    given: &Given,
+    apps: Vec<Arc<App>>,
+    ignored: Vec<String>,
+    place: &Place<'_>,
+) -> Result<Settings, ConfigError> {
+    let drain_timeout = given.duration("drain_timeout")?;
+    Ok(Settings {
+        binds: given.binds(given.count("port")?, &place.current)?,
+        pidfile: given.path("pidfile", &place.current, |_, path| Ok(path))?,
+        limits: limits(given, place)?,
+        drain_timeout,
+        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
+        log: Log {
+            format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
+            access: given
+                .path("access_log", &place.current, |text, path| Ok(access_log(text, path)))?
+                .flatten(),
+        },
+        apps,
+        ignored,
+    })
+}
+
+fn twice_given(path: &Path) -> String {
+    format!(
+        "applications were given on the command line ({}…), and in the configuration file; name them in one place",
+        path.display()
+    )
 }
 
 fn process(given: &Given) -> Result<Process, ConfigError> {
@@ -87,11 +305,8 @@ fn process(given: &Given) -> Result<Process, ConfigError> {
             "without preloading workers have nothing to share; leave out either this or `preload = off`",
         )?);
     }
-    let drain_timeout = given.duration("drain_timeout")?;
     Ok(Process {
         boot_timeout: given.duration("boot_timeout")?,
-        drain_timeout,
-        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
         probe_path: given.word("probe_path")?,
         probe_timeout: given.duration("probe_timeout")?,
         preload,
@@ -100,28 +315,21 @@ fn process(given: &Given) -> Result<Process, ConfigError> {
     })
 }
 
-fn limits(
-    given: &Given,
-    folders: &Folders,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Limits, ConfigError> {
-    let spool_dir = given.path("spool_dir", folders, |_, path| spool_dir(path))?;
+fn limits(given: &Given, place: &Place<'_>) -> Result<Limits, ConfigError> {
+    let spool_dir = given.path("spool_dir", &place.current, |_, path| spool_dir(path))?;
     Ok(Limits {
         target_bytes: given.size("max_target")?,
         head_bytes: given.size("max_head")?,
         header_fields: given.count("max_fields")?,
-        body_bytes: given.size_or_none("max_body")?,
         body_memory_bytes: given.size("body_memory")?,
         response_buffer_bytes: given.size("response_buffer")?,
         response_spool_bytes: given.size("response_spool")?,
         connections: given.count("max_connections")?,
-        queue: given.count("max_queue")?,
         head_timeout: given.duration("head_timeout")?,
         body_timeout: given.duration("body_timeout")?,
         idle_timeout: given.duration("idle_timeout")?,
         send_timeout: given.duration("send_timeout")?,
-        request_timeout: given.duration_or_none("request_timeout")?,
-        spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(env)),
+        spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(place.env)),
     })
 }
 

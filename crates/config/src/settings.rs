@@ -3,49 +3,148 @@
 //! Nothing here is optional unless "none" is a meaning of its own: defaults, environment variables,
 //! the configuration file and the command line have all been weighed by [`crate::resolve`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything one run of `highball serve` needs to know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The application folder, absolute, symbolic links resolved.
-    pub app: PathBuf,
-    /// The application folder as it was given, absolute, with its symbolic links: where a restart looks anew.
-    pub app_link: PathBuf,
-    /// The file in that folder to load the application from, where one was named: `app.rb`, `my.ru`.
-    pub app_file: Option<PathBuf>,
-    /// `development`, `production`, `test` or a name of the user's own.
-    pub environment: String,
     /// Where to listen, in the order given; never empty.
     pub binds: Vec<Bind>,
-    /// Worker processes for the application; at least 1.
-    pub workers: u16,
-    /// Serving threads in each worker; at least 1.
-    pub threads: u16,
-    /// Whether the application may send early hints (status 103).
-    pub early_hints: bool,
-    /// The Ruby interpreter to run the mold with; `None`: the one that is usual in the application's folder.
-    pub ruby: Option<PathBuf>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
-    /// Limits on what clients may send and how long they may take.
+    /// Limits that hold whichever application is meant.
     pub limits: Limits,
-    /// How files below the public folder are served.
-    pub static_files: StaticFiles,
-    /// How processes are started and stopped.
-    pub process: Process,
+    /// Time requests in flight have to end after TERM; beyond it the workers are halted.
+    pub drain_timeout: Duration,
+    /// Time connections have to end that an application has taken over; no more than `drain_timeout`.
+    pub hijacked_drain_timeout: Duration,
     /// What is logged and how.
     pub log: Log,
+    /// The applications, in the order given; never empty at the start.
+    pub apps: Vec<Arc<App>>,
+    /// What was given and does not count: options of the server in the files of single applications. Where they stand.
+    pub ignored: Vec<String>,
 }
 
 impl Settings {
+    /// Whether every application runs in development.
+    pub fn is_development(&self) -> bool {
+        self.apps.iter().all(|app| app.is_development())
+    }
+}
+
+/// An application's number. Numbers are never used twice in a process: what is said of an application that was removed
+/// cannot meet another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AppId(pub u32);
+
+impl AppId {
+    /// A number that no application of this process has had.
+    pub(crate) fn next() -> AppId {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        AppId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl fmt::Display for AppId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One application.
+#[derive(Debug, Clone, PartialEq)]
+pub struct App {
+    /// Its number.
+    pub id: AppId,
+    /// What people call it; no two of a server have the same.
+    pub name: String,
+    /// The host names that it is reached by, in small letters, without ports; none: by every one.
+    pub hosts: Vec<String>,
+    /// The path that it is reached below, such as `/blog`; `` is none. It begins with a slash, and ends with none.
+    pub prefix: String,
+    /// Its folder, absolute, symbolic links resolved.
+    pub folder: PathBuf,
+    /// Its folder as it was given, absolute, with its symbolic links: where a restart looks anew.
+    pub link: PathBuf,
+    /// The file in that folder to load it from, where one was named: `app.rb`, `my.ru`.
+    pub file: Option<PathBuf>,
+    /// `development`, `production`, `test` or a name of the user's own.
+    pub environment: String,
+    /// Worker processes; at least 1.
+    pub workers: u16,
+    /// Serving threads in each worker; at least 1.
+    pub threads: u16,
+    /// Whether it may send early hints (status 103).
+    pub early_hints: bool,
+    /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
+    pub ruby: Option<PathBuf>,
+    /// Variables of its own in the environment of its processes.
+    pub env: BTreeMap<String, String>,
+    /// Limits on its requests.
+    pub limits: AppLimits,
+    /// How files below the public folder are served.
+    pub static_files: StaticFiles,
+    /// How processes are started and replaced.
+    pub process: Process,
+    /// Whether it boots at once, or when it is asked for first.
+    pub prestart: bool,
+    /// Without a request for so long, its processes end until there is one; `None`: never.
+    pub sleep_after: Option<Duration>,
+    /// Where its lines of the access log go.
+    pub access_log: AccessLog,
+}
+
+impl App {
     /// Whether the rules for development apply: one worker, no request time limit, quick Ctrl-C.
     pub fn is_development(&self) -> bool {
         self.environment == "development"
     }
+
+    /// Whether its processes are the same as those of `other`: only what concerns the front differs.
+    pub fn has_processes_of(&self, other: &App) -> bool {
+        let differing = other.clone();
+        let same = App {
+            id: differing.id,
+            name: differing.name,
+            hosts: differing.hosts,
+            limits: differing.limits,
+            static_files: differing.static_files,
+            prestart: differing.prestart,
+            sleep_after: differing.sleep_after,
+            access_log: differing.access_log,
+            ..self.clone()
+        };
+        same == *other
+    }
+}
+
+/// Limits on the requests of one application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppLimits {
+    /// Largest request body, in bytes; beyond it 413. `None`: no limit.
+    pub body_bytes: Option<u64>,
+    /// Most requests that wait for a worker; beyond it 503 with Retry-After.
+    pub queue: usize,
+    /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
+    pub request_timeout: Option<Duration>,
+}
+
+/// Where an application's lines of the access log go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Where those of the server go ([`Log::access`]).
+    OfServer,
+    /// To a file of its own; `-` is standard output.
+    Own(PathBuf),
+    /// Nowhere.
+    Off,
 }
 
 /// One address to listen on.
@@ -66,7 +165,7 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Limits on requests, connections and buffers. Sizes in bytes.
+/// Limits on requests, connections and buffers, whichever application is meant. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Longest request target; beyond it 414.
@@ -75,8 +174,6 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Most header fields in a request; beyond it 431.
     pub header_fields: usize,
-    /// Largest request body; beyond it 413. `None`: no limit.
-    pub body_bytes: Option<u64>,
     /// How much of a request body is held in memory before it goes to a spool file.
     pub body_memory_bytes: usize,
     /// How much of a response is buffered in memory before its worker has to wait.
@@ -85,8 +182,6 @@ pub struct Limits {
     pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
-    /// Most requests that wait for a worker; beyond it 503 with Retry-After.
-    pub queue: usize,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.
     pub head_timeout: Duration,
     /// Longest pause between two pieces of a request body; beyond it 408.
@@ -95,8 +190,6 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Longest pause in which a client takes nothing of its response; beyond it the connection ends.
     pub send_timeout: Duration,
-    /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
-    pub request_timeout: Option<Duration>,
     /// Folder for spool files.
     pub spool_dir: PathBuf,
 }
@@ -115,10 +208,6 @@ pub struct StaticFiles {
 pub struct Process {
     /// Time the application has to boot; beyond it the boot has failed.
     pub boot_timeout: Duration,
-    /// Time requests in flight have to end after TERM; beyond it the workers are halted.
-    pub drain_timeout: Duration,
-    /// Time connections have to end that the application has taken over; no more than `drain_timeout`.
-    pub hijacked_drain_timeout: Duration,
     /// What a new version is asked for in a restart, before clients' requests go to it.
     pub probe_path: String,
     /// Time it has to answer.
@@ -146,6 +235,6 @@ pub enum LogFormat {
 pub struct Log {
     /// The form of event lines on standard error.
     pub format: LogFormat,
-    /// Where the access log goes; `None`: nowhere. `-` is standard output.
+    /// Where the access log goes, but for applications that have their own; `None`: nowhere. `-` is standard output.
     pub access: Option<PathBuf>,
 }

@@ -125,6 +125,40 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+/// A host name, in small letters; `*` is every one.
+pub(crate) fn host(text: &str) -> Result<String, String> {
+    let host = text.to_ascii_lowercase();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_address = host.starts_with('[') && host.ends_with(']');
+    if host == "*" || is_address || (!host.is_empty() && host.bytes().all(is_name)) {
+        return Ok(host);
+    }
+    Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
+}
+
+/// The beginning of a URL's path: `/blog`. One slash alone is none.
+pub(crate) fn prefix(text: &str) -> Result<String, String> {
+    let prefix = text.strip_suffix('/').unwrap_or(text);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let is_path =
+        prefix.starts_with('/') && !prefix.split('/').skip(1).any(|step| ["", ".", ".."].contains(&step));
+    if text == "/" || (is_path && prefix.bytes().all(is_plain)) {
+        return Ok(prefix.to_owned());
+    }
+    Err(format!("`{text}` is not the beginning of a path; write letters, digits and slashes, such as /blog"))
+}
+
+/// A variable of an environment: `NAME=VALUE`.
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
+    if !text.contains('=') || !begins_well || !name.bytes().all(is_name) || value.contains('\0') {
+        return Err(format!("`{text}` is not a variable; write NAME=VALUE, such as LANG=C.UTF-8"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`. Where it
 /// has no port, `port` is used; a relative path begins at `folder`. `tcp://` and `unix://` may stand before
 /// it, as other servers write it.
@@ -252,6 +286,29 @@ mod tests {
         assert_eq!(counts("off"), Ok(vec![]));
         for text in ["", "on", "5,", "5;6", "5,1001"] {
             assert!(counts(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_prefixes_and_variables() {
+        for (text, name) in
+            [("Blog.Example.org", "blog.example.org"), ("*", "*"), ("[::1]", "[::1]"), ("a_b", "a_b")]
+        {
+            assert_eq!(host(text), Ok(name.into()));
+        }
+        for text in ["", "a:80", "a/b", "*.a", "a b"] {
+            assert!(host(text).is_err(), "{text}");
+        }
+        for (text, path) in [("/", ""), ("/blog", "/blog"), ("/blog/", "/blog"), ("/a/b-c", "/a/b-c")] {
+            assert_eq!(prefix(text), Ok(path.into()));
+        }
+        for text in ["", "blog", "//", "/a//b", "/a/..", "/a?b", "/a%20b", "/a b"] {
+            assert!(prefix(text).is_err(), "{text}");
+        }
+        assert_eq!(variable("A_1=b=c, d"), Ok(("A_1".into(), "b=c, d".into())));
+        assert_eq!(variable("A="), Ok(("A".into(), String::new())));
+        for text in ["", "A", "=b", "1A=b", "A B=c", "A=\0"] {
+            assert!(variable(text).is_err(), "{text}");
         }
     }
 

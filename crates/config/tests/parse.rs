@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::{Bind, ConfigError, Invocation, LogFormat, Selector, Settings};
+use highball_config::{
+    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LogFormat, Selector, Settings,
+};
 
 /// An application folder, an environment, and the means to ask for settings.
 struct App {
@@ -53,6 +56,11 @@ impl App {
         }
     }
 
+    /// The settings of the one application.
+    fn app(&self, args: &[&str]) -> Arc<highball_config::App> {
+        Arc::clone(&self.settings(args).apps[0])
+    }
+
     fn settings(&self, args: &[&str]) -> Settings {
         self.try_settings(args).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -72,57 +80,59 @@ fn tcp(text: &str) -> Bind {
 fn defaults_in_development() {
     let app = App::new();
     let settings = app.settings(&[]);
-    assert_eq!(settings.app, app.path());
-    assert_eq!(settings.environment, "development");
     assert_eq!(settings.binds, [tcp("127.0.0.1:3000")]);
-    assert_eq!((settings.workers, settings.threads), (1, 3));
-    assert_eq!(settings.limits.request_timeout, None);
-    assert_eq!(settings.limits.body_bytes, None);
-    assert_eq!(settings.process.boot_timeout, Duration::from_secs(300));
     assert_eq!(settings.log.format, LogFormat::Human);
     assert_eq!(settings.log.access.as_deref(), Some(Path::new("-")));
-    assert_eq!((settings.ruby, settings.app_file), (None, None));
     assert_eq!(settings.pidfile, None);
+    let [the_only] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!(the_only.folder, app.path());
+    assert_eq!(the_only.environment, "development");
+    assert_eq!((the_only.workers, the_only.threads), (1, 3));
+    assert_eq!(the_only.limits.request_timeout, None);
+    assert_eq!(the_only.limits.body_bytes, None);
+    assert_eq!(the_only.process.boot_timeout, Duration::from_secs(300));
+    assert_eq!((&the_only.ruby, &the_only.file), (&None, &None));
 }
 
 #[test]
 fn defaults_in_production() {
     let settings = App::new().settings(&["-e", "production"]);
     assert_eq!(settings.binds, [tcp("0.0.0.0:3000")]);
-    assert!(settings.workers >= 1);
-    assert_eq!(settings.limits.request_timeout, Some(Duration::from_secs(60)));
-    assert_eq!(settings.process.boot_timeout, Duration::from_secs(60));
     assert_eq!(settings.log.access, None);
+    let app = &settings.apps[0];
+    assert!(app.workers >= 1);
+    assert_eq!(app.limits.request_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(app.process.boot_timeout, Duration::from_secs(60));
 }
 
 #[test]
 fn the_command_line_outweighs_the_environment_and_that_the_file() {
     let app = App::new().file("highball.toml", "threads = 7\nport = 1007\nmax_queue = 7");
-    assert_eq!(app.settings(&[]).threads, 7);
+    assert_eq!(app.app(&[]).threads, 7);
     let app = app.env("RAILS_MAX_THREADS", "8").env("PORT", "1008");
-    assert_eq!(app.settings(&[]).threads, 8);
+    assert_eq!(app.app(&[]).threads, 8);
     let app = app.env("HIGHBALL_THREADS", "9");
     let settings = app.settings(&["-p", "1009"]);
-    assert_eq!((settings.threads, settings.limits.queue), (9, 7));
+    assert_eq!((settings.apps[0].threads, settings.apps[0].limits.queue), (9, 7));
     assert_eq!(settings.binds, [tcp("127.0.0.1:1009")]);
 }
 
 #[test]
 fn blank_variables_are_unset() {
     let settings = App::new().env("WEB_CONCURRENCY", " ").env("PORT", "").settings(&[]);
-    assert_eq!((settings.workers, settings.binds), (1, vec![tcp("127.0.0.1:3000")]));
+    assert_eq!((settings.apps[0].workers, settings.binds), (1, vec![tcp("127.0.0.1:3000")]));
 }
 
 #[test]
 fn variables_of_platforms_and_frameworks() {
     let app = App::new().env("RACK_ENV", "staging").env("WEB_CONCURRENCY", "auto").env("BINDING", "::1");
     let settings = app.env("PIDFILE", "/run/x.pid").settings(&[]);
-    assert_eq!(settings.environment, "staging");
-    assert!(settings.workers >= 1);
+    assert_eq!(settings.apps[0].environment, "staging");
+    assert!(settings.apps[0].workers >= 1);
     assert_eq!(settings.binds, [tcp("[::1]:3000")]);
     assert_eq!(settings.pidfile, Some("/run/x.pid".into()));
     let app = App::new().env("RACK_ENV", "staging").env("RAILS_ENV", "production");
-    assert_eq!(app.settings(&[]).environment, "production");
+    assert_eq!(app.app(&[]).environment, "production");
 }
 
 #[test]
@@ -153,7 +163,8 @@ fn the_application_folder_keeps_its_links_for_a_restart() {
     let Invocation::Serve(settings) = app.parse(&[current.to_str().unwrap()]).unwrap() else {
         panic!("not serve")
     };
-    assert_eq!((settings.app, settings.app_link), (app.path(), current));
+    let served = &settings.apps[0];
+    assert_eq!((&served.folder, &served.link), (&app.path(), &current));
 }
 
 #[test]
@@ -161,29 +172,30 @@ fn an_application_can_be_a_file() {
     let app = App::new().file("my.ru", "").file("my.txt", "");
     let parse = |name: &str| app.parse(&[app.folder.path().join(name).to_str().unwrap()]);
     let Invocation::Serve(settings) = parse("my.ru").unwrap() else { panic!("not serve") };
-    assert_eq!((settings.app, settings.app_file), (app.path(), Some("my.ru".into())));
-    assert_eq!(settings.app_link, app.folder.path());
+    let served = &settings.apps[0];
+    assert_eq!((&served.folder, served.file.as_deref()), (&app.path(), Some(Path::new("my.ru"))));
+    assert_eq!(served.link, app.folder.path());
     assert!(parse("my.txt").unwrap_err().to_string().contains("neither a folder nor a Ruby file"));
     let file = app.path().join("my.ru");
     let Invocation::Stop { selector } = app.parse(&["stop", file.to_str().unwrap()]).unwrap() else {
         panic!("not stop")
     };
-    assert_eq!(selector.app, Some(app.path()));
+    assert_eq!(selector.app.unwrap().folder, app.path());
 }
 
 #[test]
 fn a_ruby_is_looked_up_in_path() {
     let app = App::new();
-    assert_eq!(app.settings(&["--ruby", "ruby"]).ruby, Some(app.folder.path().join("ruby")));
+    assert_eq!(app.app(&["--ruby", "ruby"]).ruby, Some(app.folder.path().join("ruby")));
 }
 
 #[test]
 fn a_file_can_be_named() {
     let app = App::new().file("highball.toml", "threads = 1").file("other.toml", "threads = 2");
     let other = app.folder.path().join("other.toml");
-    assert_eq!(app.settings(&["-c", other.to_str().unwrap()]).threads, 2);
+    assert_eq!(app.app(&["-c", other.to_str().unwrap()]).threads, 2);
     let app = app.env("HIGHBALL_CONFIG", other.to_str().unwrap());
-    assert_eq!(app.settings(&[]).threads, 2);
+    assert_eq!(app.app(&[]).threads, 2);
     assert!(app.error(&["-c", "/nowhere.toml"]).contains("/nowhere.toml: does not exist"));
 }
 
@@ -195,10 +207,11 @@ fn the_example_file_of_the_manual_works() {
     let text = text.replace("/opt/ruby/bin/ruby", "ruby");
     let changed = App::new().file("highball.toml", &text).settings(&[]);
     let default = App::new().settings(&["--environment", "production"]);
+    assert_eq!(changed.log.format, LogFormat::Json);
+    let (changed, default) = (&changed.apps[0], &default.apps[0]);
     assert_eq!(changed.process.max_boot_failures, 2);
     assert_eq!(changed.limits.body_bytes, Some(100 << 20));
     assert!(!changed.static_files.enabled && default.static_files.enabled);
-    assert_eq!(changed.log.format, LogFormat::Json);
 }
 
 #[test]
@@ -249,7 +262,6 @@ fn application_folders_that_cannot_be_served() {
         .starts_with("application folder /no/such/app: does not exist; name the folder"));
     assert!(error(&[&format!("{folder}/README")]).contains("is neither a folder nor a Ruby file"));
     assert!(error(&[folder, folder]).contains("was given twice"));
-    assert!(error(&[folder, "/"]).contains("one server serves one application"));
     assert!(error(&["statsu"]).contains("did you mean the command `highball status`?"));
 }
 
@@ -257,7 +269,11 @@ fn application_folders_that_cannot_be_served() {
 fn commands() {
     let app = App::new();
     let folder = app.folder.path().to_str().unwrap();
-    let here = Selector { port: None, app: Some(app.path()) };
+    let here = AppSelector { text: folder.into(), folder: app.path() };
+    assert!(
+        here.is("other", &app.path()) && here.is(folder, Path::new("/")) && !here.is("other", Path::new("/"))
+    );
+    let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),
         Invocation::Status { json: true, selector: Selector::default() }
@@ -278,7 +294,7 @@ fn commands() {
         Invocation::Memory { json: true, gc: false, selector: Selector::default() }
     );
     assert!(
-        matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.threads == 9)
+        matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.apps[0].threads == 9)
     );
 }
 
@@ -297,4 +313,147 @@ fn help_and_version() {
     assert!(
         matches!(app.parse(&["--version"]).unwrap(), Invocation::Version(text) if text.starts_with("highball 0."))
     );
+}
+
+/// A folder with these applications in it, and files.
+fn folder_with(apps: &[&str], files: &[(&str, &str)]) -> App {
+    let mut here = App::new();
+    for name in apps {
+        std::fs::create_dir_all(here.folder.path().join(name)).unwrap();
+    }
+    for (name, text) in files {
+        here = here.file(name, text);
+    }
+    here
+}
+
+impl App {
+    /// Settings for what lies in these places, below the folder.
+    fn try_many(&self, options: &[&str], places: &[&str]) -> Result<Settings, ConfigError> {
+        let places: Vec<String> = places.iter().map(|place| self.at(place)).collect();
+        let args: Vec<&str> = options.iter().copied().chain(places.iter().map(String::as_str)).collect();
+        match self.parse(&args)? {
+            Invocation::Serve(settings) => Ok(*settings),
+            other => panic!("not serve: {other:?}"),
+        }
+    }
+
+    fn many(&self, options: &[&str], places: &[&str]) -> Settings {
+        self.try_many(options, places).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn at(&self, place: &str) -> String {
+        self.path().join(place).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn several_folders_are_several_applications_by_their_names() {
+    let here = folder_with(&["Blog", "shop/current"], &[]);
+    let settings = here.many(&[], &["Blog", "shop/current"]);
+    let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!((blog.name.as_str(), shop.name.as_str()), ("Blog", "shop"));
+    assert_eq!(blog.hosts, ["blog.localhost", "blog"]);
+    assert_eq!((shop.prefix.as_str(), shop.link.clone()), ("", here.path().join("shop/current")));
+    assert!(blog.id != shop.id && !blog.prestart);
+    assert!(here.many(&["-e", "production"], &["Blog", "shop/current"]).apps[0].prestart);
+    assert!(here.many(&["--prestart", "on"], &["Blog", "shop/current"]).apps[0].prestart);
+}
+
+#[test]
+fn an_applications_own_file_gives_its_own_options_alone() {
+    let here = folder_with(
+        &["shop"],
+        &[(
+            "blog/highball.toml",
+            "threads = 7\nport = 1\naccess_log = 'log/a.log'\nhosts = ['blog.example.org']",
+        )],
+    );
+    let settings = here.many(&["--workers", "2"], &["blog", "shop"]);
+    let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert_eq!((blog.threads, blog.workers, shop.threads, shop.workers), (7, 2, 3, 2));
+    assert_eq!(blog.hosts, ["blog.example.org"]);
+    assert_eq!(blog.access_log, AccessLog::Own(here.path().join("blog/log/a.log")));
+    assert_eq!(settings.binds, [tcp("127.0.0.1:3000")]);
+    assert!(settings.ignored.iter().any(|place| place.ends_with("line 2, port")), "{:?}", settings.ignored);
+}
+
+#[test]
+fn entries_are_applications() {
+    let file = "threads = 2\nsleep_after = '1h'\n[[app]]\npath = 'blog'\nprefix = '/blog/'\nvariables = { A = 'b', C = 1 }\n\
+                [[app]]\npath = 'shop'\nname = 'Store'\nthreads = 5\nenvironment = 'staging'\nhosts = ['*']\naccess_log = 'none'";
+    let here = folder_with(&["blog", "shop"], &[("config/highball.toml", file)]);
+    for options in [vec![], vec!["-c", "config/highball.toml"]] {
+        let options: Vec<String> =
+            options.iter().map(|text| if *text == "-c" { text.to_string() } else { here.at(text) }).collect();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let settings = here.many(&options, &[""]);
+        let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+        assert_eq!((blog.folder.clone(), blog.threads), (here.path().join("blog"), 2));
+        assert_eq!((blog.hosts.len(), blog.prefix.as_str()), (0, "/blog"));
+        assert_eq!(
+            blog.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+            ["A=b", "C=1"]
+        );
+        assert_eq!(blog.sleep_after, Some(Duration::from_secs(3600)));
+        assert_eq!((shop.name.as_str(), shop.threads, shop.environment.as_str()), ("Store", 5, "staging"));
+        assert_eq!((shop.hosts.len(), &shop.access_log), (0, &AccessLog::Off));
+        assert!(!blog.prestart && shop.prestart);
+    }
+}
+
+#[test]
+fn entries_that_cannot_be() {
+    let error = |text: &str| {
+        let here = folder_with(&["blog", "shop"], &[("highball.toml", text)]);
+        here.try_many(&[], &[""]).expect_err("should be refused").to_string()
+    };
+    assert!(error("[[app]]\nname = 'x'").contains("line 1: the entry has no `path`"));
+    assert!(error("[[app]]\npath = 'no'").contains("/no: does not exist"));
+    assert!(error("[app]\npath = 'blog'").contains("an entry of its own: [[app]]"));
+    assert!(
+        error("[[app]]\npath = 'blog'\nport = 1").contains("line 3: `port` is the server's; write it above")
+    );
+    assert!(error("[[app]]\npath = 'blog'\nthreds = 1").contains("did you mean `threads`?"));
+    let two = |first: &str, second: &str| {
+        error(&format!("[[app]]\npath = 'blog'\n{first}\n[[app]]\npath = 'shop'\n{second}"))
+    };
+    assert!(two("name = 'a'", "name = 'a'").contains("would both be called `a`"));
+    assert!(two("hosts = ['a', 'B']", "hosts = ['b']").contains("would both be reached at b;"));
+    assert!(two("prefix = '/a'", "prefix = '/a'").contains("would both be reached at every host/a;"));
+    assert!(error("prefix = '/a'\n[[app]]\npath = 'blog'\n[[app]]\npath = 'shop'")
+        .contains("line 1, prefix: there are several"));
+    let here = folder_with(&["blog", "shop"], &[("server.toml", "[[app]]\npath = 'blog'")]);
+    let error = here.try_many(&["-c", &here.at("server.toml")], &["blog", "shop"]).unwrap_err().to_string();
+    assert!(error.contains("name them in one place"), "{error}");
+    let error = here.try_many(&[], &["blog", "blog"]).unwrap_err().to_string();
+    assert!(error.contains("was given twice"), "{error}");
+}
+
+#[test]
+fn a_configuration_that_is_read_anew() {
+    let entry = |name: &str, more: &str| format!("[[app]]\npath = '{name}'\n{more}\n");
+    let here = folder_with(&["blog", "shop", "wiki"], &[]);
+    let read = |text: String| {
+        std::fs::write(here.path().join("highball.toml"), text).unwrap();
+        here.many(&[], &[""])
+    };
+    let old = read(entry("blog", "") + &entry("shop", ""));
+    let ids: Vec<AppId> = old.apps.iter().map(|app| app.id).collect();
+    let same = Changes::between(&old, read(entry("blog", "") + &entry("shop", "")));
+    assert!(
+        same.added.is_empty() && same.changed.is_empty() && same.removed.is_empty() && !same.is_about_server
+    );
+    assert_eq!(same.settings, old);
+    let new = read(format!("port = 9\n{}{}", entry("wiki", ""), entry("blog", "threads = 9")));
+    let changes = Changes::between(&old, new);
+    assert_eq!((changes.added.len(), changes.added[0].name.as_str()), (1, "wiki"));
+    assert_eq!((changes.changed.len(), changes.changed[0].threads, changes.changed[0].id), (1, 9, ids[0]));
+    assert_eq!(changes.removed, [ids[1]]);
+    assert!(changes.is_about_server && !ids.contains(&changes.added[0].id));
+    assert_eq!(changes.settings.binds, old.binds, "that takes another process");
+    assert!(!changes.changed[0].has_processes_of(&old.apps[0]));
+    let hosts =
+        Changes::between(&old, read(entry("blog", "hosts = ['b']\nmax_queue = 5") + &entry("shop", "")));
+    assert!(hosts.changed[0].has_processes_of(&old.apps[0]));
 }

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use crate::app_state::AppState;
 use crate::clock::now_us;
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
@@ -12,30 +13,32 @@ use crate::request_head::{Parsed, RequestHead, RingContext};
 use crate::response::Progress;
 use crate::response_head::HeadContext;
 use crate::shared::Shared;
-use crate::Event;
+use crate::AppEvent;
 
 /// Sends a canary its request, waits for the head of its answer, and says what it was. How long that may take is for
 /// others to say: when the canary is retired or gone, the request fails.
-pub(crate) async fn ask(worker: u32, path: String, shared: Rc<Shared>) {
-    let answer = answer_of(worker, &path, &shared).await;
-    shared.dispatcher.borrow().tell(Event::CanaryAnswered { worker, answer });
+pub(crate) async fn ask(worker: u32, path: String, app: Rc<AppState>, shared: Rc<Shared>) {
+    let answer = answer_of(worker, &path, &app, &shared).await;
+    app.tell(AppEvent::CanaryAnswered { worker, answer });
 }
 
-async fn answer_of(worker: u32, path: &str, shared: &Rc<Shared>) -> Result<u16, String> {
-    let exchange = request(path, shared)?;
-    if !shared.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
+async fn answer_of(worker: u32, path: &str, app: &AppState, shared: &Shared) -> Result<u16, String> {
+    let exchange = request(path, app, shared)?;
+    if !app.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
         return Err("it was gone before it could be asked".into());
     }
     let answer = poll_fn(|context| poll_status(&exchange, context)).await;
     // What follows the head is not looked at: some answers never end.
-    shared.dispatcher.borrow_mut().cancel(&exchange);
+    app.dispatcher.borrow_mut().cancel(&exchange);
     answer
 }
 
 /// A GET as a client on this machine would send it.
-fn request(path: &str, shared: &Shared) -> Result<Rc<Exchange>, String> {
-    let text =
-        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n");
+fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, String> {
+    let script_name = app.settings().prefix.clone();
+    let text = format!(
+        "GET {script_name}{path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n"
+    );
     let mut head = RequestHead::new();
     match head.parse(text.as_bytes(), &shared.settings.limits) {
         Ok(Parsed::Complete { .. }) => {}
@@ -48,6 +51,8 @@ fn request(path: &str, shared: &Shared) -> Result<Rc<Exchange>, String> {
         remote_addr: "127.0.0.1",
         server_name: "localhost",
         server_port: 80,
+        script_name: &script_name,
+        prefix_bytes: script_name.len(),
         https: false,
         received_us: now_us(),
         content_length: None,

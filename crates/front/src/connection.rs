@@ -11,12 +11,17 @@ mod relay;
 mod request;
 mod upload;
 
+use std::cell::RefMut;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::access_log::Entry;
+use highball_config::AppId;
+
+use crate::access_log::{AccessLog, Entry};
+use crate::app_state::{AppState, Visit};
+use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
 use crate::failure::{Failure, Load};
 use crate::failure_pages::{Audience, Page};
@@ -25,7 +30,7 @@ use crate::request_head::{Method, RequestHead};
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
 use crate::stream::{Peer, Stream};
-use crate::{DevelopmentPages, Event};
+use crate::{AppEvent, DevelopmentPages};
 
 /// How long a developer's browser waits for an explanation, before it gets what everybody gets.
 const PAGES_TIME: Duration = Duration::from_secs(5);
@@ -40,8 +45,13 @@ struct Connection {
     /// What was read and not used yet.
     buffer: Vec<u8>,
     head: RequestHead,
+    /// The application that the request at hand is for.
+    visit: Option<Visit>,
     /// The request at hand and its answer.
     exchange: Rc<Exchange>,
+    /// Whose the exchange was last, and the generation of each of the others that answered last on this connection.
+    last_app: Option<AppId>,
+    generations: Vec<(AppId, u32)>,
     /// Bytes to be written, from `written` on, and the file part behind them.
     out: Vec<u8>,
     written: usize,
@@ -90,10 +100,11 @@ enum End {
 enum Step {
     /// It is refused; the connection ends.
     Refuse(Refusal),
-    /// It was for a static file: the head, and a small file, are in `out`; a large one is in `file`.
+    /// It was for a static file, or for the list of applications: the head, and what is small, are in `out`; a large
+    /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
-    /// It is for the application.
-    Application,
+    /// It is for this application.
+    Application(Rc<AppState>),
 }
 
 /// The life of a connection.
@@ -105,7 +116,10 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         counted,
         buffer: Vec::new(),
         head: RequestHead::new(),
+        visit: None,
         exchange: Rc::new(Exchange::new()),
+        last_app: None,
+        generations: Vec::new(),
         out: Vec::new(),
         written: 0,
         file: None,
@@ -117,7 +131,9 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         audience: Audience::Public,
     };
     let end = loop {
-        match connection.serve_one().await {
+        let served = connection.serve_one().await;
+        connection.leave_app();
+        match served {
             Ok(true) => {}
             // A client that wanted to go on may have sent its next request already.
             Ok(false) if connection.head.keep_alive => break End::Linger,
@@ -139,35 +155,21 @@ impl Connection {
                 self.log(status, body_bytes);
                 Ok(keep_alive)
             }
-            Step::Application => {
-                if self.is_app_failed() {
+            Step::Application(app) => {
+                if app.is_failed_for(self.audience) {
                     return self.refuse(Refusal::AppFailed, false).await;
                 }
-                if let Some(refusal) = self.upload().await? {
+                if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
-                let submitted = self.shared.dispatcher.borrow_mut().submit(&self.exchange);
+                let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
                 }
                 self.shared.bound_turn();
-                self.answer().await
+                self.answer(&app).await
             }
         }
-    }
-
-    /// Whether it is known that the application is not there for whoever asks. A developer's wish to see it is passed
-    /// on first: by now it may boot.
-    fn is_app_failed(&self) -> bool {
-        let Some(failure) = self.shared.failure.borrow().as_ref().map(Rc::clone) else { return false };
-        if self.shared.dispatcher.borrow().is_served() {
-            return false;
-        }
-        if failure.development.is_none() || self.audience == Audience::Public {
-            return true;
-        }
-        self.shared.dispatcher.borrow().tell(Event::AppWanted);
-        false
     }
 
     /// Whether the connection can be kept after an answer that ends well.
@@ -178,43 +180,40 @@ impl Connection {
     /// What the client gets that is refused, and a developer may want to know.
     async fn answer_of(&self, refusal: Refusal, keep_alive: bool) -> Vec<u8> {
         let (date, head_method) = (&self.shared.date, self.head.method == Method::Head);
-        if !refusal.is_of_the_application() {
-            return refusal.encode(keep_alive, head_method, date);
-        }
+        let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application());
+        let Some(app) = app else { return refusal.encode(keep_alive, head_method, date) };
         let page = if refusal == Refusal::AppFailed {
-            let failure = self.shared.failure.borrow().as_ref().map(Rc::clone);
-            failure.and_then(|failure| Page::of(failure.development.as_ref()?, self.audience))
+            app.page_of_failure(self.audience)
         } else {
-            let failure = self.failure(refusal);
-            failure.log(self.shared.settings.limits.request_timeout, &self.shared.shed_log);
-            self.explain(failure).await.and_then(|pages| Page::of(&pages, self.audience))
+            let failure = self.failure(app, refusal);
+            app.log(&failure);
+            self.explain(app, failure).await.and_then(|pages| Page::of(&pages, self.audience))
         };
-        let public = || Page::of_the_application(self.shared.public.borrow().as_deref()?, refusal.status());
-        match page.or_else(public) {
+        match page.or_else(|| app.page_for_everybody(refusal.status())) {
             Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
             None => refusal.encode(keep_alive, head_method, date),
         }
     }
 
-    fn failure(&self, refusal: Refusal) -> Failure {
+    fn failure(&self, app: &AppState, refusal: Refusal) -> Failure {
         let is_full = matches!(refusal, Refusal::QueueFull { .. });
-        let load = if is_full { self.shared.dispatcher.borrow().load() } else { Load::default() };
+        let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
         Failure::of(refusal, &mut self.exchange.borrow(), load)
     }
 
     /// What those know who know more, if it is a developer who asks.
-    async fn explain(&self, failure: Failure) -> Option<DevelopmentPages> {
+    async fn explain(&self, app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
         if self.audience == Audience::Public {
             return None;
         }
         let (to, pages) = oneshot::channel();
-        self.shared.dispatcher.borrow().tell(Event::PagesWanted(Box::new(failure), to));
+        app.tell(AppEvent::PagesWanted(Box::new(failure), to));
         tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
     }
 
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
-        if self.entry.is_none() && self.shared.access_log.is_some() {
+        if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
         self.out = self.answer_of(refusal, keep_alive).await;
@@ -229,16 +228,35 @@ impl Connection {
         }
     }
 
+    /// Where the request at hand is logged, if it is.
+    fn access_log(&self) -> Option<Rc<AccessLog>> {
+        match &self.visit {
+            Some(visit) => visit.access_log(),
+            None => self.shared.access_log.as_ref().map(Rc::clone),
+        }
+    }
+
     fn log(&mut self, status: u16, body_bytes: u64) {
-        if let (Some(log), Some(entry)) = (&self.shared.access_log, self.entry.take()) {
+        if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
             log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+        }
+    }
+
+    /// The dispatcher of the application that the request at hand is for.
+    fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
+        self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
+    }
+
+    /// The request at hand has ended. However it did: no worker goes on for nobody, no request waits for nobody.
+    fn leave_app(&mut self) {
+        if let Some(visit) = self.visit.take() {
+            visit.dispatcher.borrow_mut().cancel(&self.exchange);
         }
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // However it ended: no worker goes on for nobody, no request waits for nobody.
-        self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
+        self.leave_app();
     }
 }

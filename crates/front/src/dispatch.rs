@@ -13,10 +13,10 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use highball_config::Limits;
+use highball_config::{App, Limits};
 use highball_ring::RingError;
-use tokio::sync::mpsc::UnboundedSender;
 
+use crate::app_state::Voice;
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::failure::{received_us, Load};
@@ -24,7 +24,7 @@ use crate::refusal::Refusal;
 use crate::request_head::patch_body;
 use crate::response::Progress;
 use crate::response_head::DateCache;
-use crate::{Event, NewWorker, WorkerReport};
+use crate::{AppEvent, NewWorker, WorkerReport};
 pub(crate) use worker::State;
 use worker::Worker;
 
@@ -83,8 +83,10 @@ pub(crate) struct Dispatcher {
     draining: bool,
     /// After how many requests a worker is named as warm, if anybody wants to know.
     warm_after: Option<u64>,
+    /// It was said that a request waits and nobody serves; or workers come without that.
+    wanted: bool,
     date: Rc<DateCache>,
-    events: UnboundedSender<Event>,
+    voice: Voice,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
     /// Bytes read from a ring: scratch space.
@@ -93,21 +95,27 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(limits: &Limits, date: Rc<DateCache>, events: UnboundedSender<Event>) -> Self {
+    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, voice: Voice) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
             queue: VecDeque::new(),
-            queue_limit: limits.queue,
+            queue_limit: app.limits.queue,
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,
             warm_after: None,
+            wanted: app.prestart,
             date,
-            events,
+            voice,
             ready: Vec::new(),
-            bytes: Vec::with_capacity(READ_BYTES),
+            bytes: Vec::new(),
         }
+    }
+
+    /// So many requests may wait from now on.
+    pub(crate) fn set_queue_limit(&mut self, most: usize) {
+        self.queue_limit = most;
     }
 
     /// Requests that wait for a worker.
@@ -152,7 +160,16 @@ impl Dispatcher {
             exchange.borrow().place = Place::Connection;
             return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
         }
+        self.tell_if_wanted();
         Ok(())
+    }
+
+    /// Says, once, that requests wait and nobody serves.
+    fn tell_if_wanted(&mut self) {
+        if !self.queue.is_empty() && !self.wanted && !self.is_served() {
+            self.wanted = true;
+            self.voice.tell(AppEvent::Wanted);
+        }
     }
 
     /// Refuses all that waits, where nobody serves.
@@ -160,6 +177,7 @@ impl Dispatcher {
         if self.is_served() {
             return;
         }
+        self.wanted = false;
         for exchange in std::mem::take(&mut self.queue) {
             fail(&exchange, refusal);
         }
@@ -168,6 +186,16 @@ impl Dispatcher {
     /// Whether there is a worker for clients' requests.
     pub(crate) fn is_served(&self) -> bool {
         self.workers.iter().any(|worker| worker.state == State::Serving)
+    }
+
+    /// Whether a worker is expected since a request waits for it, or from the start.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Whether nothing waits, and nothing is with any worker.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.workers.iter().all(|worker| worker.is_idle() && worker.hijacked == 0)
     }
 
     /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
@@ -396,8 +424,7 @@ impl Dispatcher {
         for worker in &mut self.workers {
             if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
-                // Nobody listens any more when the program is ending.
-                let _ = self.events.send(Event::WorkerIdle { worker: worker.number });
+                self.voice.tell(AppEvent::WorkerIdle { worker: worker.number });
             }
         }
     }
@@ -477,19 +504,26 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
+    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
     /// has said. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
-        self.workers.iter().for_each(Worker::announce_sleep);
-        let news = |worker: &Worker| {
-            worker.state != State::Broken && worker.in_flight > 0 && worker.ring.any_ready()
-        };
-        !self.workers.iter().any(news)
+        self.busy().for_each(Worker::announce_sleep);
+        !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())
     }
 
     /// The front is awake.
     pub(crate) fn retract_sleep(&self) {
-        self.workers.iter().for_each(|worker| worker.ring.retract_sleep());
+        self.busy().for_each(|worker| worker.ring.retract_sleep());
+    }
+
+    /// The workers that have something to say, or may; the rings of the others would only cost time.
+    fn busy(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| !worker.is_idle())
+    }
+
+    /// Whether the server stops, or has been succeeded by another.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// From now on every answer is the last of its connection.
@@ -506,7 +540,7 @@ impl Dispatcher {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");
-                self.tell(Event::WorkerBroken { worker: new.worker, why });
+                self.voice.tell(AppEvent::WorkerBroken { worker: new.worker, why });
                 return false;
             }
         }
@@ -533,6 +567,8 @@ impl Dispatcher {
     fn workers_changed(&mut self) {
         self.note_generations();
         self.settle();
+        self.wanted &= !self.is_served();
+        self.tell_if_wanted();
     }
 
     fn note_generations(&mut self) {
@@ -569,7 +605,7 @@ impl Dispatcher {
         if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
-            self.tell(Event::WorkerWarm { worker: number });
+            self.voice.tell(AppEvent::WorkerWarm { worker: number });
         }
     }
 
@@ -624,7 +660,7 @@ impl Dispatcher {
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
-        self.tell(Event::WorkerBroken { worker: number, why: breach.to_string() });
+        self.voice.tell(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(number, slots);
     }
 
@@ -675,12 +711,6 @@ impl Dispatcher {
 
     fn position(&self, number: u32) -> Option<usize> {
         self.workers.iter().position(|worker| worker.number == number)
-    }
-
-    /// Says something to whoever listens to the front.
-    pub(crate) fn tell(&self, event: Event) {
-        // Nobody listens any more when the program is ending.
-        let _ = self.events.send(event);
     }
 }
 

@@ -59,8 +59,8 @@ pub(crate) struct Inner {
     pub(crate) response: Response,
     /// Where the request is.
     pub(crate) place: Place,
-    /// The generation that answered last on this connection, 0 before the first answer: an older one never does
-    /// again.
+    /// The generation of the application that answered last on this connection, 0 before its first answer: an older
+    /// one never does again.
     pub(crate) generation: u32,
     /// The worker whose application has taken the connection over.
     pub(crate) taken_over_by: Option<u32>,
@@ -71,16 +71,11 @@ pub(crate) struct Inner {
 impl Exchange {
     /// An exchange of nothing yet.
     pub(crate) fn new() -> Self {
-        Exchange::after(0)
-    }
-
-    /// An exchange of nothing yet, on a connection where `generation` answered last.
-    pub(crate) fn after(generation: u32) -> Self {
         Exchange(RefCell::new(Inner {
             request: Request::default(),
             response: Response::new(),
             place: Place::Connection,
-            generation,
+            generation: 0,
             taken_over_by: None,
             waker: None,
         }))

@@ -135,15 +135,18 @@ fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
 
 /// `GET /path`, from a head block; the query may hold secrets, and is left out.
 pub(crate) fn method_and_path(block: &[u8]) -> String {
-    let mut words = ["", ""].map(String::from);
+    let mut words = ["", "", ""].map(String::from);
     for (name, value) in fields(block) {
-        match name {
-            "REQUEST_METHOD" => words[0] = String::from_utf8_lossy(value).into_owned(),
-            "PATH_INFO" => words[1] = String::from_utf8_lossy(value).into_owned(),
-            _ => {}
-        }
+        let place = match name {
+            "REQUEST_METHOD" => 0,
+            "SCRIPT_NAME" => 1,
+            "PATH_INFO" => 2,
+            _ => continue,
+        };
+        words[place] = String::from_utf8_lossy(value).into_owned();
     }
-    words.join(" ")
+    let [method, prefix, path] = words;
+    format!("{method} {prefix}{path}")
 }
 
 /// When the request of a head block was received: CLOCK_MONOTONIC, in µs.
@@ -191,6 +194,8 @@ mod tests {
             remote_addr: "127.0.0.1",
             server_name: "localhost",
             server_port: 80,
+            script_name: "/shop",
+            prefix_bytes: 5,
             https: false,
             received_us: 7,
             content_length: None,
@@ -203,14 +208,14 @@ mod tests {
     #[test]
     fn a_request_is_told_as_it_was_sent() {
         let block =
-            block("POST /a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n");
+            block("POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n");
         let request = FailedRequest::of(&block, b"hi".to_vec());
-        assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/a?b=c"));
+        assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/shop/a?b=c"));
         for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {
             assert!(request.fields.contains(&(name.into(), value.into())), "{:?}", request.fields);
         }
         assert!(request.fields.iter().all(|(name, _)| !name.contains("Remote")));
-        assert_eq!(method_and_path(&block), "POST /a");
+        assert_eq!(method_and_path(&block), "POST /shop/a");
         assert_eq!(received_us(&block), 7);
     }
 

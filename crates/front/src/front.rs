@@ -9,17 +9,16 @@ use std::time::Duration;
 use highball_config::Settings;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 
+use crate::app_state::AppState;
 use crate::canary;
 use crate::clock::{now_ms, TICK};
 use crate::connection;
 use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
-use crate::refusal::Refusal;
 use crate::shared::{Counted, Leaving, Shared};
-use crate::static_files::StaticFiles;
 use crate::stream::{Peer, Stream};
-use crate::{Command, Event, Opening};
+use crate::{AppCommand, Command, Event, Opening};
 
 /// How long requests may rely on busy threads before another is woken.
 const OVERDUE: Duration = Duration::from_millis(2);
@@ -76,73 +75,61 @@ pub fn run(
 
 async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
     while let Some(command) = commands.recv().await {
-        let mut dispatcher = shared.dispatcher.borrow_mut();
         match command {
-            Command::AppBooted { public, headers, assets } => {
-                *shared.failure.borrow_mut() = None;
-                shared.public.borrow_mut().clone_from(&public);
-                let rules = &shared.settings.static_files;
-                let folder = public.filter(|_| rules.enabled);
-                let statics = folder.map(|root| {
-                    let statics = StaticFiles::new(root, &headers, rules.follow_symlinks);
-                    match assets {
-                        Some(assets) => statics.with_assets(assets, rules.follow_symlinks),
-                        None => statics,
-                    }
-                });
-                *shared.statics.borrow_mut() = statics.map(Rc::new);
-            }
-            Command::OpenSite { root } => {
-                let rules = &shared.settings.static_files;
-                let site = StaticFiles::of_site(root, rules.follow_symlinks);
-                *shared.statics.borrow_mut() = Some(Rc::new(site));
-            }
-            Command::AppFailed(failure) => {
-                *shared.public.borrow_mut() = Some(failure.public.clone());
-                *shared.failure.borrow_mut() = Some(Rc::new(failure));
-                dispatcher.refuse_waiting(Refusal::AppFailed);
-            }
-            Command::AddWorker(new) => {
-                *shared.failure.borrow_mut() = None;
-                dispatcher.add_worker(new, State::Serving);
-            }
-            Command::AddCanary(new, path) => {
-                let worker = new.worker;
-                if dispatcher.add_worker(new, State::Canary) {
-                    spawn(canary::ask(worker, path, Rc::clone(shared)));
-                }
-            }
-            Command::AdmitCanary { worker } => dispatcher.admit_canary(worker),
-            Command::WithdrawGeneration { generation } => dispatcher.withdraw(generation),
-            Command::NameWarmWorker { requests } => dispatcher.name_warm_worker(requests),
-            Command::RetireWorker { worker } => {
-                if dispatcher.retire_worker(worker) {
-                    drop(dispatcher);
-                    shared.deadlines.nudge_all();
-                }
-            }
-            Command::RemoveWorker { worker } => dispatcher.remove_worker(worker),
             Command::Open => drop(shared.open.send_replace(true)),
-            Command::HandOver { kept } => {
-                dispatcher.drain();
-                drop(dispatcher);
-                shared.leave(Leaving::HandedOver, kept);
-            }
-            Command::Drain => {
-                dispatcher.drain();
-                drop(dispatcher);
-                shared.leave(Leaving::Stopping, Vec::new());
-            }
-            Command::ReopenLogs => {
-                if let Some(log) = &shared.access_log {
-                    log.reopen();
-                }
-            }
+            Command::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
+            Command::Drain => shared.leave(Leaving::Stopping, Vec::new()),
+            Command::ReopenLogs => shared.reopen_logs(),
             Command::Report(reply) => {
-                drop(dispatcher);
                 // Whoever asked may have gone.
                 let _ = reply.send(shared.report());
             }
+            Command::AddApp(app) => shared.add_app(app),
+            Command::ChangeApp(app) => shared.change_app(app),
+            Command::RemoveApp(app) => shared.remove_app(app),
+            Command::ToApp(id, command) => {
+                let app = shared.apps.borrow().get(id);
+                match app {
+                    Some(app) => obey_for(&app, command, shared),
+                    None => shared.answer_for_forgotten(id, command),
+                }
+            }
+        }
+    }
+}
+
+/// Obeys what concerns one application.
+fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
+    match command {
+        AppCommand::Booted { public, headers, assets } => app.booted(public, &headers, assets),
+        AppCommand::OpenSite { root } => app.open_site(root),
+        AppCommand::Failed(failure) => app.failed(failure),
+        AppCommand::AddWorker(new) => {
+            app.served();
+            app.dispatcher.borrow_mut().add_worker(new, State::Serving);
+        }
+        AppCommand::AddCanary(new, path) => {
+            let worker = new.worker;
+            if app.dispatcher.borrow_mut().add_worker(new, State::Canary) {
+                spawn(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
+            }
+        }
+        AppCommand::AdmitCanary { worker } => {
+            app.served();
+            app.dispatcher.borrow_mut().admit_canary(worker);
+        }
+        AppCommand::WithdrawGeneration { generation } => app.dispatcher.borrow_mut().withdraw(generation),
+        AppCommand::NameWarmWorker { requests } => app.dispatcher.borrow_mut().name_warm_worker(requests),
+        AppCommand::RetireWorker { worker } => {
+            let has_hijacked = app.dispatcher.borrow_mut().retire_worker(worker);
+            if has_hijacked {
+                shared.deadlines.nudge_all();
+            }
+            app.give_up_waiting();
+        }
+        AppCommand::RemoveWorker { worker } => {
+            app.dispatcher.borrow_mut().remove_worker(worker);
+            app.give_up_waiting();
         }
     }
 }
@@ -153,14 +140,7 @@ async fn tick(shared: Rc<Shared>) {
     loop {
         ticks.tick().await;
         shared.deadlines.tick();
-        // No wake-up of a worker can be lost for good.
-        shared.dispatcher.borrow_mut().ring_for_overdue();
-        if let Some(statics) = shared.statics.borrow().as_ref() {
-            statics.close_idle(now_ms());
-        }
-        if let Some(log) = &shared.access_log {
-            log.flush();
-        }
+        shared.tick(now_ms());
     }
 }
 
@@ -169,8 +149,10 @@ async fn wake_for_overdue(shared: Rc<Shared>) {
     loop {
         shared.overdue.notified().await;
         tokio::time::sleep(OVERDUE).await;
-        if shared.dispatcher.borrow_mut().ring_for_overdue() {
-            shared.overdue.notify_one();
+        for app in shared.apps.borrow().iter() {
+            if app.dispatcher.borrow_mut().ring_for_overdue() {
+                shared.overdue.notify_one();
+            }
         }
     }
 }

@@ -5,11 +5,13 @@
 //! - [`listener`]: binding and accepting;
 //! - `connection`: the life of a connection: one request after the other;
 //! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
+//! - [`router`], `apps`, `app_state`: whose it is, and what belongs to one application;
 //! - [`static_files`], with [`content_type`]: answered here, without Ruby;
 //! - [`spool`]: where large bodies wait;
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
+//! - `app_list`: what is said where there is no application, with [`page`], the looks of such pages;
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - [`failure`]: what is known of a request that got one; `failure_pages`: what is said of it, or of an application that
 //!   did not boot, and to whom;
@@ -19,6 +21,9 @@
 //! and fro.
 
 mod access_log;
+mod app_list;
+mod app_state;
+mod apps;
 mod canary;
 mod clock;
 mod connection;
@@ -31,11 +36,13 @@ pub mod frame_reader;
 mod front;
 pub mod listener;
 mod local_task;
+pub mod page;
 pub mod refusal;
 pub mod request_body;
 pub mod request_head;
 pub mod response;
 pub mod response_head;
+pub mod router;
 mod shared;
 pub mod spool;
 pub mod static_files;
@@ -44,8 +51,9 @@ mod stream;
 mod test_limits;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use highball_config::Limits;
+use highball_config::{App, AppId, Limits};
 use highball_ring::request::{FIELD_BYTES, FIXED_BYTES};
 use highball_ring::{FrontRing, Geometry};
 use tokio::sync::oneshot;
@@ -80,8 +88,27 @@ pub enum Command {
         /// rest is accepted first.
         kept: Vec<String>,
     },
-    /// The application is there; where its static files are, and what header fields they get.
-    AppBooted {
+    /// Stop accepting, finish what is there, and say [`Event::Drained`].
+    Drain,
+    /// Go on in new files where those that are written may have been moved away: the access logs.
+    ReopenLogs,
+    /// Say how things are.
+    Report(oneshot::Sender<Report>),
+    /// There is one application more.
+    AddApp(Arc<App>),
+    /// An application is reached elsewhere, has other limits, or another access log.
+    ChangeApp(Arc<App>),
+    /// Lead nobody to an application any more, finish what it has begun, say [`AppEvent::Drained`], and forget it.
+    RemoveApp(AppId),
+    /// This concerns one application.
+    ToApp(AppId, AppCommand),
+}
+
+/// What the front is told of one application.
+#[derive(Debug)]
+pub enum AppCommand {
+    /// It is there; where its static files are, and what header fields they get.
+    Booted {
         /// Its public folder.
         public: Option<PathBuf>,
         /// Header fields for static files.
@@ -94,12 +121,12 @@ pub enum Command {
         /// The folder.
         root: PathBuf,
     },
-    /// The application did not boot: this is what those who ask for it are told.
-    AppFailed(AppFailure),
+    /// It did not boot: this is what those who ask for it are told.
+    Failed(AppFailure),
     /// A worker waits for requests.
     AddWorker(NewWorker),
     /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this
-    /// path, and say [`Event::CanaryAnswered`].
+    /// path, and say [`AppEvent::CanaryAnswered`].
     AddCanary(NewWorker, String),
     /// A canary may have requests from clients.
     AdmitCanary {
@@ -111,14 +138,15 @@ pub enum Command {
         /// Its number.
         generation: u32,
     },
-    /// Place nothing more with a worker, and say [`Event::WorkerIdle`] when it has finished: its requests have been
+    /// Place nothing more with a worker, and say [`AppEvent::WorkerIdle`] when it has finished: its requests have been
     /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
         /// Its number.
         worker: u32,
     },
-    /// Count the requests that each worker answers from now on, and say [`Event::WorkerWarm`], once, as soon as one has
-    /// answered so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such command.
+    /// Count the requests that each worker answers from now on, and say [`AppEvent::WorkerWarm`], once, as soon as one
+    /// has answered so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such
+    /// command.
     NameWarmWorker {
         /// So many.
         requests: u64,
@@ -128,19 +156,13 @@ pub enum Command {
         /// Its number.
         worker: u32,
     },
-    /// Stop accepting, finish what is there, and say [`Event::Drained`].
-    Drain,
-    /// Go on in new files where those that are written may have been moved away: the access log.
-    ReopenLogs,
-    /// Say how things are.
-    Report(oneshot::Sender<Report>),
 }
 
 /// What is said of an application that did not boot.
 #[derive(Debug)]
 pub struct AppFailure {
     /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
-    /// [`Event::AppWanted`].
+    /// [`AppEvent::Wanted`].
     pub development: Option<DevelopmentPages>,
     /// The application's folder of static files, where it may have a page for everybody else: `503.html`.
     pub public: PathBuf,
@@ -164,7 +186,7 @@ pub struct DevelopmentPages {
 /// A worker that the front has not heard of before.
 #[derive(Debug)]
 pub struct NewWorker {
-    /// Its number; numbers are never used twice.
+    /// Its number; an application's numbers are never used twice.
     pub worker: u32,
     /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
     /// that was answered by one is not answered by an earlier one again, unless that one is withdrawn.
@@ -178,11 +200,26 @@ pub struct NewWorker {
 /// What the front says.
 #[derive(Debug)]
 pub enum Event {
-    /// A developer asks for the application that did not boot, and waits: until a worker is added, or
-    /// [`Command::AppFailed`] says once more what is wrong.
-    AppWanted,
+    /// Nothing is left to finish, and nothing is accepted.
+    Drained,
+    /// This concerns one application.
+    OfApp(AppId, AppEvent),
+}
+
+/// What the front says of one application.
+#[derive(Debug)]
+pub enum AppEvent {
+    /// A request waits for it, and nobody serves: it sleeps, was not started yet, or did not boot when it was tried last
+    /// and a developer asks for it. Said once until a worker is added, or [`AppCommand::Failed`] says (once more) what
+    /// is wrong.
+    Wanted,
     /// A developer's request got an error: say what is known of it, or nothing.
     PagesWanted(Box<Failure>, oneshot::Sender<DevelopmentPages>),
+    /// It was asked for nothing for the time after which it may sleep ([`App::sleep_after`]). Said again after as much
+    /// time, if it still serves then.
+    Idle,
+    /// It was removed, has nothing in flight any more, and is forgotten.
+    Drained,
     /// A canary has answered its request with this status; or why it has not.
     CanaryAnswered {
         /// Its number.
@@ -202,26 +239,33 @@ pub enum Event {
         /// Its number.
         worker: u32,
     },
-    /// The worker that was asked for by [`Command::NameWarmWorker`].
+    /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
     WorkerWarm {
         /// Its number.
         worker: u32,
     },
-    /// Nothing is left to finish, and nothing is accepted.
-    Drained,
 }
 
 /// How things are.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Each worker.
+    /// Each application, but for those that were removed and have finished.
+    pub apps: Vec<AppReport>,
+    /// Open client connections.
+    pub connections: usize,
+    /// Those that an application has taken over.
+    pub hijacked: usize,
+}
+
+/// How things are with an application.
+#[derive(Debug, Clone)]
+pub struct AppReport {
+    /// Its number.
+    pub app: AppId,
+    /// Each of its workers.
     pub workers: Vec<WorkerReport>,
     /// Requests that wait for a worker.
     pub queue: usize,
-    /// Open client connections.
-    pub connections: usize,
-    /// Those that the application has taken over.
-    pub hijacked: usize,
 }
 
 /// How things are with a worker.

@@ -76,6 +76,8 @@ pub enum Refusal {
     HeadTimeout,
     /// The body did not go on in time.
     BodyTimeout,
+    /// No application is reached at this host and path.
+    NoApp,
     /// No application is there to ask.
     NotFound,
     /// The method is not allowed for what the front itself serves.
@@ -142,7 +144,7 @@ impl Refusal {
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
             Forbidden => 403,
-            NotFound => 404,
+            NoApp | NotFound => 404,
             MethodNotAllowed => 405,
             HeadTimeout | BodyTimeout => 408,
             BodyTooLarge => 413,
@@ -195,6 +197,7 @@ impl Refusal {
             BodyTooLarge => "the request body is too large",
             HeadTimeout => "the request head took too long",
             BodyTimeout => "the request body took too long",
+            NoApp => "no application is served at this host and path",
             NotFound => "nothing is served here",
             MethodNotAllowed => "only GET and HEAD are allowed here",
             Forbidden => "this may not be served",

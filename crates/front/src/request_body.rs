@@ -71,8 +71,8 @@ enum State {
 }
 
 impl BodyDecoder {
-    /// A decoder for a request's body.
-    pub fn new(framing: BodyFraming, limits: &Limits) -> Self {
+    /// A decoder for a request's body, which may have so many bytes.
+    pub fn new(framing: BodyFraming, limits: &Limits, most_bytes: Option<u64>) -> Self {
         let state = match framing {
             BodyFraming::None | BodyFraming::Length(0) => State::Done,
             BodyFraming::Length(length) => State::Length(length),
@@ -80,7 +80,7 @@ impl BodyDecoder {
         };
         BodyDecoder {
             state,
-            allowance: limits.body_bytes.unwrap_or(u64::MAX),
+            allowance: most_bytes.unwrap_or(u64::MAX),
             extension_allowance: EXTENSION_BYTES,
             trailer_allowance: limits.head_bytes,
             trailer_fields_allowance: limits.header_fields,

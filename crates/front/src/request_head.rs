@@ -118,6 +118,13 @@ pub enum BodyFraming {
     Chunked,
 }
 
+impl BodyFraming {
+    /// Whether it announces more than so many bytes; `None` is no limit.
+    pub fn is_beyond(self, most_bytes: Option<u64>) -> bool {
+        matches!((self, most_bytes), (BodyFraming::Length(length), Some(most)) if length > most)
+    }
+}
+
 /// One header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
@@ -207,7 +214,7 @@ impl RequestHead {
         let Some(end) = self.scan.advance(buffer, limits)? else {
             return Ok(Parsed::Partial);
         };
-        self.read(&buffer[..end], limits)?;
+        self.read(&buffer[..end])?;
         self.complete = true;
         Ok(Parsed::Complete { length: end })
     }
@@ -217,7 +224,7 @@ impl RequestHead {
         !self.complete && self.scan.has_begun(buffer)
     }
 
-    fn read(&mut self, head: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    fn read(&mut self, head: &[u8]) -> Result<(), Refusal> {
         let mut storage = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MAX_FIELDS];
         let mut request = httparse::Request::new(&mut []);
         let begin = self.scan.begin();
@@ -233,7 +240,7 @@ impl RequestHead {
         self.method = Method::of(method.as_bytes());
         let gathered = self.read_fields(request.headers, head)?;
         self.read_target(target.as_bytes(), gathered.host, head)?;
-        self.decide_framing(&gathered, limits)?;
+        self.decide_framing(&gathered)?;
         self.upgrade = gathered.upgrade && gathered.connection_upgrade && self.version == Version::Http11;
         self.keep_alive = match self.version {
             Version::Http11 => !gathered.close,
@@ -282,7 +289,7 @@ impl RequestHead {
         Ok(())
     }
 
-    fn decide_framing(&mut self, gathered: &Gathered, limits: &Limits) -> Result<(), Refusal> {
+    fn decide_framing(&mut self, gathered: &Gathered) -> Result<(), Refusal> {
         self.framing = if gathered.transfer_encoding {
             if self.version == Version::Http10 {
                 return Err(Refusal::TransferEncodingFromHttp10);
@@ -300,9 +307,6 @@ impl RequestHead {
         } else {
             match gathered.content_length {
                 None | Some(0) => BodyFraming::None,
-                Some(length) if limits.body_bytes.is_some_and(|limit| length > limit) => {
-                    return Err(Refusal::BodyTooLarge)
-                }
                 Some(length) => BodyFraming::Length(length),
             }
         };

@@ -1,23 +1,21 @@
 //! What all tasks of the front share. One thread, hence `Rc` and cells; no borrow is held across an await.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::Settings;
+use highball_config::{App, AppId, Settings};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
+use crate::app_state::{AppState, Voice};
+use crate::apps::Apps;
 use crate::clock::{Deadline, Deadlines};
-use crate::dispatch::Dispatcher;
-use crate::failure::ShedLog;
 use crate::listener::Acceptor;
 use crate::response_head::DateCache;
-use crate::static_files::StaticFiles;
-use crate::{AppFailure, Event, Opening, Report};
+use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -46,16 +44,11 @@ pub(crate) enum Leaving {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) dispatcher: RefCell<Dispatcher>,
-    pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
-    /// Set while the application that did not boot is not there.
-    pub(crate) failure: RefCell<Option<Rc<AppFailure>>>,
-    /// Where the application may have pages for its visitors: `503.html`.
-    pub(crate) public: RefCell<Option<PathBuf>>,
-    pub(crate) shed_log: ShedLog,
+    pub(crate) apps: RefCell<Apps>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
-    pub(crate) access_log: Option<AccessLog>,
+    /// For what concerns no application, or one that has no log of its own.
+    pub(crate) access_log: Option<Rc<AccessLog>>,
     /// What was read last; connections keep only what they cannot use at once.
     pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Whether connections are accepted, or were.
@@ -87,17 +80,12 @@ impl Shared {
         acceptors: usize,
         opening: Opening,
     ) -> Self {
-        let date = Rc::new(DateCache::new());
-        let dispatcher = Dispatcher::new(&settings.limits, Rc::clone(&date), events.clone());
-        Shared {
-            dispatcher: RefCell::new(dispatcher),
-            statics: RefCell::new(None),
-            failure: RefCell::new(None),
-            public: RefCell::new(None),
-            shed_log: ShedLog::default(),
-            date,
+        let apps = settings.apps.clone();
+        let shared = Shared {
+            apps: RefCell::default(),
+            date: Rc::new(DateCache::new()),
             deadlines: Deadlines::default(),
-            access_log: settings.log.access.as_deref().and_then(AccessLog::open),
+            access_log: settings.log.access.as_deref().and_then(AccessLog::open).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
@@ -113,8 +101,77 @@ impl Shared {
             looked: Cell::new(false),
             events,
             settings,
+        };
+        apps.into_iter().for_each(|app| shared.add_app(app));
+        shared
+    }
+
+    // --- Applications --------------------------------------------------------------------------------
+
+    /// There is one more.
+    pub(crate) fn add_app(&self, app: Arc<App>) {
+        let log = self.access_log.as_ref();
+        let app = AppState::new(app, &self.settings.limits, &self.date, log, self.events.clone());
+        if self.is_draining() {
+            app.dispatcher.borrow_mut().drain();
+        }
+        self.apps.borrow_mut().add(app);
+    }
+
+    /// One is reached elsewhere, or has other limits.
+    pub(crate) fn change_app(&self, app: Arc<App>) {
+        let mut apps = self.apps.borrow_mut();
+        if let Some(state) = apps.get(app.id) {
+            state.change(app, self.access_log.as_ref());
+            apps.route_anew();
         }
     }
+
+    /// One is not reached any more.
+    pub(crate) fn remove_app(&self, id: AppId) {
+        let mut apps = self.apps.borrow_mut();
+        if let Some(state) = apps.get(id) {
+            state.leave();
+            apps.route_anew();
+        }
+        // The time of the connections that it has taken over is limited from now on.
+        self.deadlines.nudge_all();
+    }
+
+    /// Something was said to an application that was removed and has finished; the one who said it may not have heard of
+    /// that yet.
+    pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
+        let event = match command {
+            AppCommand::RetireWorker { worker } => AppEvent::WorkerIdle { worker },
+            AppCommand::AddCanary(NewWorker { worker, .. }, _) => {
+                AppEvent::CanaryAnswered { worker, answer: Err("the application was removed".into()) }
+            }
+            _ => return,
+        };
+        Voice { app, events: self.events.clone() }.tell(event);
+    }
+
+    /// What has to be looked after from time to time.
+    pub(crate) fn tick(&self, now_ms: u64) {
+        let mut apps = self.apps.borrow_mut();
+        for app in apps.iter() {
+            // No wake-up of a worker can be lost for good.
+            app.dispatcher.borrow_mut().ring_for_overdue();
+            app.tick(now_ms);
+        }
+        apps.forget_drained();
+        self.access_log.iter().for_each(|log| log.flush());
+    }
+
+    /// Goes on in new access logs.
+    pub(crate) fn reopen_logs(&self) {
+        self.access_log.iter().for_each(|log| log.reopen());
+        for app in self.apps.borrow().iter() {
+            app.own_log().iter().for_each(|log| log.reopen());
+        }
+    }
+
+    // --- The end -------------------------------------------------------------------------------------
 
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) fn is_draining(&self) -> bool {
@@ -123,6 +180,7 @@ impl Shared {
 
     /// From now on every answer is the last of its connection; what is `left` to another server is accepted by that.
     pub(crate) fn leave(&self, leaving: Leaving, left: Vec<String>) {
+        self.apps.borrow().iter().for_each(|app| app.dispatcher.borrow_mut().drain());
         self.leaving.set(leaving);
         if leaving == Leaving::HandedOver {
             self.left_to_another.replace(left);
@@ -139,7 +197,7 @@ impl Shared {
     pub(crate) fn time_for_last_request(&self) -> Duration {
         match self.leaving.get() {
             Leaving::Stopping => LAST_REQUEST,
-            Leaving::No | Leaving::HandedOver => self.settings.process.drain_timeout,
+            Leaving::No | Leaving::HandedOver => self.settings.drain_timeout,
         }
     }
 
@@ -158,10 +216,8 @@ impl Shared {
 
     /// How things are.
     pub(crate) fn report(&self) -> Report {
-        let dispatcher = self.dispatcher.borrow();
         Report {
-            workers: dispatcher.report(),
-            queue: dispatcher.queue_length(),
+            apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
         }
@@ -175,11 +231,13 @@ impl Shared {
         self.steps_in_turn.set(self.steps_in_turn.get() + 1);
         if self.steps_in_turn.get() >= TURN_BOUND {
             self.steps_in_turn.set(0);
-            let mut dispatcher = self.dispatcher.borrow_mut();
-            if dispatcher.ring_workers() {
-                self.overdue.notify_one();
+            for app in self.apps.borrow().iter() {
+                let mut dispatcher = app.dispatcher.borrow_mut();
+                if dispatcher.ring_workers() {
+                    self.overdue.notify_one();
+                }
+                dispatcher.read_rings();
             }
-            dispatcher.read_rings();
         }
     }
 
@@ -188,21 +246,24 @@ impl Shared {
     /// sleep.
     pub(crate) fn before_sleep(&self) {
         self.steps_in_turn.set(0);
-        let mut dispatcher = self.dispatcher.borrow_mut();
-        if !self.looked.get() && dispatcher.is_gathering() {
+        let apps = self.apps.borrow();
+        if !self.looked.get() && apps.iter().any(|app| app.dispatcher.borrow_mut().is_gathering()) {
             self.looked.set(true);
             return self.look.notify_one();
         }
         self.looked.set(false);
         for _ in 0..LOOKS {
-            dispatcher.read_rings();
-            if dispatcher.ring_workers() {
-                self.overdue.notify_one();
+            for app in apps.iter() {
+                let mut dispatcher = app.dispatcher.borrow_mut();
+                dispatcher.read_rings();
+                if dispatcher.ring_workers() {
+                    self.overdue.notify_one();
+                }
             }
-            if dispatcher.announce_sleep() {
+            if apps.iter().all(|app| app.dispatcher.borrow().announce_sleep()) {
                 return;
             }
-            dispatcher.retract_sleep();
+            apps.iter().for_each(|app| app.dispatcher.borrow().retract_sleep());
         }
         // Tasks have been woken, or a worker has gone mad and cries wolf. Others must get their turn in either
         // case, and the sleep must be a short one, since it was not announced.
@@ -211,9 +272,11 @@ impl Shared {
 
     /// After the event loop's sleep.
     pub(crate) fn after_sleep(&self) {
-        let mut dispatcher = self.dispatcher.borrow_mut();
-        dispatcher.retract_sleep();
-        dispatcher.read_rings();
+        for app in self.apps.borrow().iter() {
+            let mut dispatcher = app.dispatcher.borrow_mut();
+            dispatcher.retract_sleep();
+            dispatcher.read_rings();
+        }
     }
 
     // --- Counting --------------------------------------------------------------------------------------

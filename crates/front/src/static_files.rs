@@ -70,6 +70,8 @@ pub struct StaticRequest<'a> {
     pub head: &'a RequestHead,
     /// The buffer that it was parsed from.
     pub buffer: &'a [u8],
+    /// What of its path is below the prefix of the application; empty if that is asked for without a slash at its end.
+    pub path: &'a [u8],
     /// Whether the connection is kept after the answer.
     pub keep_alive: bool,
     /// The time: any clock that only goes forward, in milliseconds.
@@ -147,7 +149,7 @@ impl StaticFiles {
         if !asks_for_file {
             return StaticAnswer::NotMine;
         }
-        let Some(path) = SafePath::of_target(head.path(request.buffer)) else {
+        let Some(path) = SafePath::of_target(request.path) else {
             return StaticAnswer::NotMine;
         };
         match self.find(&path, request.now_ms) {
@@ -155,6 +157,11 @@ impl StaticFiles {
             Some(found) => answer(&found, request, date, out),
             None => StaticAnswer::NotMine,
         }
+    }
+
+    /// Whether the files are all that there is.
+    pub fn is_site(&self) -> bool {
+        self.of_site
     }
 
     /// Closes files that have not been asked for lately.

@@ -10,17 +10,14 @@ pub(crate) fn limits() -> Limits {
         target_bytes: 1000,
         head_bytes: 10_000,
         header_fields: 50,
-        body_bytes: None,
         body_memory_bytes: 1000,
         response_buffer_bytes: 1000,
         response_spool_bytes: 0,
         connections: 10,
-        queue: 10,
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),
         send_timeout: Duration::from_secs(1),
-        request_timeout: None,
         spool_dir: PathBuf::new(),
     }
 }

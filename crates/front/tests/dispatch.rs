@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use highball_front::Event;
+use highball_front::AppEvent;
 use highball_ring::frame::Kind;
-use support::{eventually, frame, Client, FakeWorker, Front, Job};
+use support::{eventually, frame, the_app, Client, FakeWorker, Front, Job};
 
 /// A worker whose one thread is at a request while others were placed behind it, and their clients.
 struct Stuck {
@@ -29,14 +29,16 @@ fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
         }
         (0..25 * clients.len()).for_each(|_| worker.claim().answer(""));
         clients.iter_mut().for_each(|client| (0..25).for_each(|_| drop(client.answer())));
-        front.until("the worker is idle", |report| report.workers[0].in_flight == 0);
+        front.until("the worker is idle", |report| report.apps[0].workers[0].in_flight == 0);
 
         let mut client = front.get("/stuck");
         let mut job = worker.claim();
         let mut behind: Vec<Client> = (0..4).map(|_| front.connect()).collect();
         for (number, client) in behind.iter_mut().enumerate() {
             client.post("/behind", b"");
-            front.until("it has arrived", |report| report.workers[0].placed + report.queue == number + 1);
+            front.until("it has arrived", |report| {
+                report.apps[0].workers[0].placed + report.apps[0].queue == number + 1
+            });
         }
         let placed = worker.ring.announce_sleep().inspect(|_| worker.ring.awake()).is_none();
         if placed {
@@ -69,7 +71,7 @@ fn the_least_busy_worker_gets_the_request() {
 fn requests_wait_for_a_worker() {
     let front = Front::start();
     let mut client = front.get("/");
-    front.until("it waits", |report| report.queue == 1);
+    front.until("it waits", |report| report.apps[0].queue == 1);
     front.worker(1).claim().answer("at last");
     assert_eq!(client.answer().text(), "at last");
 }
@@ -80,7 +82,7 @@ fn a_slow_worker_gets_nothing_ahead() {
     let worker = front.worker(2);
     let _clients: Vec<Client> = (0..5).map(|_| front.get("/")).collect();
     let _jobs = [worker.claim(), worker.claim()];
-    front.until("three wait", |report| report.queue == 3);
+    front.until("three wait", |report| report.apps[0].queue == 3);
     assert!(worker.try_claim().is_none());
 }
 
@@ -159,7 +161,9 @@ fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
     let old = front.worker(1);
     let mut stuck = look_ahead(&front, &old);
     front.retire(&old);
-    front.until("all were taken back", |report| report.workers[0].placed == 0 && report.queue == 4);
+    front.until("all were taken back", |report| {
+        report.apps[0].workers[0].placed == 0 && report.apps[0].queue == 4
+    });
     let new = front.worker(1);
     for client in &mut stuck.behind {
         new.claim().answer("in order");
@@ -168,7 +172,7 @@ fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
     assert!(front.events().is_empty(), "it has not finished");
     stuck.job.answer("the last");
     assert_eq!(stuck.client.answer().text(), "the last");
-    assert!(matches!(front.event(), Event::WorkerIdle { worker } if worker == old.number));
+    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { worker } if worker == old.number));
     front.get("/");
     new.claim().answer("");
     assert!(old.try_claim().is_none());
@@ -267,18 +271,18 @@ fn what_a_worker_wrote_before_it_died_still_counts() {
     // More than the buffer takes, and never read until the worker is gone.
     worker.claim().answer_bytes(&[b'x'; 60_000]);
     front.remove(&worker);
-    front.until("it is gone", |report| report.workers.is_empty());
+    front.until("it is gone", |report| report.apps[0].workers.is_empty());
     assert_eq!(client.answer().body.len(), 60_000);
 }
 
 #[test]
 fn a_full_queue_refuses_and_keeps_the_connection() {
-    let front = Front::with(|settings| settings.limits.queue = 2);
+    let front = Front::with(|settings| the_app(settings).limits.queue = 2);
     let worker = front.worker(1);
     let mut first = front.get("/");
     let job = worker.claim();
     let mut waiting = [front.get("/"), front.get("/")];
-    front.until("the queue is full", |report| report.queue == 2);
+    front.until("the queue is full", |report| report.apps[0].queue == 2);
     let mut refused = front.get("/");
     let answer = refused.answer();
     assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
@@ -296,7 +300,7 @@ fn a_full_queue_refuses_and_keeps_the_connection() {
 #[test]
 fn a_request_that_takes_too_long_gets_504_and_its_thread_is_busy_until_it_ends() {
     let front = Front::with(|settings| {
-        settings.limits.request_timeout = Some(Duration::from_millis(100));
+        the_app(settings).limits.request_timeout = Some(Duration::from_millis(100));
         settings.limits.response_buffer_bytes = 65_536;
     });
     let worker = front.worker(1);
@@ -309,13 +313,13 @@ fn a_request_that_takes_too_long_gets_504_and_its_thread_is_busy_until_it_ends()
     assert!(worker.try_claim().is_none());
     // Larger than ring and buffer together: it has to be read and dropped.
     job.head(200, &[]).body(&[b'x'; 1_000_000]).end();
-    front.until("the thread is free", |report| report.workers[0].in_flight == 0);
+    front.until("the thread is free", |report| report.apps[0].workers[0].in_flight == 0);
     let mut next = front.get("/next");
     let job = worker.claim();
     assert_eq!(job.path(), "/next");
     job.answer("in time");
     assert_eq!(next.answer().text(), "in time");
-    assert_eq!(front.report().queue, 0);
+    assert_eq!(front.report().apps[0].queue, 0);
 }
 
 #[test]
@@ -325,9 +329,9 @@ fn a_request_whose_client_leaves_while_it_waits_never_reaches_a_worker() {
     let mut first = front.get("/first");
     let job = worker.claim();
     let leaving = front.get("/leaving");
-    front.until("it waits", |report| report.queue == 1);
+    front.until("it waits", |report| report.apps[0].queue == 1);
     drop(leaving);
-    front.until("it waits no longer", |report| report.queue == 0);
+    front.until("it waits no longer", |report| report.apps[0].queue == 0);
     let mut last = front.get("/last");
     job.answer("");
     first.answer();
@@ -350,9 +354,9 @@ fn a_client_that_leaves_during_its_answer_cancels_it() {
         job.body(b"tick");
         job.is_cancelled()
     });
-    assert_eq!(front.report().workers[0].in_flight, 1);
+    assert_eq!(front.report().apps[0].workers[0].in_flight, 1);
     job.abort();
-    front.until("the thread is free", |report| report.workers[0].in_flight == 0);
+    front.until("the thread is free", |report| report.apps[0].workers[0].in_flight == 0);
     assert!(front.events().is_empty());
 }
 
@@ -397,7 +401,7 @@ fn a_worker_that_is_stopped_costs_nothing_that_it_has_not_begun() {
     let stopped = front.worker(3);
     let mut clients: Vec<Client> = (0..2).map(|_| front.connect()).collect();
     clients.iter_mut().for_each(|client| client.post("/", b"x"));
-    front.until("both are placed", |report| report.workers[0].placed == 2);
+    front.until("both are placed", |report| report.apps[0].workers[0].placed == 2);
     let other = front.worker(1).serve(1, |job| job.answer("by the other"));
     for client in &mut clients {
         assert_eq!(client.answer().text(), "by the other");

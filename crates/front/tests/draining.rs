@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use highball_config::Bind;
-use highball_front::{adopt, Command, Event, Opening};
+use highball_front::{adopt, AppEvent, Command, Event, Opening};
 use support::{eventually, Client, FakeWorker, Front};
 
 #[test]
@@ -23,11 +23,11 @@ fn everything_that_was_asked_is_answered() {
     let mut pipelined = front.connect();
     pipelined.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut idle = front.connect();
-    front.until("all are there", |report| report.connections == 5 && report.queue == 2);
+    front.until("all are there", |report| report.connections == 5 && report.apps[0].queue == 2);
     front.tell(Command::Drain);
     eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     arriving.send("dy");
-    front.until("the last has arrived", |report| report.queue == 3);
+    front.until("the last has arrived", |report| report.apps[0].queue == 3);
     job.answer("begun");
     assert_eq!(begun.answer().text(), "begun");
     for _ in 0..3 {
@@ -96,7 +96,7 @@ fn what_was_handed_over_has_time_for_one_more_answer() {
 
 #[test]
 fn what_was_handed_over_and_asks_for_nothing_ends_with_the_time_for_draining() {
-    let front = Front::with(|settings| settings.process.drain_timeout = Duration::from_millis(300));
+    let front = Front::with(|settings| settings.drain_timeout = Duration::from_millis(300));
     let mut idle = front.connect();
     front.until("it is there", |report| report.connections == 1);
     front.tell(Command::HandOver { kept: Vec::new() });
@@ -167,7 +167,7 @@ fn one_that_never_opened_leaves_the_socket_as_it_is() {
 #[test]
 fn hijacked_connections_end_when_their_time_is_over() {
     let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
     let worker = front.worker(1);
     let mut client = front.get("/");
     let mut job = worker.claim();
@@ -183,7 +183,7 @@ fn hijacked_connections_end_when_their_time_is_over() {
 #[test]
 fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
     let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.process.hijacked_drain_timeout = limit);
+    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
     let (worker, other) = (front.worker(1), front.worker(1));
     let take_over = |front: &Front, worker: &FakeWorker| {
         let client = front.get("/");
@@ -200,7 +200,7 @@ fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
     // It is told of its end only after the connection's.
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.event(), Event::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
     // The other worker's goes on.
     others_application.write_all(b"x").unwrap();
     assert_eq!(others_client.read_exact(1), b"x");

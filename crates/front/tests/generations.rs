@@ -2,7 +2,7 @@
 
 mod support;
 
-use highball_front::{Command, Event};
+use highball_front::{AppCommand, AppEvent, Command};
 use support::{Client, FakeWorker, Front, Job};
 
 /// Both generations have one worker with one thread, and this client has met the new one.
@@ -24,12 +24,12 @@ fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {
 }
 
 fn admit(front: &Front, canary: &FakeWorker) {
-    front.tell(Command::AdmitCanary { worker: canary.number });
+    front.tell_app(AppCommand::AdmitCanary { worker: canary.number });
 }
 
 fn canary_answered(front: &Front) -> Result<u16, String> {
     loop {
-        if let Event::CanaryAnswered { answer, .. } = front.event() {
+        if let AppEvent::CanaryAnswered { answer, .. } = front.app_event() {
             return answer;
         }
     }
@@ -64,9 +64,9 @@ fn one_that_waits_for_the_new_one_does_not_hold_up_those_behind_it() {
     let mut others: Vec<Client> = (0..2).map(|_| front.get("/long")).collect();
     let jobs: Vec<Job> = vec![old.claim(), new.claim()];
     client.get("/");
-    front.until("it waits", |report| report.queue == 1);
+    front.until("it waits", |report| report.apps[0].queue == 1);
     let mut behind = front.get("/behind");
-    front.until("both wait", |report| report.queue == 2);
+    front.until("both wait", |report| report.apps[0].queue == 2);
     let mut jobs = jobs.into_iter();
     jobs.next().unwrap().answer("");
     old.claim().answer("behind");
@@ -82,12 +82,12 @@ fn when_the_new_generation_is_withdrawn_the_old_one_answers_everybody() {
     let front = Front::start();
     let (old, new, mut client) = two_generations(&front);
     front.retire(&new);
-    assert!(matches!(front.event(), Event::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
     // That it has no worker does not mean that none will come.
     client.get("/");
-    front.until("it waits", |report| report.queue == 1);
+    front.until("it waits", |report| report.apps[0].queue == 1);
     assert!(old.try_claim().is_none());
-    front.tell(Command::WithdrawGeneration { generation: 2 });
+    front.tell_app(AppCommand::WithdrawGeneration { generation: 2 });
     old.claim().answer("old");
     assert_eq!(client.answer().text(), "old");
     // And from there to the next attempt.
@@ -103,7 +103,7 @@ fn a_canary_gets_one_request_of_the_fronts_own_and_no_clients_before_it_is_admit
     let front = Front::start();
     let canary = front.canary_of(2);
     let mut client = front.get("/client");
-    front.until("the client waits", |report| report.queue == 1);
+    front.until("the client waits", |report| report.apps[0].queue == 1);
     let mut job = canary.claim();
     assert_eq!(job.path(), "/canary");
     job.head(503, &[]).end();
@@ -119,7 +119,7 @@ fn what_a_canary_is_asked_is_answered_by_nobody_else() {
     let front = Front::start();
     let old = front.worker_of(1, 1);
     let canary = front.canary_of(2);
-    front.until("it was asked", |report| report.workers.iter().any(|worker| worker.placed == 1));
+    front.until("it was asked", |report| report.apps[0].workers.iter().any(|worker| worker.placed == 1));
     front.retire(&canary);
     assert!(canary_answered(&front).is_err());
     let canary = front.canary_of(2);
@@ -146,7 +146,7 @@ fn where_all_threads_of_the_old_one_are_stuck_the_new_one_answers_everybody() {
     let mut stuck: Vec<Client> = (0..2).map(|_| front.get("/stuck")).collect();
     let jobs: Vec<Job> = (0..2).map(|_| old.claim()).collect();
     let mut queued = front.get("/");
-    front.until("it waits", |report| report.queue == 1);
+    front.until("it waits", |report| report.apps[0].queue == 1);
     let new = front.worker_of(2, 1);
     new.claim().answer("new");
     assert_eq!(queued.answer().text(), "new");
@@ -166,7 +166,7 @@ fn what_an_old_one_that_is_stopped_does_not_begin_goes_to_the_new_one() {
     let new = front.worker_of(2, 1);
     let mut client = front.get("/");
     front.until("it was given to the old one", |report| {
-        report.workers.iter().any(|worker| worker.worker == old.number && worker.placed == 1)
+        report.apps[0].workers.iter().any(|worker| worker.worker == old.number && worker.placed == 1)
     });
     new.claim().answer("new");
     assert_eq!(client.answer().text(), "new");

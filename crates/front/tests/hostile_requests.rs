@@ -10,22 +10,22 @@ use highball_front::request_head::{Parsed, RequestHead};
 
 const CORPUS: &str = include_str!("hostile_requests.txt");
 
+/// The largest body.
+const MOST_BYTES: Option<u64> = Some(1000);
+
 fn limits() -> Limits {
     Limits {
         target_bytes: 100,
         head_bytes: 1500,
         header_fields: 12,
-        body_bytes: Some(1000),
         body_memory_bytes: 1000,
         response_buffer_bytes: 1000,
         response_spool_bytes: 0,
         connections: 1,
-        queue: 1,
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),
         send_timeout: Duration::from_secs(1),
-        request_timeout: None,
         spool_dir: PathBuf::new(),
     }
 }
@@ -57,7 +57,10 @@ impl Client {
                     Parsed::Partial => return Ok("partial"),
                     Parsed::Complete { length } => {
                         self.consumed += length;
-                        self.body = Some(BodyDecoder::new(self.head.framing, &limits()));
+                        if self.head.framing.is_beyond(MOST_BYTES) {
+                            return Err(Refusal::BodyTooLarge);
+                        }
+                        self.body = Some(BodyDecoder::new(self.head.framing, &limits(), MOST_BYTES));
                     }
                 },
             }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use highball_front::Event;
+use highball_front::{AppCommand, AppEvent};
 use highball_ring::entry::{State, Word};
 use highball_ring::frame::Kind;
 use highball_ring::layout::{CONSUMED, ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
@@ -26,7 +26,7 @@ fn breach(name: &str, misbehave: impl FnOnce(&mut Job, &FakeWorker)) -> (String,
     let mut job = bad.claim();
     let good = front.worker(1).serve(1, |job| job.answer("good"));
     misbehave(&mut job, &bad);
-    let Event::WorkerBroken { worker, why } = front.event() else { panic!("{name}: not broken") };
+    let AppEvent::WorkerBroken { worker, why } = front.app_event() else { panic!("{name}: not broken") };
     assert_eq!(worker, bad.number);
     let (answer, _) = client.rest();
     assert_eq!(front.get("/").answer().text(), "good", "{name}");
@@ -141,11 +141,11 @@ fn an_answer_to_what_was_not_begun_is_a_breach_and_the_request_goes_elsewhere() 
     let bad = front.worker(1);
     let mut client = front.connect();
     client.post("/", b"x");
-    front.until("it is placed", |report| report.workers[0].placed == 1);
+    front.until("it is placed", |report| report.apps[0].workers[0].placed == 1);
     let answer = [head(200, &[]), frame(Kind::End, b"")].concat();
     bad.ring.write(0, 0, &answer);
     bad.ring.publish(0, answer.len() as u32);
-    assert!(matches!(front.event(), Event::WorkerBroken { .. }));
+    assert!(matches!(front.app_event(), AppEvent::WorkerBroken { .. }));
     front.worker(1).claim().answer("by another, although it is a POST");
     assert_eq!(client.answer().text(), "by another, although it is a POST");
 }
@@ -178,7 +178,7 @@ fn a_worker_that_lets_nothing_be_taken_back_does_not_hold_up_the_others() {
     let _clients = [front.get("/"), front.get("/")];
     let jobs = [bad.claim(), bad.claim()];
     let _third = front.get("/");
-    front.until("a third is placed", |report| report.workers[0].placed == 1);
+    front.until("a third is placed", |report| report.apps[0].workers[0].placed == 1);
     // Not begun, as it seems, and yet not what was placed: to take it back fails.
     let position = jobs[1].position + 1;
     let word = Word { position, slot: 200, state: State::Placed };
@@ -249,7 +249,7 @@ fn a_worker_that_scribbles_over_its_ring_harms_nobody_else() {
     }
     let bad = scribbling.join().unwrap();
     front.remove(&bad);
-    front.until("it is gone", |report| report.workers.len() == 1);
+    front.until("it is gone", |report| report.apps[0].workers.len() == 1);
     assert_eq!(front.get("/").answer().text(), "good");
     drop(good);
 }
@@ -261,10 +261,10 @@ fn a_worker_without_its_descriptor_socket_is_broken_and_the_body_goes_elsewhere(
     let (ring, fds) = highball_ring::create(geometry).unwrap();
     drop(fds);
     let new = highball_front::NewWorker { worker: 100, generation: 1, threads: 1, ring };
-    front.tell(highball_front::Command::AddWorker(new));
+    front.tell_app(AppCommand::AddWorker(new));
     let mut client = front.connect();
     client.post("/", &[b'x'; 200_000]);
-    assert!(matches!(front.event(), Event::WorkerBroken { worker: 100, .. }));
+    assert!(matches!(front.app_event(), AppEvent::WorkerBroken { worker: 100, .. }));
     let job = front.worker(1).claim();
     assert_eq!(job.body.len(), 200_000);
     job.answer("by another");
@@ -317,5 +317,5 @@ fn whatever_a_worker_writes_its_client_gets_an_end_and_others_their_answers() {
         prop_assert_eq!(client.answer().body, b"good");
         front.remove(&good);
     });
-    assert_eq!(front.report().queue, 0);
+    assert_eq!(front.report().apps[0].queue, 0);
 }

@@ -181,7 +181,7 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
     client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET");
     client.end_writing();
     let job = worker.claim();
-    front.until("the worker has it", |report| report.workers[0].in_flight == 1);
+    front.until("the worker has it", |report| report.apps[0].workers[0].in_flight == 1);
     job.answer("one");
     worker.claim().answer("two");
     assert_eq!(client.answer().text(), "one");

@@ -30,7 +30,7 @@ fn a_slow_client_does_not_hold_a_worker_whose_answer_fits_into_the_buffer() {
         slow.push(front.get("/"));
         worker.claim().answer_bytes(&body);
     }
-    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
     slow.iter_mut().for_each(|client| assert!(client.answer().body == body));
 }
 
@@ -41,7 +41,7 @@ fn what_a_slow_client_does_not_take_goes_to_a_file() {
     let body = pattern(20 * MIB);
     let mut slow = front.get("/");
     worker.claim().answer_bytes(&body);
-    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
     assert!(slow.answer().body == body);
 }
 
@@ -52,7 +52,9 @@ fn slow_clients_do_not_hold_a_worker_one_after_the_other() {
     let worker = front.worker(1);
     let body = pattern(8 * MIB);
     let mut slow: Vec<Client> = (0..40).map(|_| front.get("/")).collect();
-    front.until("all of them are there", |report| report.workers[0].placed + report.queue == 40);
+    front.until("all of them are there", |report| {
+        report.apps[0].workers[0].placed + report.apps[0].queue == 40
+    });
     let mut fast = front.get("/fast");
     let started = Instant::now();
     let serving = worker.serve(1, move |job| match job.path() {
@@ -163,7 +165,7 @@ fn the_slot_of_a_file_is_free_before_the_file_is_sent() {
     let (file, bytes) = pattern_file(&front, 20 * MIB);
     let mut slow = front.get("/");
     worker.claim().head(200, &[]).file(&file, 0, bytes.len() as u64).end();
-    front.until("the worker is free", |report| report.workers[0].in_flight == 0);
+    front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
     assert!(slow.answer().body == bytes);
 }
 
@@ -189,7 +191,9 @@ fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
     let (mut application, theirs) = UnixStream::pair().unwrap();
     job.hijack(&theirs).end();
     drop(theirs);
-    front.until("the thread is free", |report| report.workers[0].in_flight == 0 && report.hijacked == 1);
+    front.until("the thread is free", |report| {
+        report.apps[0].workers[0].in_flight == 0 && report.hijacked == 1
+    });
     client.send("application");
     let mut read = [0; 18];
     application.read_exact(&mut read).unwrap();

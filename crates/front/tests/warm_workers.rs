@@ -2,16 +2,16 @@
 
 mod support;
 
-use highball_front::{Command, Event};
+use highball_front::{AppCommand, AppEvent, Event};
 use support::{FakeWorker, Front};
 
 fn name_warm(front: &Front, requests: u64) {
-    front.tell(Command::NameWarmWorker { requests });
+    front.tell_app(AppCommand::NameWarmWorker { requests });
 }
 
 fn named(front: &Front) -> u32 {
     loop {
-        if let Event::WorkerWarm { worker } = front.event() {
+        if let AppEvent::WorkerWarm { worker } = front.app_event() {
             return worker;
         }
     }
@@ -19,7 +19,7 @@ fn named(front: &Front) -> u32 {
 
 fn is_named(front: &Front) -> bool {
     front.report(); // what was answered before has been counted
-    front.events().iter().any(|event| matches!(event, Event::WorkerWarm { .. }))
+    front.events().iter().any(|event| matches!(event, Event::OfApp(_, AppEvent::WorkerWarm { .. })))
 }
 
 /// The only one that is free answers a request.

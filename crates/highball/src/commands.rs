@@ -2,9 +2,10 @@
 //! that is meant, and asking it. `highball memory` finds and asks by the same functions.
 
 use crate::instance::{
-    folder, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
+    folder, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus,
+    WorkerStatus,
 };
-use highball_config::Selector;
+use highball_config::{AppSelector, Selector};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
@@ -52,6 +53,11 @@ pub(crate) enum CommandError {
     UpgradeFailed(i32, String),
     #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
     Forgotten(u32),
+    #[error("{0} is one of {1} applications of the server with pid {2}, which has to be meant as a whole: name it by --port N. (To remove \
+             one application, take it out of the configuration, and send HUP.)")]
+    OneOfMany(String, usize, i32),
+    #[error("it did not work for {0} of {1} applications; see above")]
+    NotForAll(usize, usize),
     #[error("the instance with pid {0} has ended, and what was asked of it with it")]
     Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
@@ -65,7 +71,9 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
         let one = the_only(&found)?;
         println!("{}", serde_json::to_string_pretty(&one.status).unwrap_or_default());
     } else {
-        let tables: Vec<String> = found.iter().map(|instance| table(&instance.status)).collect();
+        let is_meant =
+            |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+        let tables: Vec<String> = found.iter().map(|instance| table(&instance.status, is_meant)).collect();
         print!("{}", tables.join("\n"));
     }
     Ok(())
@@ -74,7 +82,7 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
 /// Stops the selected instance and waits until it has ended.
 pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
-    let instance = the_only(&found)?;
+    let instance = the_whole(&found, selector)?;
     let pid = instance.status.pid;
     let process = process(pid)?;
     let answer = ask(&instance.socket, Question::Stop);
@@ -91,38 +99,71 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Restarts the selected instance, and waits for what becomes of it.
+/// Restarts the selected application, or all of the selected instance, and waits for what becomes of it.
 pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
-    let found = selected(selector)?;
-    let instance = the_only(&found)?;
-    let pid = instance.status.pid;
-    let silent = |error| CommandError::Silent(pid, error);
-    let generation = match ask(&instance.socket, Question::Restart).map_err(silent)? {
-        Answer::Restarting { generation, .. } => generation,
-        Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
-    };
-    follow(instance, |status| report_on(generation, status))
+    for_each_app(selector, |instance, app| {
+        let pid = instance.status.pid;
+        let silent = |error| CommandError::Silent(pid, error);
+        let generation = match ask(&instance.socket, Question::Restart { app }).map_err(silent)? {
+            Answer::Restarting { generation, .. } => generation,
+            Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
+            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+        };
+        follow(instance, app, |pid, status| report_on(generation, pid, status))
+    })
 }
 
-/// Reforks the selected instance, and waits for what becomes of it.
+/// Reforks the selected application, or all of the selected instance, and waits for what becomes of it.
 pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
-    let found = selected(selector)?;
-    let instance = the_only(&found)?;
-    let pid = instance.status.pid;
-    let silent = |error| CommandError::Silent(pid, error);
-    let number = match ask(&instance.socket, Question::Refork).map_err(silent)? {
-        Answer::Reforking { number, .. } => number,
-        Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
-        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
-    };
-    follow(instance, |status| report_on_refork(number, status))
+    for_each_app(selector, |instance, app| {
+        let pid = instance.status.pid;
+        let silent = |error| CommandError::Silent(pid, error);
+        let number = match ask(&instance.socket, Question::Refork { app }).map_err(silent)? {
+            Answer::Reforking { number, .. } => number,
+            Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
+            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+        };
+        follow(instance, app, |pid, status| report_on_refork(number, pid, status))
+    })
 }
 
-/// Looks at an instance until `report` says that what it was asked for is done, and says where that is meanwhile.
+/// Does it for the selected application; or for each that the selected instance has, one after the other, but for those
+/// that sleep: they have nothing to be replaced.
+fn for_each_app(
+    selector: &Selector,
+    act: impl Fn(&Instance, u32) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    let all = &instance.status.apps;
+    let is_meant = |app: &&AppStatus| match &selector.app {
+        Some(selector) => is_selected(selector, app),
+        None => all.len() == 1 || app.phase != "asleep",
+    };
+    let meant: Vec<&AppStatus> = all.iter().filter(is_meant).collect();
+    if let [app] = meant[..] {
+        return act(instance, app.id);
+    }
+    let mut failed = 0;
+    for app in &meant {
+        println!("{}:", app.name);
+        if let Err(error) = act(instance, app.id) {
+            eprintln!("highball: {}: {error}", app.name);
+            failed += 1;
+        }
+    }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(CommandError::NotForAll(failed, meant.len()))
+    }
+}
+
+/// Looks at an application until `report` says that what it was asked for is done, and says where that is meanwhile.
 fn follow(
     instance: &Instance,
-    report: impl Fn(&Status) -> Result<Option<String>, CommandError>,
+    app: u32,
+    report: impl Fn(i32, &AppStatus) -> Result<Option<String>, CommandError>,
 ) -> Result<(), CommandError> {
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
@@ -134,7 +175,10 @@ fn follow(
             return Err(CommandError::Ended(pid));
         }
         let state = match asked {
-            Ok(Answer::Status(status)) => report(&status)?,
+            Ok(Answer::Status(status)) => match status.apps.iter().find(|one| one.id == app) {
+                Some(app) => report(pid, app)?,
+                None => return Err(CommandError::Refused(pid, "the application was removed".into())),
+            },
             Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
             // The machine is busy booting: it lives, and will answer when it is asked again.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
@@ -156,7 +200,7 @@ fn follow(
 /// Puts a new process in the place of the selected instance, and waits for what becomes of it.
 pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
-    let instance = the_only(&found)?;
+    let instance = the_whole(&found, selector)?;
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
     let number = match ask(&instance.socket, Question::Upgrade).map_err(silent)? {
@@ -211,7 +255,7 @@ fn upgrade_words(state: &str) -> &str {
 }
 
 /// Where the restart to this generation is; `None`: it is done, and that has been said.
-fn report_on(generation: u32, status: &Status) -> Result<Option<String>, CommandError> {
+fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let is_it = |restart: &&RestartStatus| restart.generation == generation;
     let Some(restart) = status.restarts.iter().find(is_it) else {
         return Err(CommandError::Forgotten(generation));
@@ -219,7 +263,7 @@ fn report_on(generation: u32, status: &Status) -> Result<Option<String>, Command
     match (restart.state.as_str(), &restart.failure) {
         ("done", _) => {
             let RestartStatus { generation, seconds, .. } = restart;
-            println!("generation {generation} serves, after {seconds:.1} s (pid {})", status.pid);
+            println!("generation {generation} serves, after {seconds:.1} s (pid {pid})");
             Ok(None)
         }
         ("failed", why) => Err(CommandError::RestartFailed(generation, why.clone().unwrap_or_default())),
@@ -228,7 +272,7 @@ fn report_on(generation: u32, status: &Status) -> Result<Option<String>, Command
 }
 
 /// Where this refork is; `None`: it is done, and that has been said.
-fn report_on_refork(number: u32, status: &Status) -> Result<Option<String>, CommandError> {
+fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let refork = status.refork.as_ref().filter(|refork| refork.number == number);
     let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
         return Err(CommandError::ReforkForgotten);
@@ -237,8 +281,7 @@ fn report_on_refork(number: u32, status: &Status) -> Result<Option<String>, Comm
         "done" => {
             let worker = worker.unwrap_or_default();
             println!(
-                "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {})",
-                status.pid
+                "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {pid})"
             );
             Ok(None)
         }
@@ -287,7 +330,7 @@ pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandErro
     found.retain(|instance| matches(selector, &instance.status));
     if found.is_empty() {
         let port = selector.port.map(|port| format!(" on port {port}"));
-        let app = selector.app.as_ref().map(|app| format!(" with the application {}", app.display()));
+        let app = selector.app.as_ref().map(|app| format!(" with the application {}", app.text));
         return Err(CommandError::NoneRuns(port.or(app).unwrap_or_default()));
     }
     Ok(found)
@@ -295,7 +338,21 @@ pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandErro
 
 fn matches(selector: &Selector, status: &Status) -> bool {
     selector.port.is_none_or(|port| status.ports.contains(&port))
-        && selector.app.as_ref().is_none_or(|app| *app == status.app)
+        && selector.app.as_ref().is_none_or(|app| status.apps.iter().any(|one| is_selected(app, one)))
+}
+
+fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
+    selector.is(&app.name, &app.app) || selector.folder == app.link
+}
+
+/// The one that is meant, by what concerns all of its applications.
+fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Instance, CommandError> {
+    let instance = the_only(found)?;
+    let (apps, pid) = (instance.status.apps.len(), instance.status.pid);
+    match &selector.app {
+        Some(app) if apps > 1 => Err(CommandError::OneOfMany(app.text.clone(), apps, pid)),
+        _ => Ok(instance),
+    }
 }
 
 /// The one that is meant. One that has been succeeded only finishes what it has, and is nobody to talk to.
@@ -309,7 +366,8 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
     }
     let lines = found.iter().map(|instance| {
         let status = &instance.status;
-        format!("    {}  {}  (pid {})", status.app.display(), status.binds.join(" "), status.pid)
+        let apps: Vec<String> = status.apps.iter().map(|app| app.app.display().to_string()).collect();
+        format!("    {}  {}  (pid {})", apps.join(" "), status.binds.join(" "), status.pid)
     });
     Err(CommandError::SeveralRun(lines.collect::<Vec<_>>().join("\n")))
 }
@@ -374,70 +432,79 @@ pub(crate) fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
     Ok(serde_json::from_str(&line)?)
 }
 
-/// One instance, for people.
-fn table(status: &Status) -> String {
+/// One instance, for people, and those of its applications that are meant.
+fn table(status: &Status, is_meant: impl Fn(&AppStatus) -> bool) -> String {
     let mut text = String::new();
-    let framework = status.framework.as_deref().unwrap_or("not booted yet");
-    let ruby = status.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
-    let mold = status.mold.as_ref().map_or("none".into(), mold_line);
-    let restarts = match status.restartable {
+    let (version, pid, up) = (&status.version, status.pid, duration(status.uptime_seconds));
+    fact(&mut text, "highball", &format!("{version} (pid {pid}), {}, up {up}", status.phase));
+    fact(&mut text, "listens on", &status.binds.join(" "));
+    let connections = format!("{}, {} of them hijacked", status.connections, status.hijacked);
+    fact(&mut text, "connections", &connections);
+    if let Some(upgrade) = &status.upgrade {
+        fact(&mut text, "hot restart", &upgrade_line(upgrade));
+        if let Some(failure) = &upgrade.failure {
+            fact(&mut text, "", failure);
+        }
+    }
+    if let Some(successor) = status.successor {
+        fact(&mut text, "succeeded", &format!("pid {successor} serves; this process finishes what it has"));
+    }
+    for app in status.apps.iter().filter(|app| is_meant(app)) {
+        if status.apps.len() > 1 {
+            text.push('\n');
+            fact(&mut text, &app.name, &format!("{} at {}", app.phase, app.url));
+        }
+        text.push_str(&app_table(app));
+    }
+    text
+}
+
+/// One application.
+fn app_table(app: &AppStatus) -> String {
+    let mut text = String::new();
+    let framework = app.framework.as_deref().unwrap_or("not booted yet");
+    let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
+    let restarts = match app.restartable {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
     };
-    let facts = [
-        (
-            "highball",
-            format!(
-                "{} (pid {}), {}, up {}",
-                status.version,
-                status.pid,
-                status.phase,
-                duration(status.uptime_seconds)
-            ),
-        ),
-        ("app", format!("{} ({})", status.app.display(), status.environment)),
-        ("runs on", format!("{framework}{ruby}")),
-        ("listens on", status.binds.join(" ")),
-        ("version", format!("generation {}; restarts {restarts}", status.generation)),
-        ("mold", mold),
-        ("workers", format!("{} wanted", status.workers_wanted)),
-        ("requests", format!("{} in the queue", status.queue)),
-        ("connections", format!("{}, {} of them hijacked", status.connections, status.hijacked)),
-    ];
-    for (name, fact) in facts {
-        let _ = writeln!(text, "{name:<12} {fact}");
+    fact(&mut text, "app", &format!("{} ({})", app.app.display(), app.environment));
+    fact(&mut text, "runs on", &format!("{framework}{ruby}"));
+    fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
+    fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
+    fact(&mut text, "workers", &format!("{} wanted", app.workers_wanted));
+    fact(&mut text, "requests", &format!("{} in the queue", app.queue));
+    if let Some(restart) = app.restarts.last() {
+        fact(&mut text, "restart", &restart_line(restart));
     }
-    if let Some(restart) = status.restarts.last() {
-        let _ = writeln!(text, "{:<12} {}", "restart", restart_line(restart));
+    if let Some(refork) = &app.refork {
+        fact(&mut text, "refork", &refork_line(refork));
     }
-    if let Some(refork) = &status.refork {
-        let _ = writeln!(text, "{:<12} {}", "refork", refork_line(refork));
+    if let Some(why) = &app.no_refork {
+        fact(&mut text, "reforks", &format!("none of this version: {why}"));
     }
-    if let Some(why) = &status.no_refork {
-        let _ = writeln!(text, "{:<12} none of this version: {why}", "reforks");
+    if let Some(failure) = &app.last_failure {
+        fact(&mut text, "last failure", failure);
     }
-    if let Some(upgrade) = &status.upgrade {
-        let _ = writeln!(text, "{:<12} {}", "hot restart", upgrade_line(upgrade));
-    }
-    if let Some(successor) = status.successor {
-        let _ =
-            writeln!(text, "{:<12} pid {successor} serves; this process finishes what it has", "succeeded");
-    }
-    if let Some(failure) = &status.last_failure {
-        let _ = writeln!(text, "{:<12} {}", "last failure", failure.replace('\n', "\n             "));
-    }
-    if let Some(diagnosis) = status.diagnosis.as_ref().filter(|_| status.phase != "serving") {
+    if let Some(diagnosis) = app.diagnosis.as_ref().filter(|_| app.phase != "serving") {
         let _ = writeln!(text, "\n{diagnosis}");
+    }
+    if app.phase == "asleep" {
+        return text;
     }
     let _ = writeln!(
         text,
         "\n  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
         "worker", "generation", "pid", "state", "threads", "in flight", "served", "up"
     );
-    for worker in &status.workers {
+    for worker in &app.workers {
         let _ = writeln!(text, "{}", row(worker));
     }
     text
+}
+
+fn fact(text: &mut String, name: &str, fact: &str) {
+    let _ = writeln!(text, "{name:<12} {}", fact.replace('\n', "\n             "));
 }
 
 fn mold_line(mold: &MoldStatus) -> String {
@@ -499,12 +566,30 @@ mod tests {
             version: "0.1.0".into(),
             phase: "serving".into(),
             uptime_seconds: 3700,
+            binds: vec!["http://127.0.0.1:3000".into()],
+            ports: vec![3000],
+            connections: 10,
+            hijacked: 1,
+            upgrade: None,
+            predecessor: None,
+            successor: None,
+            apps: vec![an_app()],
+        }
+    }
+
+    fn an_app() -> AppStatus {
+        AppStatus {
+            id: 1,
+            name: "blog".into(),
+            phase: "serving".into(),
+            hosts: vec![],
+            prefix: String::new(),
+            url: "http://127.0.0.1:3000/".into(),
             app: "/srv/blog".into(),
+            link: "/srv/blog/current".into(),
             environment: "production".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
-            binds: vec!["http://127.0.0.1:3000".into()],
-            ports: vec![3000],
             generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),
@@ -520,8 +605,6 @@ mod tests {
                 served: 1000,
             }],
             queue: 5,
-            connections: 10,
-            hijacked: 1,
             restarts: vec![RestartStatus {
                 generation: 2,
                 asked_by: "USR1".into(),
@@ -540,9 +623,6 @@ mod tests {
                 mold: None,
             }),
             no_refork: None,
-            upgrade: None,
-            predecessor: None,
-            successor: None,
             last_failure: None,
             diagnosis: None,
         }
@@ -550,7 +630,7 @@ mod tests {
 
     #[test]
     fn the_table_says_what_matters() {
-        let text = table(&a_status());
+        let text = table(&a_status(), |_| true);
         for part in [
             "pid 42",
             "up 1h 1m",
@@ -571,25 +651,38 @@ mod tests {
 
     #[test]
     fn a_restart_is_done_or_failed_or_somewhere() {
-        let mut status = a_status();
-        let in_state = |status: &mut Status, state: &str| status.restarts[0].state = state.into();
-        assert!(matches!(report_on(2, &status), Ok(None)));
-        assert!(matches!(report_on(3, &status), Err(CommandError::Forgotten(3))));
+        let mut status = an_app();
+        let in_state = |status: &mut AppStatus, state: &str| status.restarts[0].state = state.into();
+        assert!(matches!(report_on(2, 42, &status), Ok(None)));
+        assert!(matches!(report_on(3, 42, &status), Err(CommandError::Forgotten(3))));
         in_state(&mut status, "probing");
-        assert!(matches!(report_on(2, &status), Ok(Some(state)) if state == "probing"));
+        assert!(matches!(report_on(2, 42, &status), Ok(Some(state)) if state == "probing"));
         in_state(&mut status, "failed");
         status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
-        let error = report_on(2, &status).unwrap_err().to_string();
+        let error = report_on(2, 42, &status).unwrap_err().to_string();
         assert!(error.ends_with("serves on.\nno luck\nat: a.rb:1"), "{error}");
     }
 
     #[test]
     fn instances_are_told_apart_by_port_and_app() {
-        let by = |port, app: Option<&str>| Selector { port, app: app.map(PathBuf::from) };
+        let app = |text: &str| AppSelector { text: text.into(), folder: text.into() };
+        let by = |port, text: Option<&str>| Selector { port, app: text.map(app) };
         assert!(matches(&by(None, None), &a_status()));
         assert!(matches(&by(Some(3000), Some("/srv/blog")), &a_status()));
+        assert!(matches(&by(None, Some("/srv/blog/current")), &a_status()));
+        assert!(matches(&by(None, Some("blog")), &a_status()));
         assert!(!matches(&by(Some(3001), None), &a_status()));
         assert!(!matches(&by(None, Some("/srv/shop")), &a_status()));
+    }
+
+    #[test]
+    fn each_of_several_applications_has_its_table() {
+        let shop = AppStatus { id: 2, name: "shop".into(), phase: "asleep".into(), ..an_app() };
+        let status = Status { apps: vec![an_app(), shop], ..a_status() };
+        let text = table(&status, |_| true);
+        assert!(text.contains("blog         serving at http://127.0.0.1:3000/\n"), "{text}");
+        assert!(text.contains("shop         asleep at "), "{text}");
+        assert!(!table(&status, |app| app.name == "shop").contains("blog         serving"));
     }
 
     #[test]

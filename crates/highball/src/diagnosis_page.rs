@@ -2,6 +2,7 @@
 //! not come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
 //! request is escaped.
 
+use highball_front::page::{self, Escaped};
 use highball_front::DevelopmentPages;
 use highball_supervisor::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
 use std::collections::hash_map::{DefaultHasher, RandomState};
@@ -45,10 +46,11 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
-         <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}</style>\n</head>\n<body>\n<main>\n",
+         <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}{}</style>\n</head>\n<body>\n<main>\n",
         Escaped(&name),
         Escaped(what),
         Escaped(about),
+        page::STYLE,
         include_str!("diagnosis_page.css")
     );
     page += &header(diagnosis, &name, what);
@@ -208,27 +210,6 @@ fn table<'a>(title: &str, facts: impl Iterator<Item = (&'a String, &'a String)>)
 /// `missing_gem` as people say it.
 fn words_of(cause: &str) -> String {
     cause.replace('_', " ")
-}
-
-/// Text that stands in HTML, in an element or in a quoted attribute.
-struct Escaped<'a>(&'a str);
-
-impl std::fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                '\n' | '\t' => f.write_char(letter)?,
-                _ if letter.is_control() => f.write_char('\u{fffd}')?,
-                _ => f.write_char(letter)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
-use highball_config::Settings;
+use highball_config::{App, Settings};
 use highball_front as front;
 use highball_supervisor::{
-    Blueprint, Booted, Diagnosis, Finding, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
+    AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Hall, MoldSource, Notice, Order, Outcome,
+    Purpose, Step,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -68,19 +70,40 @@ impl Check {
     }
 }
 
-/// Examines the application; fails if it would not be served.
+/// Examines the applications, one after the other; fails if one of them would not be served.
 pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn Error>> {
     let settings = Arc::new(settings);
+    let examined = settings.apps.iter().map(|app| Ok((app, examine(&settings, app)?)));
+    let examined: Vec<(&Arc<App>, Examination)> = examined.collect::<Result<_, Box<dyn Error>>>()?;
+    match &examined[..] {
+        [(_, one)] if json => println!("{}", serde_json::to_string_pretty(one)?),
+        [(_, one)] => print!("{}", list(one)),
+        all if json => {
+            let by_name: BTreeMap<&str, &Examination> =
+                all.iter().map(|(app, examination)| (app.name.as_str(), examination)).collect();
+            println!("{}", serde_json::to_string_pretty(&by_name)?);
+        }
+        all => {
+            for (app, examination) in all {
+                println!("{}:\n{}", app.name, list(examination));
+            }
+        }
+    }
+    let has_failed = examined.iter().any(|(_, examination)| examination.state == State::Failed);
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<dyn Error>> {
     let mut checks =
-        vec![Check::ok("configuration", format!("{} for {}", settings.app.display(), settings.environment))];
+        vec![Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment))];
     checks.extend(settings.binds.iter().map(address));
-    let diagnosis = match crate::mold_source(&settings)? {
+    let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
             None
         }
         source => {
-            let (booted, diagnosis) = boot(&settings, source)?;
+            let (booted, diagnosis) = boot(settings, app, source)?;
             checks.extend(journey(diagnosis.as_ref()));
             checks.extend(booted.iter().flat_map(application));
             diagnosis
@@ -92,13 +115,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
         (false, true) => State::Warning,
         (false, false) => State::Ok,
     };
-    let examination = Examination { state, checks, diagnosis };
-    if json {
-        println!("{}", serde_json::to_string_pretty(&examination)?);
-    } else {
-        print!("{}", list(&examination));
-    }
-    Ok(if state == State::Failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(Examination { state, checks, diagnosis })
 }
 
 /// What was booted, and what will make trouble later.
@@ -130,32 +147,33 @@ fn address(bind: &highball_config::Bind) -> Check {
 /// Boots the application, and ends it again as soon as a worker is ready.
 fn boot(
     settings: &Arc<Settings>,
+    app: &App,
     source: MoldSource,
 ) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
     let (notify, mut notices) = mpsc::channel(NOTICES);
     let (order, orders) = mpsc::channel(NOTICES);
-    let mut settings = Settings::clone(settings);
-    settings.workers = 1;
-    let geometry = front::geometry(&settings.limits, settings.threads);
-    let blueprint = Blueprint { settings: Arc::new(settings), source, geometry, purpose: Purpose::Examine };
-    let supervisor = Supervisor::new(blueprint, notify);
+    let app = Arc::new(App { workers: 1, ..App::clone(app) });
+    let geometry = front::geometry(&settings.limits, app.threads);
+    let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
+    let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine };
+    let hall = Hall::new(blueprint, notify);
     let mut booted = None;
     let outcome = crate::event_loop()?.block_on(async {
         let listen = async {
             while let Some(notice) = notices.recv().await {
                 let said = match notice {
-                    Notice::AppBooted(app) => {
+                    Notice::OfApp(_, AppNotice::AppBooted(app)) => {
                         booted = Some(app);
                         continue;
                     }
-                    Notice::WorkerReady(_) => Order::Stop,
+                    Notice::OfApp(_, AppNotice::WorkerReady(_)) => Order::Stop,
                     Notice::Drain => Order::FrontDrained,
                     _ => continue,
                 };
                 let _ = order.send(said).await; // it has ended, and so will this
             }
         };
-        tokio::join!(supervisor.run(orders), listen).0
+        tokio::join!(hall.run(orders), listen).0
     })?;
     match outcome {
         Outcome::BootFailed(diagnosis) => Ok((None, Some(*diagnosis))),

@@ -34,9 +34,15 @@ pub(crate) enum Question {
     /// How are things?
     Status,
     /// Put a new version in the place of the one that is served.
-    Restart,
+    Restart {
+        /// The number of the application.
+        app: u32,
+    },
     /// Fork the workers anew, from one that is warm.
-    Refork,
+    Refork {
+        /// The number of the application.
+        app: u32,
+    },
     /// Put a new process in the place of this one.
     Upgrade,
     /// Drain and stop.
@@ -52,10 +58,8 @@ impl Question {
     /// Time for finding the answer.
     pub(crate) fn time_limit(self) -> Duration {
         match self {
-            Question::Status | Question::Restart | Question::Refork | Question::Upgrade | Question::Stop => {
-                EXCHANGE_TIME
-            }
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
+            _ => EXCHANGE_TIME,
         }
     }
 }
@@ -108,7 +112,7 @@ pub(crate) enum Answer {
         /// The time limit for draining.
         drain_seconds: u64,
     },
-    /// Its Ruby processes: the mold first, then the workers by number.
+    /// Its Ruby processes, by application: the mold first, then the workers by number.
     Memory {
         /// All that there are.
         ruby: Vec<RubyProcess>,
@@ -118,6 +122,8 @@ pub(crate) enum Answer {
 /// A mold or worker and its Ruby heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RubyProcess {
+    /// The number of the application.
+    pub(crate) app: u32,
     /// Its number; `None` is the mold.
     pub(crate) worker: Option<u32>,
     pub(crate) pid: Option<i32>,
@@ -131,17 +137,48 @@ pub(crate) struct RubyProcess {
 pub(crate) struct Status {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    /// `booting`, `failed` (in development, until it is asked for again), `serving`, `draining` or `ending`.
+    /// `serving` or `draining`; with a single application, its phase.
     pub(crate) phase: String,
     pub(crate) uptime_seconds: u64,
+    /// `http://127.0.0.1:3000` or `unix:/path`.
+    pub(crate) binds: Vec<String>,
+    pub(crate) ports: Vec<u16>,
+    /// Open client connections, hijacked ones included.
+    pub(crate) connections: usize,
+    /// Connections that an application has taken over (WebSockets and the like).
+    pub(crate) hijacked: usize,
+    /// The last hot restart, or the one under way.
+    pub(crate) upgrade: Option<UpgradeStatus>,
+    /// The process that this one has succeeded by a hot restart.
+    pub(crate) predecessor: Option<i32>,
+    /// The process that has succeeded this one, which only finishes what it has.
+    pub(crate) successor: Option<i32>,
+    /// The applications, in the order in which they were configured.
+    pub(crate) apps: Vec<AppStatus>,
+}
+
+/// How an application is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AppStatus {
+    /// Its number, which no other application of this process has had.
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    /// `booting`, `failed` (until it is mended), `serving`, `asleep`, `draining` or `ending`.
+    pub(crate) phase: String,
+    /// The host names that it is reached by; none: every one.
+    pub(crate) hosts: Vec<String>,
+    /// The path that it is reached below; `` is none.
+    pub(crate) prefix: String,
+    /// Where to look at it.
+    pub(crate) url: String,
+    /// The folder of the version that is served.
     pub(crate) app: PathBuf,
+    /// The folder as it was given, with its symbolic links.
+    pub(crate) link: PathBuf,
     pub(crate) environment: String,
     /// `Rails 6.1.7`, once the application was booted.
     pub(crate) framework: Option<String>,
     pub(crate) ruby: Option<String>,
-    /// `http://127.0.0.1:3000` or `unix:/path`.
-    pub(crate) binds: Vec<String>,
-    pub(crate) ports: Vec<u16>,
     /// The version of the application that is served: 1 from the start, larger after each restart.
     pub(crate) generation: u32,
     /// False where the application was given as an object; unknown before the first boot.
@@ -152,22 +189,12 @@ pub(crate) struct Status {
     pub(crate) workers: Vec<WorkerStatus>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
-    /// Open client connections, hijacked ones included.
-    pub(crate) connections: usize,
-    /// Connections that the application has taken over (WebSockets and the like).
-    pub(crate) hijacked: usize,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub(crate) restarts: Vec<RestartStatus>,
     /// The refork that is under way, or the last one.
     pub(crate) refork: Option<ReforkStatus>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
     pub(crate) no_refork: Option<String>,
-    /// The last hot restart, or the one under way.
-    pub(crate) upgrade: Option<UpgradeStatus>,
-    /// The process that this one has succeeded by a hot restart.
-    pub(crate) predecessor: Option<i32>,
-    /// The process that has succeeded this one, which only finishes what it has.
-    pub(crate) successor: Option<i32>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.

@@ -1,5 +1,6 @@
 //! Event lines on standard error, in one style: for people one line with what happened and its facts as
-//! `name=value` (long ones below it, indented); for programs one JSON object.
+//! `name=value` (long ones below it, indented); for programs one JSON object. Where there are several applications, a line
+//! about one of them begins with its name.
 
 use highball_config::LogFormat;
 use serde_json::{Map, Value};
@@ -8,12 +9,16 @@ use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
 /// The facts that tell people what to do stand on lines of their own.
 const REMEDIES: [&str; 2] = ["remedy", "command"];
+/// The fact that a span says about the lines within it.
+const APPLICATION: &str = "application";
 /// Facts longer than this stand on lines of their own.
 const INLINE_CHARS: usize = 60;
 
@@ -31,9 +36,21 @@ struct Lines {
     format: LogFormat,
 }
 
-impl<S: Subscriber> Layer<S> for Lines {
-    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let mut facts = Facts::default();
+        attributes.record(&mut facts);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(facts);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let application = context.event_span(event).and_then(|span| {
+            let extensions = span.extensions();
+            extensions.get::<Facts>().and_then(|of_span| of_span.application.clone())
+        });
+        let mut facts = Facts { application, ..Facts::default() };
         event.record(&mut facts);
         let level = event.metadata().level().as_str();
         let time = timestamp(SystemTime::now());
@@ -49,6 +66,8 @@ impl<S: Subscriber> Layer<S> for Lines {
 /// What an event says: its message, and its facts in the order given.
 #[derive(Default)]
 struct Facts {
+    /// The name of the application that it is about.
+    application: Option<String>,
     message: String,
     facts: Vec<(&'static str, Value)>,
 }
@@ -57,6 +76,8 @@ impl Facts {
     fn add(&mut self, field: &Field, value: Value) {
         if field.name() == "message" {
             self.message = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        } else if field.name() == APPLICATION {
+            self.application = value.as_str().map(str::to_string);
         } else {
             self.facts.push((field.name(), value));
         }
@@ -90,7 +111,8 @@ impl Visit for Facts {
 }
 
 fn human(time: &str, level: &str, event: &Facts) -> String {
-    let mut line = format!("{time} {level:<5} {}", event.message);
+    let application = event.application.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+    let mut line = format!("{time} {level:<5} {application}{}", event.message);
     let mut below = String::new();
     for (name, value) in &event.facts {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
@@ -111,6 +133,9 @@ fn json(time: &str, level: &str, event: Facts) -> String {
     object.insert("time".into(), time.into());
     object.insert("level".into(), level.to_ascii_lowercase().into());
     object.insert("message".into(), event.message.into());
+    if let Some(application) = event.application {
+        object.insert(APPLICATION.into(), application.into());
+    }
     object.extend(event.facts.into_iter().map(|(name, value)| (name.to_string(), value)));
     format!("{}\n", Value::Object(object))
 }
@@ -159,7 +184,7 @@ mod tests {
     fn an_event() -> Facts {
         let facts =
             vec![("worker", 3.into()), ("state", "in flight".into()), ("backtrace", "a.rb:1\nb.rb:2".into())];
-        Facts { message: "the worker died".into(), facts }
+        Facts { application: None, message: "the worker died".into(), facts }
     }
 
     #[test]
@@ -169,6 +194,14 @@ mod tests {
             text,
             "T WARN  the worker died worker=3 state=\"in flight\"\n    backtrace: a.rb:1\n        b.rb:2\n"
         );
+    }
+
+    #[test]
+    fn among_several_applications_one_is_named() {
+        let event = || Facts { application: Some("blog".into()), ..an_event() };
+        assert!(human("T", "WARN", &event()).starts_with("T WARN  blog: the worker died"));
+        let object: Value = serde_json::from_str(&json("T", "WARN", event())).unwrap();
+        assert_eq!(object["application"], "blog");
     }
 
     #[test]

@@ -1,30 +1,36 @@
 //! The binary: parse, build, run, drain.
 //!
-//! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor
-//! are joined), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
+//! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the process hall are
+//! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
 //! (`status`, `restart`, `refork`, `upgrade` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed
 //! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
 
 mod commands;
+mod configuration;
 mod diagnosis_page;
 mod doctor;
 mod instance;
 mod log;
 mod memory;
 mod pidfile;
+mod readiness;
 mod service_notification;
 mod started_path;
 mod succession;
 mod wiring;
 
+use configuration::Configuration;
 use front::Opening;
-use highball_config::{Bind, Deployment, Invocation, Settings};
+use highball_config::{App, Bind, Deployment, Invocation, Settings};
 use highball_front as front;
-use highball_supervisor::{Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor};
+use highball_supervisor::{
+    AppBlueprint, Blueprint, Hall, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site,
+};
 use instance::InstanceSocket;
 use pidfile::Pidfile;
+use readiness::Readiness;
 use std::error::Error;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,10 +42,8 @@ use succession::{Candidate, Succession};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
-use wiring::{tell_front, tell_supervisor, Spokesman};
+use wiring::{tell_front, tell_hall, Spokesman, UNHEARD};
 
-/// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
-const UNHEARD: usize = 1024;
 /// Time for the front's last words on connections that it closes.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -123,7 +127,7 @@ fn serve(settings: Settings, mut predecessor: Option<Predecessor>) -> Result<Exi
 struct Begun {
     settings: Arc<Settings>,
     started: Instant,
-    source: MoldSource,
+    apps: Vec<AppBlueprint>,
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
     /// What a successor will be made from; none where the application was given as an object.
@@ -133,33 +137,33 @@ struct Begun {
 impl Begun {
     fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
-        let source = mold_source(&settings)?;
+        let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => Some(Pidfile::claim(path)?),
             _ => None, // or once we have taken over
         };
         log::start(settings.log.format);
         warn_of_root(&settings);
+        warn_of_ignored(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut()));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let stand_in = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_stand_in()
         });
-        let heritage = match &source {
-            MoldSource::Folder { .. } | MoldSource::Site => heritage(&settings, &listeners, stand_in)?,
-            MoldSource::Caller(_) => None,
-        };
-        Ok(Begun { settings: Arc::new(settings), started, source, pidfile, listeners, heritage })
+        let is_of_a_caller = apps.iter().any(|app| matches!(app.source, MoldSource::Caller(_)));
+        let heritage = if is_of_a_caller { None } else { heritage(&settings, &listeners, stand_in)? };
+        Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage })
     }
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let Begun { settings, started, source, mut pidfile, listeners, heritage } = self;
+        let Begun { settings, started, apps, mut pidfile, listeners, heritage } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
+        let configuration = Configuration::new(Arc::clone(&settings));
 
         let (to_front, commands) = mpsc::channel(UNHEARD);
         let (say, events) = mpsc::unbounded_channel();
@@ -167,51 +171,54 @@ impl Begun {
         let front = start_front(Arc::clone(&settings), listeners, opening, commands, say)?;
 
         let (notify, notices) = mpsc::channel(UNHEARD);
-        let (to_supervisor, orders) = mpsc::channel(UNHEARD);
-        let geometry = front::geometry(&settings.limits, settings.threads);
+        let (to_hall, orders) = mpsc::channel(UNHEARD);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
-        let blueprint = Blueprint { settings: Arc::clone(&settings), source, geometry, purpose };
-        let supervisor = Supervisor::new(blueprint, notify);
-        let served = Arc::clone(&settings);
+        let hall = Hall::new(Blueprint { settings: Arc::clone(&settings), apps, purpose }, notify);
         let spokesman = Arc::new(Spokesman {
-            settings: Arc::clone(&settings),
+            configuration: configuration.clone(),
             started,
             binds: binds.clone(),
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
-            supervisor: to_supervisor.clone(),
+            hall: to_hall.clone(),
             front: to_front.clone(),
         });
 
         let (serving_in, serving) = watch::channel(false);
-        let (candidate, news) = Candidate::of(predecessor.as_ref());
+        let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
+        // A candidate says elsewhere that it serves.
+        let readiness = Readiness::new(&settings.apps, binds.clone(), candidate.is_one());
         let mut succession = Succession {
             settings,
-            binds: binds.clone(),
+            binds,
             kept,
             front: to_front.clone(),
-            supervisor: to_supervisor.clone(),
+            hall: to_hall.clone(),
             heritage,
             serving: serving_in,
             news,
+            awaited: candidate.awaited(),
         };
 
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
-            let telling = tokio::spawn(tell_front(notices, to_front, binds, served, candidate.clone()));
+            let configured = configuration.clone();
+            let telling =
+                tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
             let outcome = tokio::select! {
-                outcome = supervisor.run(orders) => outcome,
-                () = tell_supervisor(events, to_supervisor, candidate) => {
+                outcome = hall.run(orders) => outcome,
+                () = tell_hall(events, to_hall.clone(), candidate) => {
                     error!("the front has ended by itself"); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
                 () = succession.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = speak(&spokesman, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
+                () = configuration.read_anew_when_told(&to_front, &to_hall) => unreachable!("it waits for ever"),
             };
             let _ = tokio::time::timeout(FAREWELL, telling).await; // for what the supervisor has said last
             outcome
         })?;
-        drop((spokesman, succession));
+        drop((spokesman, succession, to_front));
         front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
@@ -253,13 +260,36 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
+/// An option that does not count should not be looked for in vain.
+fn warn_of_ignored(settings: &Settings) {
+    for place in &settings.ignored {
+        warn!("{place}: this is an option of the server, and does not count in the file of one of several applications");
+    }
+}
+
+/// What the applications are brought up from.
+fn blueprints(
+    settings: &Settings,
+    predecessor: Option<&Predecessor>,
+) -> Result<Vec<AppBlueprint>, Box<dyn Error>> {
+    let blueprint = |app: &Arc<App>| {
+        Ok(AppBlueprint {
+            source: mold_source(app)?,
+            geometry: front::geometry(&settings.limits, app.threads),
+            may_fail: predecessor.is_some_and(|predecessor| predecessor.is_without(&app.name)),
+            app: Arc::clone(app),
+        })
+    };
+    settings.apps.iter().map(blueprint).collect()
+}
+
 /// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
 /// that started us and put the control socket onto our standard input.
-fn mold_source(settings: &Settings) -> Result<MoldSource, Box<dyn Error>> {
+fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
     if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    if settings.app_file.is_none() && Site::in_folder(&settings.app).is_some() {
+    if app.file.is_none() && Site::in_folder(&app.folder).is_some() {
         return Ok(MoldSource::Site);
     }
     let gem_lib = gem_lib().ok_or(

@@ -11,11 +11,11 @@ mod ruby_servers;
 mod tables;
 
 use crate::commands::{ask, running, selected, CommandError, Instance};
-use crate::instance::{folder, Answer, Question, RubyProcess, Status};
+use crate::instance::{folder, Answer, AppStatus, Question, RubyProcess, Status};
 use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use process_list::{user_name, ProcessList};
-use report::{HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
+use report::{AppReport, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -62,15 +62,20 @@ fn ask_heaps(instance: Instance, gc: bool) -> (Status, Vec<RubyProcess>) {
 }
 
 fn without_heaps(status: &Status, why: &str) -> Vec<RubyProcess> {
-    let process = |worker, pid, state: &String| RubyProcess {
-        worker,
-        pid,
-        state: state.clone(),
-        heap: Err(why.into()),
+    let of_app = |app: &AppStatus| {
+        let process = |worker, pid, state: &String| RubyProcess {
+            app: app.id,
+            worker,
+            pid,
+            state: state.clone(),
+            heap: Err(why.into()),
+        };
+        let mold = app.mold.iter().map(|mold| process(None, mold.pid, &mold.state));
+        let workers =
+            app.workers.iter().map(|worker| process(Some(worker.worker), worker.pid, &worker.state));
+        mold.chain(workers).collect::<Vec<_>>()
     };
-    let mold = status.mold.iter().map(|mold| process(None, mold.pid, &mold.state));
-    let workers = status.workers.iter().map(|worker| process(Some(worker.worker), worker.pid, &worker.state));
-    mold.chain(workers).collect()
+    status.apps.iter().flat_map(of_app).collect()
 }
 
 /// The processes of an instance that are known by name.
@@ -82,10 +87,13 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
     let known: BTreeSet<i32> = pids(&status, &ruby).collect();
     let mut total = MemoryTotal::default();
     let mut reports = vec![process_report("highball", Some(status.pid), processes, &mut total)];
-    for RubyProcess { worker, pid, state, heap } in ruby {
+    for RubyProcess { app, worker, pid, state, heap } in ruby {
         let role = if worker.is_some() { "worker" } else { "mold" };
         let mut report = process_report(role, pid, processes, &mut total);
         (report.worker, report.state) = (worker, Some(state));
+        // A single one need not be told apart.
+        let one = status.apps.iter().find(|one| one.id == app).filter(|_| status.apps.len() > 1);
+        report.app = one.map(|app| app.name.clone());
         match heap {
             Ok(heap) => report.heap = Some(heap.into()),
             Err(why) => report.heap_missing = Some(why),
@@ -99,14 +107,21 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
     InstanceReport {
         pid: status.pid,
         version: status.version,
-        app: status.app,
-        environment: status.environment,
-        framework: status.framework,
-        ruby: status.ruby,
+        apps: status.apps.into_iter().map(app_report).collect(),
         binds: status.binds,
         heap_total: HeapTotal::of(reports.iter().filter_map(|process| process.heap.as_ref())),
         processes: reports,
         total,
+    }
+}
+
+fn app_report(app: AppStatus) -> AppReport {
+    AppReport {
+        name: app.name,
+        app: app.app,
+        environment: app.environment,
+        framework: app.framework,
+        ruby: app.ruby,
     }
 }
 
@@ -138,6 +153,7 @@ fn process_report(
     total.add(memory.as_ref().ok().copied());
     ProcessReport {
         role: role.into(),
+        app: None,
         worker: None,
         state: None,
         pid,

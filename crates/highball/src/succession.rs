@@ -3,10 +3,11 @@
 //! that it is ready. Only when that says so are connections accepted.
 
 use crate::pidfile::Pidfile;
-use highball_config::Settings;
-use highball_front::Command;
+use crate::wiring::UNHEARD;
+use highball_config::{App, AppId, Settings};
+use highball_front::{AppCommand, Command};
 use highball_supervisor::{checkpoint, Heritage, Order, Predecessor};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,12 +15,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{timeout_at, Instant};
 use tracing::{error, info};
 
-/// What may be told without having been heard yet.
-const UNHEARD: usize = 1024;
 /// Time for what a boot takes beyond the application's own.
 const OWN_TIME: Duration = Duration::from_secs(10);
 
-/// What a candidate has to know.
+/// What a candidate has to know of an application.
 #[derive(Debug)]
 pub(crate) enum News {
     /// The first worker waits for requests, and was sent one.
@@ -28,7 +27,7 @@ pub(crate) enum News {
     WorkerReady(u32),
     /// A worker has died.
     WorkerGone(u32),
-    /// It is a static site, and there is nothing else to wait for.
+    /// It is a static site, of which there is nothing else to wait for.
     SiteOpened,
     /// The first worker has answered its request with this status; or why it has not.
     FirstAnswered(u32, Result<u16, String>),
@@ -37,19 +36,23 @@ pub(crate) enum News {
 /// Where the news go; nobody is told once connections are accepted, or if they were from the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidate {
-    to: Option<mpsc::Sender<News>>,
-    /// The worker that is asked for the probe path.
-    first: Arc<Mutex<Option<u32>>>,
+    to: Option<mpsc::Sender<(AppId, News)>>,
+    /// The applications that have to come up; of each the worker that is asked for the probe path.
+    awaited: Arc<Mutex<BTreeMap<AppId, Option<u32>>>>,
 }
 
 impl Candidate {
-    /// A candidate where there is somebody to be succeeded, and where the news of it arrive.
-    pub(crate) fn of(predecessor: Option<&Arc<Predecessor>>) -> (Candidate, Option<mpsc::Receiver<News>>) {
-        if predecessor.is_none() {
-            return (Candidate::default(), None);
-        }
+    /// A candidate where there is somebody to be succeeded, and where the news of it arrive. Applications that do not
+    /// serve there, or boot when they are asked for, are not waited for.
+    pub(crate) fn of(
+        predecessor: Option<&Arc<Predecessor>>,
+        apps: &[Arc<App>],
+    ) -> (Candidate, Option<mpsc::Receiver<(AppId, News)>>) {
+        let Some(predecessor) = predecessor else { return (Candidate::default(), None) };
+        let awaited = apps.iter().filter(|app| app.prestart && !predecessor.is_without(&app.name));
+        let awaited = awaited.map(|app| (app.id, None)).collect();
         let (to, news) = mpsc::channel(UNHEARD);
-        (Candidate { to: Some(to), ..Candidate::default() }, Some(news))
+        (Candidate { to: Some(to), awaited: Arc::new(Mutex::new(awaited)) }, Some(news))
     }
 
     /// Whether this process does not serve yet.
@@ -57,33 +60,105 @@ impl Candidate {
         self.to.as_ref().is_some_and(|to| !to.is_closed())
     }
 
-    /// Whether this worker is the first that there is, and has to show that it answers.
-    pub(crate) fn begins_with(&self, worker: u32) -> bool {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_one() || first.is_some() {
+    /// Whether this worker is the first that there is of an application, and has to show that it answers.
+    pub(crate) fn begins_with(&self, app: AppId, worker: u32) -> bool {
+        if !self.is_one() {
             return false;
         }
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(first @ None) = awaited.get_mut(&app) else { return false };
         *first = Some(worker);
-        self.tell(News::FirstAsked);
+        self.tell(app, News::FirstAsked);
         true
     }
 
     /// Whether this worker was the first.
-    pub(crate) fn is_first(&self, worker: u32) -> bool {
-        *self.first.lock().unwrap_or_else(PoisonError::into_inner) == Some(worker)
+    pub(crate) fn is_first(&self, app: AppId, worker: u32) -> bool {
+        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        awaited.get(&app).is_some_and(|first| *first == Some(worker))
     }
 
     /// Tells it; the candidate listens as long as it is one.
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn tell(&self, app: AppId, news: News) {
         if let Some(to) = &self.to {
-            let _ = to.try_send(news);
+            let _ = to.try_send((app, news));
         }
+    }
+
+    /// The applications that have to come up.
+    pub(crate) fn awaited(&self) -> Vec<AppId> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
 }
 
 /// When the old process should give this one up: the mold and the workers have their time each, and so has the probe.
 pub(crate) fn patience(settings: &Settings) -> Duration {
-    2 * settings.process.boot_timeout + settings.process.probe_timeout + OWN_TIME
+    let patience = |app: &Arc<App>| 2 * app.process.boot_timeout + app.process.probe_timeout;
+    settings.apps.iter().map(patience).max().unwrap_or_default() + OWN_TIME
+}
+
+/// How far an application has come.
+struct Staffing {
+    app: Arc<App>,
+    /// Its workers that wait for requests, but for the first.
+    ready: BTreeSet<u32>,
+    first_has_answered: bool,
+    /// When the first has to have answered.
+    deadline: Option<Instant>,
+    is_site: bool,
+}
+
+impl Staffing {
+    fn of(app: &Arc<App>) -> Staffing {
+        let app = Arc::clone(app);
+        Staffing { app, ready: BTreeSet::new(), first_has_answered: false, deadline: None, is_site: false }
+    }
+
+    fn is_done(&self) -> bool {
+        let others = usize::from(self.app.workers.saturating_sub(1));
+        self.is_site || (self.first_has_answered && self.ready.len() >= others)
+    }
+
+    /// Takes note of what was heard; the worker that may be admitted by now, or why nothing will come of it.
+    fn hear(&mut self, news: News) -> Result<Option<u32>, String> {
+        match news {
+            News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
+            News::WorkerReady(worker) => drop(self.ready.insert(worker)),
+            News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
+            News::SiteOpened => self.is_site = true,
+            News::FirstAnswered(worker, answer) => {
+                self.judge(answer)?;
+                (self.first_has_answered, self.deadline) = (true, None);
+                return Ok(Some(worker));
+            }
+        }
+        Ok(None)
+    }
+
+    fn silent(&self) -> String {
+        let (path, limit) = (&self.app.process.probe_path, self.app.process.probe_timeout);
+        format!(
+            "probing the new process failed: GET {path} was not answered within {limit:?}.\nFind out what it waits \
+             for. If it really needs longer, raise --probe-timeout, or name another path with --probe-path."
+        )
+    }
+
+    fn judge(&self, answer: Result<u16, String>) -> Result<(), String> {
+        let path = &self.app.process.probe_path;
+        match answer {
+            Ok(status) if status < 500 => {
+                info!(status, path, "the new process answers");
+                Ok(())
+            }
+            Ok(status) => Err(format!(
+                "probing the new process failed: GET {path} was answered with status {status}.\nLook for the \
+                 exception in the log above, or name another path with --probe-path."
+            )),
+            Err(why) => Err(format!(
+                "probing the new process failed: GET {path} was not answered: {why}.\nLook at the log above."
+            )),
+        }
+    }
 }
 
 /// All that taking over takes.
@@ -94,13 +169,15 @@ pub(crate) struct Succession {
     /// Those whose sockets were inherited.
     pub(crate) kept: Vec<String>,
     pub(crate) front: mpsc::Sender<Command>,
-    pub(crate) supervisor: mpsc::Sender<Order>,
+    pub(crate) hall: mpsc::Sender<Order>,
     /// What the next process will be made from.
     pub(crate) heritage: Option<Heritage>,
     /// Becomes true when connections are accepted.
     pub(crate) serving: watch::Sender<bool>,
     /// How the workers come up.
-    pub(crate) news: Option<mpsc::Receiver<News>>,
+    pub(crate) news: Option<mpsc::Receiver<(AppId, News)>>,
+    /// The applications that have to come up.
+    pub(crate) awaited: Vec<AppId>,
 }
 
 impl Succession {
@@ -115,13 +192,13 @@ impl Succession {
             if let Err(why) = self.be_let_in(old, &mut news).await {
                 error!(why, "not taking over");
                 old.failed(&why);
-                let _ = self.supervisor.send(Order::Stop).await; // it may be ending already
+                let _ = self.hall.send(Order::Stop).await; // it may be ending already
                 return pending().await;
             }
             *pidfile = self.begin_to_serve(old).await;
         }
         if let Some(heritage) = self.heritage.take() {
-            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(heritage))).await;
+            let _ = self.hall.send(Order::MayUpgrade(Box::new(heritage))).await;
             // as above
         }
         self.serving.send_replace(true);
@@ -129,7 +206,11 @@ impl Succession {
     }
 
     /// Waits until everything is there to serve, and the old process agrees.
-    async fn be_let_in(&self, old: &Predecessor, news: &mut mpsc::Receiver<News>) -> Result<(), String> {
+    async fn be_let_in(
+        &self,
+        old: &Predecessor,
+        news: &mut mpsc::Receiver<(AppId, News)>,
+    ) -> Result<(), String> {
         let gone = || "the process that was to be succeeded has gone, or wants it no more".to_string();
         tokio::select! {
             staffed = self.staffed(news) => staffed?,
@@ -155,56 +236,26 @@ impl Succession {
         })
     }
 
-    /// Waits until all workers wait for requests, and the first of them has answered one.
-    async fn staffed(&self, news: &mut mpsc::Receiver<News>) -> Result<(), String> {
-        let mut ready = BTreeSet::new();
-        let mut first_has_answered = false;
-        let mut deadline = None;
-        while ready.len() < usize::from(self.settings.workers.saturating_sub(1)) || !first_has_answered {
-            let heard = match deadline {
-                Some(at) => timeout_at(at, news.recv()).await.map_err(|_| self.silent())?,
+    /// Waits until all workers wait for requests, and the first of each application has answered one.
+    async fn staffed(&self, news: &mut mpsc::Receiver<(AppId, News)>) -> Result<(), String> {
+        let apps = self.settings.apps.iter();
+        let mut coming: BTreeMap<AppId, Staffing> = apps
+            .filter(|app| self.awaited.contains(&app.id))
+            .map(|app| (app.id, Staffing::of(app)))
+            .collect();
+        while !coming.values().all(Staffing::is_done) {
+            let next = coming.values().filter_map(|app| Some((app.deadline?, app))).min_by_key(|(at, _)| *at);
+            let heard = match next {
+                Some((at, app)) => timeout_at(at, news.recv()).await.map_err(|_| app.silent())?,
                 None => news.recv().await,
             };
-            match heard {
-                Some(News::FirstAsked) => {
-                    deadline = Some(Instant::now() + self.settings.process.probe_timeout)
-                }
-                Some(News::WorkerReady(worker)) => drop(ready.insert(worker)),
-                Some(News::WorkerGone(worker)) => drop(ready.remove(&worker)),
-                Some(News::FirstAnswered(worker, answer)) => {
-                    self.judge(answer)?;
-                    let _ = self.front.send(Command::AdmitCanary { worker }).await; // if it has gone, so has the run
-                    (first_has_answered, deadline) = (true, None);
-                }
-                Some(News::SiteOpened) => return Ok(()),
-                None => return Err("the run has ended".into()),
+            let Some((id, news)) = heard else { return Err("the run has ended".into()) };
+            let Some(app) = coming.get_mut(&id) else { continue };
+            if let Some(worker) = app.hear(news)? {
+                let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
+                let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }
         }
         Ok(())
-    }
-
-    fn silent(&self) -> String {
-        let (path, limit) = (&self.settings.process.probe_path, self.settings.process.probe_timeout);
-        format!(
-            "probing the new process failed: GET {path} was not answered within {limit:?}.\nFind out what it waits \
-             for. If it really needs longer, raise --probe-timeout, or name another path with --probe-path."
-        )
-    }
-
-    fn judge(&self, answer: Result<u16, String>) -> Result<(), String> {
-        let path = &self.settings.process.probe_path;
-        match answer {
-            Ok(status) if status < 500 => {
-                info!(status, path, "the new process answers");
-                Ok(())
-            }
-            Ok(status) => Err(format!(
-                "probing the new process failed: GET {path} was answered with status {status}.\nLook for the \
-                 exception in the log above, or name another path with --probe-path."
-            )),
-            Err(why) => Err(format!(
-                "probing the new process failed: GET {path} was not answered: {why}.\nLook at the log above."
-            )),
-        }
     }
 }

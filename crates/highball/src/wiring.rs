@@ -1,93 +1,102 @@
-//! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other
-//! is told, and puts their two reports together.
+//! Joins the hall and the front, which do not know each other: passes on what one says as what the other is told, and
+//! puts their two reports together.
 
+use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::instance::{
-    heap_time, Answer, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status, UpgradeStatus,
-    WorkerStatus,
+    heap_time, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status,
+    UpgradeStatus, WorkerStatus,
 };
+use crate::readiness::Readiness;
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
-use highball_config::Settings;
+use highball_config::{App, AppId};
 use highball_front::failure::FailedRequest;
 use highball_front::refusal::Refusal;
-use highball_front::{static_files, AppFailure, Command, Event, Failure, NewWorker, Report as FrontReport};
-use highball_supervisor::{
-    AskedHeap, AssetPipeline, Assets, DigestScheme, MoldReport, NotAsked, Notice, Order, PlainAsset,
-    RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure, RestartReport, RubyHeap, UpgradeReport,
-    What, WorkerReport,
+use highball_front::{
+    static_files, AppCommand, AppEvent, AppFailure, AppReport as FrontAppReport, Command, Event, Failure,
+    NewWorker, Report as FrontReport,
 };
-use std::sync::Arc;
+use highball_supervisor::{
+    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, MoldReport, NotAsked,
+    Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure, RestartReport,
+    RubyHeap, UpgradeReport, What, WorkerReport,
+};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
-use tracing::info;
 
-/// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
+/// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
+pub(crate) const UNHEARD: usize = 1024;
+
+/// Tells the front what the hall says, until the hall is gone; and a `candidate`, as long as it is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
-    binds: Vec<String>,
-    settings: Arc<Settings>,
+    configuration: Configuration,
+    mut readiness: Readiness,
     candidate: Candidate,
 ) {
-    let mut serving = candidate.is_one(); // that is said elsewhere then
-    let mut failed = false;
+    readiness.begin();
     while let Some(notice) = notices.recv().await {
-        if !serving && matches!(notice, Notice::WorkerReady(_) | Notice::SiteOpened { .. }) {
-            serving = true;
-            info!(pid = std::process::id(), "serving on {}", binds.join(" "));
-            notify("READY=1");
-        }
-        if let Notice::HandOver { pid, .. } = notice {
-            notify(&format!("MAINPID={pid}\nREADY=1"));
-        }
-        if !failed && !serving && matches!(notice, Notice::AppFailed(_)) {
-            failed = true;
-            info!("mend it and reload {}: the application then boots again", binds.join(" "));
-        }
-        if front.send(command(notice, &settings, &candidate)).await.is_err() {
+        let command = match notice {
+            Notice::OfApp(id, notice) => {
+                readiness.note(id, &notice);
+                let app = configuration.app(id);
+                let Some(command) = command(id, notice, app.as_deref(), &candidate) else { continue };
+                Command::ToApp(id, command)
+            }
+            Notice::HandOver { pid, kept } => {
+                notify(&format!("MAINPID={pid}\nREADY=1"));
+                Command::HandOver { kept }
+            }
+            Notice::Hangup => {
+                configuration.hangup.notify_one();
+                Command::ReopenLogs
+            }
+            Notice::Drain => Command::Drain,
+            Notice::RefuseWaiting(app) => Command::RemoveApp(app),
+        };
+        if front.send(command).await.is_err() {
             return; // the front has ended, and with it the run
         }
     }
 }
 
-fn command(notice: Notice, settings: &Settings, candidate: &Candidate) -> Command {
-    let probe_path = || settings.process.probe_path.clone();
-    match notice {
-        Notice::AppBooted(app) => Command::AppBooted {
-            public: app.public,
-            headers: app.public_headers.into_iter().collect(),
-            assets: app.assets.map(|told| assets(*told)),
+/// `None`: for an application that was removed, this makes no difference any more.
+fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidate) -> Option<AppCommand> {
+    let probe_path = || Some(app?.process.probe_path.clone());
+    Some(match notice {
+        AppNotice::AppBooted(booted) => AppCommand::Booted {
+            public: booted.public,
+            headers: booted.public_headers.into_iter().collect(),
+            assets: booted.assets.map(|told| assets(*told)),
         },
-        Notice::AppFailed(diagnosis) => Command::AppFailed(AppFailure {
-            development: settings.is_development().then(|| diagnosis_page::pages(&diagnosis)),
+        AppNotice::AppFailed(diagnosis) => AppCommand::Failed(AppFailure {
+            development: app?.is_development().then(|| diagnosis_page::pages(&diagnosis)),
             public: diagnosis.folder.join("public"),
         }),
-        Notice::SiteOpened { root } => {
-            candidate.tell(News::SiteOpened);
-            Command::OpenSite { root }
+        AppNotice::SiteOpened { root } => {
+            candidate.tell(id, News::SiteOpened);
+            AppCommand::OpenSite { root }
         }
-        Notice::WorkerReady(ready) if candidate.begins_with(ready.worker) => {
-            Command::AddCanary(new_worker(ready), probe_path())
+        AppNotice::WorkerReady(ready) if candidate.begins_with(id, ready.worker) => {
+            AppCommand::AddCanary(new_worker(ready), probe_path()?)
         }
-        Notice::WorkerReady(ready) => {
-            candidate.tell(News::WorkerReady(ready.worker));
-            Command::AddWorker(new_worker(ready))
+        AppNotice::WorkerReady(ready) => {
+            candidate.tell(id, News::WorkerReady(ready.worker));
+            AppCommand::AddWorker(new_worker(ready))
         }
-        Notice::CanaryReady(ready) => Command::AddCanary(new_worker(ready), probe_path()),
-        Notice::CanaryAdmitted { worker } => Command::AdmitCanary { worker },
-        Notice::GenerationWithdrawn { generation } => Command::WithdrawGeneration { generation },
-        Notice::NameWarmWorker { requests } => Command::NameWarmWorker { requests },
-        Notice::WorkerRetiring { worker } => Command::RetireWorker { worker },
-        Notice::WorkerGone { worker } => {
-            candidate.tell(News::WorkerGone(worker));
-            Command::RemoveWorker { worker }
+        AppNotice::CanaryReady(ready) => AppCommand::AddCanary(new_worker(ready), probe_path()?),
+        AppNotice::CanaryAdmitted { worker } => AppCommand::AdmitCanary { worker },
+        AppNotice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
+        AppNotice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
+        AppNotice::WorkerRetiring { worker } => AppCommand::RetireWorker { worker },
+        AppNotice::WorkerGone { worker } => {
+            candidate.tell(id, News::WorkerGone(worker));
+            AppCommand::RemoveWorker { worker }
         }
-        Notice::HandOver { kept, .. } => Command::HandOver { kept },
-        Notice::ReopenLogs => Command::ReopenLogs,
-        Notice::Drain => Command::Drain,
-    }
+    })
 }
 
 fn assets(told: Assets) -> static_files::Assets {
@@ -113,37 +122,47 @@ fn new_worker(ready: ReadyWorker) -> NewWorker {
     NewWorker { worker, generation, threads, ring }
 }
 
-/// Tells the supervisor what the front says, until the front is gone.
-pub(crate) async fn tell_supervisor(
+/// Tells the hall what the front says, until the front is gone.
+pub(crate) async fn tell_hall(
     mut events: mpsc::UnboundedReceiver<Event>,
-    supervisor: mpsc::Sender<Order>,
+    hall: mpsc::Sender<Order>,
     candidate: Candidate,
 ) {
     while let Some(event) = events.recv().await {
         let order = match event {
-            Event::AppWanted => Order::AppWanted,
-            Event::PagesWanted(failure, to) => {
-                let (answer, diagnosis) = oneshot::channel();
-                tokio::spawn(async move {
-                    if let Ok(diagnosis) = diagnosis.await {
-                        let _ = to.send(diagnosis_page::pages(&diagnosis)); // the one who asked may have lost patience
-                    }
-                });
-                Order::Diagnose(Box::new(request_failure(*failure)), answer)
-            }
-            Event::WorkerBroken { worker, why } => Order::WorkerBroken { worker, why },
-            Event::WorkerIdle { worker } => Order::WorkerIdle { worker },
-            Event::WorkerWarm { worker } => Order::WorkerWarm { worker },
-            Event::CanaryAnswered { worker, answer } if candidate.is_first(worker) => {
-                candidate.tell(News::FirstAnswered(worker, answer));
+            Event::Drained => Order::FrontDrained,
+            Event::OfApp(id, AppEvent::CanaryAnswered { worker, answer })
+                if candidate.is_first(id, worker) =>
+            {
+                candidate.tell(id, News::FirstAnswered(worker, answer));
                 continue;
             }
-            Event::CanaryAnswered { worker, answer } => Order::CanaryAnswered { worker, answer },
-            Event::Drained => Order::FrontDrained,
+            Event::OfApp(id, event) => Order::ToApp(id, order(event)),
         };
-        if supervisor.send(order).await.is_err() {
-            return; // the supervisor has ended, and with it the run
+        if hall.send(order).await.is_err() {
+            return; // the hall has ended, and with it the run
         }
+    }
+}
+
+fn order(event: AppEvent) -> AppOrder {
+    match event {
+        AppEvent::Wanted => AppOrder::Wanted,
+        AppEvent::PagesWanted(failure, to) => {
+            let (answer, diagnosis) = oneshot::channel();
+            tokio::spawn(async move {
+                if let Ok(diagnosis) = diagnosis.await {
+                    let _ = to.send(diagnosis_page::pages(&diagnosis)); // the one who asked may have lost patience
+                }
+            });
+            AppOrder::Diagnose(Box::new(request_failure(*failure)), answer)
+        }
+        AppEvent::Idle => AppOrder::Idle,
+        AppEvent::Drained => AppOrder::Drained,
+        AppEvent::WorkerBroken { worker, why } => AppOrder::WorkerBroken { worker, why },
+        AppEvent::WorkerIdle { worker } => AppOrder::WorkerIdle { worker },
+        AppEvent::WorkerWarm { worker } => AppOrder::WorkerWarm { worker },
+        AppEvent::CanaryAnswered { worker, answer } => AppOrder::CanaryAnswered { worker, answer },
     }
 }
 
@@ -167,13 +186,13 @@ fn request_failure(failure: Failure) -> RequestFailure {
 /// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.
 #[derive(Debug)]
 pub(crate) struct Spokesman {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) configuration: Configuration,
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) ports: Vec<u16>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
-    pub(crate) supervisor: mpsc::Sender<Order>,
+    pub(crate) hall: mpsc::Sender<Order>,
     pub(crate) front: mpsc::Sender<Command>,
 }
 
@@ -182,42 +201,46 @@ impl Spokesman {
     pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
         match question {
             Question::Stop => {
-                self.supervisor.send(Order::Stop).await.ok()?;
-                let drain_seconds = self.settings.process.drain_timeout.as_secs();
+                self.hall.send(Order::Stop).await.ok()?;
+                let drain_seconds = self.configuration.now().drain_timeout.as_secs();
                 Some(Answer::Stopping { pid: pid(), drain_seconds })
             }
-            Question::Restart => {
-                let (to, answer) = oneshot::channel();
-                self.supervisor.send(Order::Restart(to)).await.ok()?;
-                Some(match answer.await.ok()? {
+            Question::Restart { app } => {
+                let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Restart(to))).await?;
+                Some(match asked {
                     Ok(generation) => Answer::Restarting { pid: pid(), generation },
                     Err(why) => Answer::Refused { why },
                 })
             }
-            Question::Refork => {
-                let (to, answer) = oneshot::channel();
-                self.supervisor.send(Order::Refork(to)).await.ok()?;
-                Some(match answer.await.ok()? {
+            Question::Refork { app } => {
+                let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Refork(to))).await?;
+                Some(match asked {
                     Ok(number) => Answer::Reforking { pid: pid(), number },
                     Err(why) => Answer::Refused { why },
                 })
             }
-            Question::Upgrade => {
-                let (to, answer) = oneshot::channel();
-                self.supervisor.send(Order::Upgrade(to)).await.ok()?;
-                Some(match answer.await.ok()? {
-                    Ok(number) => Answer::Upgrading { pid: pid(), number },
-                    Err(why) => Answer::Refused { why },
-                })
-            }
+            Question::Upgrade => Some(match self.ask(Order::Upgrade).await? {
+                Ok(number) => Answer::Upgrading { pid: pid(), number },
+                Err(why) => Answer::Refused { why },
+            }),
             Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
             Question::Memory { gc } => Some(Answer::Memory { ruby: self.ruby_processes(gc).await? }),
         }
     }
 
+    /// Gives an order that is answered with a number, or with why it is not followed.
+    async fn ask(
+        &self,
+        order: impl FnOnce(oneshot::Sender<Result<u32, String>>) -> Order,
+    ) -> Option<Result<u32, String>> {
+        let (to, answer) = oneshot::channel();
+        self.hall.send(order(to)).await.ok()?;
+        answer.await.ok()
+    }
+
     async fn status(&self) -> Option<Status> {
         let (to, processes) = oneshot::channel();
-        self.supervisor.send(Order::Report(to)).await.ok()?;
+        self.hall.send(Order::Report(to)).await.ok()?;
         let (to, requests) = oneshot::channel();
         self.front.send(Command::Report(to)).await.ok()?;
         let (processes, requests) = (processes.await.ok()?, requests.await.ok()?);
@@ -228,9 +251,9 @@ impl Spokesman {
     async fn ruby_processes(&self, gc: bool) -> Option<Vec<RubyProcess>> {
         let deadline = Deadline::now() + heap_time(gc);
         let (to, asked) = oneshot::channel();
-        self.supervisor.send(Order::AskHeaps { gc, to }).await.ok()?;
+        self.hall.send(Order::AskHeaps { gc, to }).await.ok()?;
         let mut processes = Vec::new();
-        for AskedHeap { worker, pid, state, answer } in asked.await.ok()? {
+        for AskedHeap { app, worker, pid, state, answer } in asked.await.ok()? {
             let heap = match answer {
                 Err(why) => Err(not_asked(why, state)),
                 Ok(answer) => match timeout_at(deadline, answer).await {
@@ -238,47 +261,72 @@ impl Spokesman {
                     Err(_) => Err(format!("did not answer within {} s", heap_time(gc).as_secs())),
                 },
             };
-            processes.push(RubyProcess { worker, pid, state: state.into(), heap });
+            processes.push(RubyProcess { app: app.0, worker, pid, state: state.into(), heap });
         }
         Some(processes)
     }
 
     fn together(&self, processes: Report, requests: &FrontReport) -> Status {
-        let workers = processes.workers.iter().map(|worker| worker_status(worker, requests)).collect();
+        let settings = self.configuration.now();
+        let app = |report: AppReport| {
+            let app = settings.apps.iter().find(|app| app.id == report.id)?;
+            let requests = requests.apps.iter().find(|requests| requests.app == report.id);
+            Some(app_status(app, report, requests, &self.binds))
+        };
         Status {
             pid: pid(),
             version: env!("CARGO_PKG_VERSION").into(),
             phase: processes.phase.into(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            app: processes.folder,
-            environment: self.settings.environment.clone(),
-            framework: processes.app.as_ref().map(|app| app.framework.clone()),
-            ruby: processes.app.and_then(|app| app.ruby),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
-            generation: processes.generation,
-            restartable: processes.restartable,
-            mold: processes.mold.map(mold_status),
-            workers_wanted: processes.wanted,
-            workers,
-            restarts: processes.restarts.into_iter().map(restart_status).collect(),
-            queue: requests.queue,
             connections: requests.connections,
             hijacked: requests.hijacked,
-            refork: processes.refork.map(refork_status),
-            no_refork: processes.no_refork,
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
-            last_failure: processes.last_failure,
-            diagnosis: processes.diagnosis,
+            apps: processes.apps.into_iter().filter_map(app).collect(),
         }
     }
 }
 
+fn app_status(
+    app: &App,
+    report: AppReport,
+    requests: Option<&FrontAppReport>,
+    binds: &[String],
+) -> AppStatus {
+    let none = Vec::new();
+    let load = requests.map_or(&none, |requests| &requests.workers);
+    AppStatus {
+        id: app.id.0,
+        name: app.name.clone(),
+        phase: report.phase.into(),
+        hosts: app.hosts.clone(),
+        prefix: app.prefix.clone(),
+        url: crate::readiness::url(app, binds),
+        app: report.folder,
+        link: app.link.clone(),
+        environment: app.environment.clone(),
+        framework: report.app.as_ref().map(|app| app.framework.clone()),
+        ruby: report.app.and_then(|app| app.ruby),
+        generation: report.generation,
+        restartable: report.restartable,
+        mold: report.mold.map(mold_status),
+        workers_wanted: report.wanted,
+        workers: report.workers.iter().map(|worker| worker_status(worker, load)).collect(),
+        queue: requests.map_or(0, |requests| requests.queue),
+        restarts: report.restarts.into_iter().map(restart_status).collect(),
+        refork: report.refork.map(refork_status),
+        no_refork: report.no_refork,
+        last_failure: report.last_failure,
+        diagnosis: report.diagnosis,
+    }
+}
+
 /// What the supervisor knows of a worker, and what the front does, if it knows it at all.
-fn worker_status(worker: &WorkerReport, requests: &FrontReport) -> WorkerStatus {
-    let load = requests.workers.iter().find(|load| load.worker == worker.worker);
+fn worker_status(worker: &WorkerReport, load: &[highball_front::WorkerReport]) -> WorkerStatus {
+    let load = load.iter().find(|load| load.worker == worker.worker);
     WorkerStatus {
         worker: worker.worker,
         generation: worker.generation,

@@ -6,7 +6,7 @@ use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
 use crate::request_failure::{Death, RequestFailure};
 use crate::restart::Failure;
 use crate::spawn_journey::Step;
-use highball_config::Settings;
+use highball_config::App;
 use highball_secrets::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,10 +81,10 @@ pub struct Excerpt {
 
 impl Diagnosis {
     /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
-    pub(crate) fn of(failure: BootFailure, settings: &Settings, folder: &Path) -> Diagnosis {
-        let variables = environment(settings);
+    pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
+        let variables = environment(app);
         let secrets = Secrets::of(&variables, folder);
-        let diagnosis = Diagnosis::of_account(failure.account, &variables, &secrets, settings, folder);
+        let diagnosis = Diagnosis::of_account(failure.account, &variables, &secrets, app, folder);
         Diagnosis { step: Some(failure.step), ..diagnosis }
     }
 
@@ -93,18 +93,18 @@ impl Diagnosis {
         failure: &RequestFailure,
         death: Option<&Death>,
         threads: Vec<ThreadPlace>,
-        settings: &Settings,
+        app: &App,
         folder: &Path,
     ) -> Diagnosis {
-        let variables = environment(settings);
+        let variables = environment(app);
         let mut secrets = Secrets::of(&variables, folder);
         let request = failure.request.shown(failure.status, &mut secrets);
-        let account = failure.account(death, &threads, settings);
+        let account = failure.account(death, &threads, app);
         let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
         let threads = threads.into_iter();
         let threads =
             threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
-        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, settings, folder);
+        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, app, folder);
         Diagnosis { request: Some(request), threads, ..diagnosis }
     }
 
@@ -112,17 +112,17 @@ impl Diagnosis {
         account: Account,
         variables: &BTreeMap<String, String>,
         secrets: &Secrets,
-        settings: &Settings,
+        app: &App,
         folder: &Path,
     ) -> Diagnosis {
         let mask = |text: &String| secrets.known_masked(text);
         let mut log_tail = account.output;
-        log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", settings.environment))));
+        log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", app.environment))));
         let mut versions = account.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
         versions.insert(
             "Ruby interpreter".into(),
-            settings.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
+            app.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
         );
         let shown = |(name, value): (&String, &String)| {
             let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();
@@ -225,12 +225,13 @@ fn capitalized(text: &str) -> String {
 }
 
 /// The variables that the application has.
-fn environment(settings: &Settings) -> BTreeMap<String, String> {
+fn environment(app: &App) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<String, String> = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect();
+    variables.extend(app.env.clone());
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
-        variables.insert(name.into(), settings.environment.clone());
+        variables.insert(name.into(), app.environment.clone());
     }
     variables
 }

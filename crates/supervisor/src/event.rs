@@ -1,4 +1,4 @@
-//! The closed set of events that the supervisor's loop acts on, and the small tasks that watch for them.
+//! The closed set of events that the hall's loop acts on, and the small tasks that watch for them.
 
 use crate::control_socket::ControlSocket;
 use crate::handover::{FromSuccessor, ToStandIn};
@@ -6,6 +6,7 @@ use crate::message::{FromMold, FromWorker};
 use crate::signals::Received;
 use crate::watched_fd::watched;
 use crate::Order;
+use highball_config::AppId;
 use rustix::process::{pidfd_send_signal, Pid, Signal};
 use serde::de::DeserializeOwned;
 use std::io;
@@ -16,19 +17,52 @@ use tokio::io::Interest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Everything that can happen to the supervisor.
+/// Everything that can happen.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A signal was sent to us.
     Signal(Received),
     /// The binary passes on what the front, or an operator, wants.
     Order(Order),
-    /// A mold or worker said something, or its end of the control socket is closed.
-    Said(Said),
-    /// A process has ended: its pidfd is readable.
-    Ended(Who),
+    /// Something was seen of a process of this application, or, with none, of another `highball`.
+    News(Option<AppId>, News),
     /// A deadline has passed.
     Deadline,
+}
+
+/// What is seen of a process.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// It said something, or its end of the control socket is closed.
+    Said(Said),
+    /// It has ended: its pidfd is readable.
+    Ended(Who),
+}
+
+/// Where those that watch processes put what they see; they wait when it is full.
+#[derive(Debug, Clone)]
+pub(crate) struct Inbox {
+    /// Whose processes they watch.
+    app: Option<AppId>,
+    news: mpsc::Sender<(Option<AppId>, News)>,
+}
+
+impl Inbox {
+    /// One for what concerns no application, and the end where it all comes out.
+    pub(crate) fn new(capacity: usize) -> (Inbox, mpsc::Receiver<(Option<AppId>, News)>) {
+        let (news, out) = mpsc::channel(capacity);
+        (Inbox { app: None, news }, out)
+    }
+
+    /// The same one, for the processes of an application.
+    pub(crate) fn of_app(&self, app: AppId) -> Inbox {
+        Inbox { app: Some(app), news: self.news.clone() }
+    }
+
+    /// `false` when nobody listens any more: everything is ending.
+    async fn put(&self, news: News) -> bool {
+        self.news.send((self.app, news)).await.is_ok()
+    }
 }
 
 /// What came out of a control socket; descriptors only come with a worker's first message.
@@ -78,51 +112,50 @@ impl Drop for Watch {
 }
 
 /// Reads the mold's control socket until it closes.
-pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, events: mpsc::Sender<Event>) -> Watch {
+pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, inbox: Inbox) -> Watch {
     let said = move |message, _descriptors| Said::Mold { boot, message };
-    Watch(tokio::spawn(read_all(socket, Who::Mold(boot), events, said)))
+    Watch(tokio::spawn(read_all(socket, Who::Mold(boot), inbox, said)))
 }
 
 /// Reads a worker's control socket until it closes.
-pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, events: mpsc::Sender<Event>) -> Watch {
+pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, inbox: Inbox) -> Watch {
     let said = move |message, descriptors| Said::Worker { worker, message, descriptors };
-    Watch(tokio::spawn(read_all(socket, Who::Worker(worker), events, said)))
+    Watch(tokio::spawn(read_all(socket, Who::Worker(worker), inbox, said)))
 }
 
 /// Reads the control socket of the process that is to take our place until it closes.
-pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, events: mpsc::Sender<Event>) -> Watch {
+pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, inbox: Inbox) -> Watch {
     let said = |message, _descriptors| Said::Successor(message);
-    Watch(tokio::spawn(read_all(socket, Who::Successor(pid), events, said)))
+    Watch(tokio::spawn(read_all(socket, Who::Successor(pid), inbox, said)))
 }
 
 /// Reads who succeeds the processes that this one stands in for.
-pub(crate) fn watch_succeeded(socket: Arc<ControlSocket>, events: mpsc::Sender<Event>) -> Watch {
+pub(crate) fn watch_succeeded(socket: Arc<ControlSocket>, inbox: Inbox) -> Watch {
     let said = |ToStandIn::Succeeded { pid }, descriptors| Said::Succeeded { pid, descriptors };
-    Watch(tokio::spawn(read_all(socket, Who::Succeeded, events, said)))
+    Watch(tokio::spawn(read_all(socket, Who::Succeeded, inbox, said)))
 }
 
 async fn read_all<M: DeserializeOwned>(
     socket: Arc<ControlSocket>,
     who: Who,
-    events: mpsc::Sender<Event>,
+    inbox: Inbox,
     said: impl Fn(M, Vec<OwnedFd>) -> Said,
 ) {
     loop {
-        let event = match socket.receive::<M>().await {
+        let said = match socket.receive::<M>().await {
             Ok(Some(packet)) => said(packet.message, packet.descriptors),
             Ok(None) => break,
             Err(error) => {
                 // Whoever says what nobody understands could say it for ever.
-                let _ = events.send(Event::Said(Said::Nonsense(who, error))).await;
+                inbox.put(News::Said(Said::Nonsense(who, error))).await;
                 break;
             }
         };
-        if events.send(Event::Said(event)).await.is_err() {
+        if !inbox.put(News::Said(said)).await {
             return;
         }
     }
-    // Nobody listens any more only when the supervisor itself is gone.
-    let _ = events.send(Event::Said(Said::Closed(who))).await;
+    inbox.put(News::Said(Said::Closed(who))).await;
 }
 
 /// A process held by its pidfd: it can be watched and killed, and never be mistaken for another.
@@ -133,24 +166,24 @@ pub(crate) struct HeldProcess {
 }
 
 impl HeldProcess {
-    /// Watches the process; one [`Event::Ended`] comes when it has ended.
-    pub(crate) fn hold(pidfd: OwnedFd, who: Who, events: mpsc::Sender<Event>) -> io::Result<HeldProcess> {
-        Ok(HeldProcess::watch(Arc::new(watched(pidfd, Interest::READABLE)?), who, events))
+    /// Watches the process; one [`News::Ended`] comes when it has ended.
+    pub(crate) fn hold(pidfd: OwnedFd, who: Who, inbox: Inbox) -> io::Result<HeldProcess> {
+        Ok(HeldProcess::watch(Arc::new(watched(pidfd, Interest::READABLE)?), who, inbox))
     }
 
-    fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, events: mpsc::Sender<Event>) -> HeldProcess {
+    fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, inbox: Inbox) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
-                let _ = events.send(Event::Ended(who)).await; // as above
+                inbox.put(News::Ended(who)).await;
             }
         }));
         HeldProcess { pidfd, _watch: watch }
     }
 
     /// The same process, as something else from now on.
-    pub(crate) fn watched_as(self, who: Who, events: mpsc::Sender<Event>) -> HeldProcess {
-        HeldProcess::watch(self.pidfd, who, events)
+    pub(crate) fn watched_as(self, who: Who, inbox: Inbox) -> HeldProcess {
+        HeldProcess::watch(self.pidfd, who, inbox)
     }
 
     /// Sends a signal; one that has ended meanwhile does not mind.

@@ -21,6 +21,9 @@ pub(crate) enum ToSuccessor {
     Begin {
         /// The old process.
         pid: i32,
+        /// The names of the applications that do not serve there either.
+        #[serde(default)]
+        broken: Vec<String>,
     },
     /// Accept connections.
     TakeOver,

@@ -18,12 +18,12 @@
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
-//! - [`supervisor`]: the loop that acts on it;
+//! - [`supervisor`]: what it means for one application; [`hall`]: the loop that passes it on, and what is the
+//!   process's own;
 //! - [`checkpoint`]: where a test may make it wait;
 //! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
-//! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes
-//! them to and fro.
+//! The hall does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
 
 pub mod checkpoint;
 mod control_socket;
@@ -32,6 +32,7 @@ mod diagnosis;
 mod event;
 mod failed_request;
 mod folder_state;
+mod hall;
 mod handover;
 mod inherited_fd;
 mod interpreter;
@@ -60,6 +61,7 @@ mod worker_handle;
 
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
+pub use hall::{AppBlueprint, Blueprint, Hall, Outcome, Purpose};
 pub use message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,
@@ -67,21 +69,45 @@ pub use message::{
 pub use mold::MoldSource;
 pub use predecessor::Predecessor;
 pub use questions::{Answer, NotAsked};
-pub use report::{AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport};
+pub use report::{
+    AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
+};
 pub use request_failure::{RequestFailure, What};
 pub use site::Site;
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
-pub use supervisor::{Blueprint, Outcome, Purpose, Supervisor};
 
-use highball_ring::FrontRing;
+use highball_config::{App, AppId};
+use highball_ring::{FrontRing, Geometry};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What the supervisor wants the front to know, in the order in which it happens.
+/// What the hall wants the front to know, in the order in which it happens.
 #[derive(Debug)]
 pub enum Notice {
+    /// Something about an application.
+    OfApp(AppId, AppNotice),
+    /// HUP has come: log files may have been moved away, and the configuration may have changed.
+    Hangup,
+    /// A new `highball` accepts connections by now: accept no more, finish what is there, and say
+    /// [`Order::FrontDrained`].
+    HandOver {
+        /// Its process id.
+        pid: i32,
+        /// The addresses on which it accepts.
+        kept: Vec<String>,
+    },
+    /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
+    Drain,
+    /// Everything is about to end, and nobody will answer what waits for this application.
+    RefuseWaiting(AppId),
+}
+
+/// What a supervisor wants the front to know about its application.
+#[derive(Debug)]
+pub enum AppNotice {
     /// From now on this is the application; what it said about itself.
     AppBooted(Booted),
     /// From now on this folder is served, and there is no application.
@@ -93,7 +119,7 @@ pub enum Notice {
     AppFailed(Box<Diagnosis>),
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
-    /// A worker of a new version waits for requests: send it one of our own, and say [`Order::CanaryAnswered`].
+    /// A worker of a new version waits for requests: send it one of our own, and say [`AppOrder::CanaryAnswered`].
     CanaryReady(ReadyWorker),
     /// A canary may have clients' requests.
     CanaryAdmitted {
@@ -105,7 +131,7 @@ pub enum Notice {
         /// Its number.
         generation: u32,
     },
-    /// Place nothing more with this worker, and say [`Order::WorkerIdle`] when it has nothing in flight.
+    /// Place nothing more with this worker, and say [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
         /// Its number.
         worker: u32,
@@ -115,30 +141,18 @@ pub enum Notice {
         /// Its number.
         worker: u32,
     },
-    /// HUP has come: log files may have been moved away.
-    ReopenLogs,
-    /// Count each worker's requests from now on, and say [`Order::WorkerWarm`], once, for the first that has answered so
-    /// many; 0: at once, for the one that has answered the most. Takes the place of an earlier such notice.
+    /// Count each worker's requests from now on, and say [`AppOrder::WorkerWarm`], once, for the first that has answered
+    /// so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such notice.
     NameWarmWorker {
         /// So many.
         requests: u64,
     },
-    /// A new `highball` accepts connections by now: accept no more, finish what is there, and say
-    /// [`Order::FrontDrained`].
-    HandOver {
-        /// Its process id.
-        pid: i32,
-        /// The addresses on which it accepts.
-        kept: Vec<String>,
-    },
-    /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
-    Drain,
 }
 
 /// A worker that can be given requests.
 #[derive(Debug)]
 pub struct ReadyWorker {
-    /// Its number; numbers are never used twice.
+    /// Its number; an application's numbers are never used twice.
     pub worker: u32,
     /// The version of the application that it runs; a later one has a larger number.
     pub generation: u32,
@@ -148,43 +162,20 @@ pub struct ReadyWorker {
     pub ring: FrontRing,
 }
 
-/// What the supervisor is told.
+/// What the hall is told.
 #[derive(Debug)]
 pub enum Order {
-    /// Somebody asks for the application that did not boot: boot it again, if that may turn out otherwise by now.
-    AppWanted,
-    /// The worker wrote something impossible into its ring: kill and replace it.
-    WorkerBroken {
-        /// Its number.
-        worker: u32,
-        /// The breach, for the log.
-        why: String,
-    },
-    /// A retiring worker has nothing in flight any more.
-    WorkerIdle {
-        /// Its number.
-        worker: u32,
-    },
+    /// Something for the supervisor of an application; if it was removed meanwhile, for nobody.
+    ToApp(AppId, AppOrder),
+    /// Bring up one more application.
+    AddApp(Box<AppBlueprint>),
+    /// This is how the application with this number is configured from now on, and the size of its workers' rings. It
+    /// is restarted, if that makes a difference to its processes.
+    ChangeApp(Arc<App>, Geometry),
+    /// End this application as soon as the front says [`AppOrder::Drained`] of it, and forget it.
+    RemoveApp(AppId),
     /// The front has nothing in flight any more and accepts nothing.
     FrontDrained,
-    /// A canary has answered its request.
-    CanaryAnswered {
-        /// Its number.
-        worker: u32,
-        /// The status, or why there is none.
-        answer: Result<u16, String>,
-    },
-    /// The worker that was asked for by [`Notice::NameWarmWorker`].
-    WorkerWarm {
-        /// Its number.
-        worker: u32,
-    },
-    /// A request got an error in the place of its answer: say what there is to know.
-    Diagnose(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
-    /// Refork, and say the number of the refork; or why it cannot be done.
-    Refork(oneshot::Sender<Result<u32, String>>),
-    /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
-    Restart(oneshot::Sender<Result<u32, String>>),
     /// From now on this process may be succeeded by another: it serves, and no other does in its place.
     MayUpgrade(Box<Heritage>),
     /// Start a new `highball` in the place of this one, and say the number of this upgrade; or why it cannot be done.
@@ -197,7 +188,49 @@ pub enum Order {
     AskHeaps {
         /// Whether workers run a full garbage collection first.
         gc: bool,
-        /// The mold first, then the workers by number.
+        /// By application; of each the mold first, then the workers by number.
         to: oneshot::Sender<Vec<AskedHeap>>,
     },
+}
+
+/// What the supervisor of an application is told.
+#[derive(Debug)]
+pub enum AppOrder {
+    /// Somebody asks for the application, and it did not boot, or sleeps: boot it, if that may turn out otherwise by
+    /// now.
+    Wanted,
+    /// Nobody has asked for the application for as long as [`App::sleep_after`] says.
+    Idle,
+    /// The front has nothing of this application in flight any more, and gets nothing more for it.
+    Drained,
+    /// The worker wrote something impossible into its ring: kill and replace it.
+    WorkerBroken {
+        /// Its number.
+        worker: u32,
+        /// The breach, for the log.
+        why: String,
+    },
+    /// A retiring worker has nothing in flight any more.
+    WorkerIdle {
+        /// Its number.
+        worker: u32,
+    },
+    /// A canary has answered its request.
+    CanaryAnswered {
+        /// Its number.
+        worker: u32,
+        /// The status, or why there is none.
+        answer: Result<u16, String>,
+    },
+    /// The worker that was asked for by [`AppNotice::NameWarmWorker`].
+    WorkerWarm {
+        /// Its number.
+        worker: u32,
+    },
+    /// A request got an error in the place of its answer: say what there is to know.
+    Diagnose(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
+    /// Refork, and say the number of the refork; or why it cannot be done.
+    Refork(oneshot::Sender<Result<u32, String>>),
+    /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
+    Restart(oneshot::Sender<Result<u32, String>>),
 }

@@ -2,13 +2,13 @@
 
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::event::{watch_mold, Event, HeldProcess, Watch, Who};
+use crate::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
 use crate::interpreter::Interpreter;
 use crate::message::{RubyHeap, ToMold};
 use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
-use highball_config::Settings;
+use highball_config::{App, LogFormat};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
@@ -16,7 +16,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 
 /// How long a mold may take to print its backtraces before it is killed.
 pub(crate) const DUMP_TIME: Duration = Duration::from_secs(2);
@@ -91,51 +90,52 @@ pub(crate) struct Mold {
 impl Mold {
     /// Starts Ruby. From here on the mold reports by messages.
     pub(crate) fn spawn(
-        settings: &Settings,
+        app: &App,
         folder: &Path,
         gem_lib: &Path,
         boot: u32,
         examine: bool,
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> io::Result<Mold> {
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
         let env = |name: &str| std::env::var_os(name);
-        let mut command = Interpreter::choose(settings.ruby.as_deref(), folder, &env)
+        let mut command = Interpreter::choose(app.ruby.as_deref(), folder, &env)
             .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
             .command();
         if examine {
             // Its own words would stand among the findings.
             command
-                .env("HIGHBALL_EXAMINE", settings.threads.to_string())
+                .env("HIGHBALL_EXAMINE", app.threads.to_string())
                 .stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        if !app.prefix.is_empty() {
+            // For the paths of its assets; all others it knows by SCRIPT_NAME.
+            command.env("RAILS_RELATIVE_URL_ROOT", &app.prefix);
         }
         let child = command
             .arg(gem_lib.join("highball/boot.rb"))
-            .args(&settings.app_file)
+            .args(&app.file)
             .current_dir(folder)
+            .envs(&app.env)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
-            .env("HIGHBALL_PRELOAD", if settings.process.preload { "on" } else { "off" })
-            .env("RAILS_ENV", &settings.environment)
-            .env("RACK_ENV", &settings.environment)
-            .env("APP_ENV", &settings.environment)
+            .env("HIGHBALL_PRELOAD", if app.process.preload { "on" } else { "off" })
+            .env("RAILS_ENV", &app.environment)
+            .env("RACK_ENV", &app.environment)
+            .env("APP_ENV", &app.environment)
             .spawn()?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let process = HeldProcess::hold(pidfd, Who::Mold(boot), events.clone())?;
-        let limit = settings.process.boot_timeout;
-        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), events))
+        let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
+        let limit = app.process.boot_timeout;
+        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox))
     }
 
     /// Talks with a caller that has loaded the application already.
-    pub(crate) fn adopt(
-        socket: OwnedFd,
-        settings: &Settings,
-        events: &mpsc::Sender<Event>,
-    ) -> io::Result<Mold> {
+    pub(crate) fn adopt(socket: OwnedFd, app: &App, inbox: &Inbox) -> io::Result<Mold> {
         let control = ControlSocket::over(socket)?;
-        Ok(Mold::over(Arc::new(control), 1, settings.process.boot_timeout, None, None, events))
+        Ok(Mold::over(Arc::new(control), 1, app.process.boot_timeout, None, None, inbox))
     }
 
     /// A worker that has become a mold: over the same control socket, as the same process.
@@ -144,9 +144,9 @@ impl Mold {
         process: HeldProcess,
         pid: Option<Pid>,
         (boot, worker): (u32, u32),
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> Mold {
-        let mut mold = Mold::over(control, boot, Duration::ZERO, pid, Some(process), events);
+        let mut mold = Mold::over(control, boot, Duration::ZERO, pid, Some(process), inbox);
         mold.state = MoldState::Booted;
         mold.deadline = None;
         mold.promoted_from = Some(worker);
@@ -159,7 +159,7 @@ impl Mold {
         limit: Duration,
         pid: Option<Pid>,
         process: Option<HeldProcess>,
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> Mold {
         let now = Instant::now();
         Mold {
@@ -171,7 +171,7 @@ impl Mold {
             process,
             departure: Departure::default(),
             heap_questions: Questions::default(),
-            _watch: watch_mold(Arc::clone(&control), boot, events.clone()),
+            _watch: watch_mold(Arc::clone(&control), boot, inbox.clone()),
             control,
         }
     }
@@ -198,15 +198,16 @@ impl Mold {
     pub(crate) fn fork(
         &self,
         worker: u32,
-        settings: &Settings,
+        app: &App,
+        log_format: LogFormat,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         let order = ToMold::Fork {
             worker,
-            threads: settings.threads,
-            log_format: settings.log.format.into(),
-            development: settings.is_development(),
-            early_hints: settings.early_hints,
+            threads: app.threads,
+            log_format: log_format.into(),
+            development: app.is_development(),
+            early_hints: app.early_hints,
         };
         self.control.send(&order, descriptors)
     }

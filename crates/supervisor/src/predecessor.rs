@@ -14,6 +14,7 @@ pub struct Predecessor {
     control: OwnedFd,
     listeners: Vec<(String, OwnedFd)>,
     stand_in: Option<OwnedFd>,
+    broken: Vec<String>,
 }
 
 impl Predecessor {
@@ -31,8 +32,8 @@ impl Predecessor {
             match (serde_json::from_slice(&bytes)?, descriptors.pop()) {
                 (ToSuccessor::Listener { bind }, Some(socket)) => listeners.push((bind, socket)),
                 (ToSuccessor::StandIn, socket) => stand_in = socket,
-                (ToSuccessor::Begin { pid }, _) => {
-                    return Ok(Some(Predecessor { pid, control, listeners, stand_in }))
+                (ToSuccessor::Begin { pid, broken }, _) => {
+                    return Ok(Some(Predecessor { pid, control, listeners, stand_in, broken }))
                 }
                 (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
                     return Err(io::Error::other("the old process said this at the wrong time"))
@@ -44,6 +45,11 @@ impl Predecessor {
     /// Its process id.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Whether the application with this name does not serve there either.
+    pub fn is_without(&self, app: &str) -> bool {
+        self.broken.iter().any(|name| name == app)
     }
 
     /// The socket that listens on this address, as it was given; once.

@@ -4,18 +4,32 @@ use crate::diagnosis::Diagnosis;
 use crate::message::{Booted, RubyHeap};
 use crate::mold::Mold;
 use crate::questions::{Answer, NotAsked};
+use highball_config::AppId;
 use rustix::process::Pid;
-use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How things are right now.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Report {
-    /// `booting`, `failed` (in development, until it is asked for again), `serving`, `draining` or `ending`.
+    /// `booting`, `serving`, `draining`…: that of the application, where there is only one.
+    pub phase: &'static str,
+    /// Each application.
+    pub apps: Vec<AppReport>,
+    /// The last hot restart, or the one under way.
+    pub upgrade: Option<UpgradeReport>,
+    /// The process that has taken this one's place.
+    pub successor: Option<i32>,
+}
+
+/// How things are with an application.
+#[derive(Debug, Clone)]
+pub struct AppReport {
+    /// Its number.
+    pub id: AppId,
+    /// `booting`, `failed` (until it is mended), `serving`, `asleep`, `draining` or `ending`.
     pub phase: &'static str,
     /// The framework and versions, once the application was booted.
-    #[serde(skip)]
     pub app: Option<Booted>,
     /// The folder of the version that is served.
     pub folder: PathBuf,
@@ -35,10 +49,6 @@ pub struct Report {
     pub refork: Option<ReforkReport>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
     pub no_refork: Option<String>,
-    /// The last hot restart, or the one under way.
-    pub upgrade: Option<UpgradeReport>,
-    /// The process that has taken this one's place.
-    pub successor: Option<i32>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
     /// The last boot that failed, if one did.
@@ -46,7 +56,7 @@ pub struct Report {
 }
 
 /// The mold.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct MoldReport {
     /// Process id, if known.
     pub pid: Option<i32>,
@@ -67,7 +77,7 @@ impl MoldReport {
 }
 
 /// One worker.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct WorkerReport {
     /// Its number.
     pub worker: u32,
@@ -81,12 +91,11 @@ pub struct WorkerReport {
     /// Serving threads.
     pub threads: u16,
     /// Time since it was forked.
-    #[serde(rename = "uptime_seconds", serialize_with = "seconds")]
     pub uptime: Duration,
 }
 
 /// A restart.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct RestartReport {
     /// The number of the version that it brings.
     pub generation: u32,
@@ -95,7 +104,6 @@ pub struct RestartReport {
     /// `queued`, `booting`, `probing`, `rolling`, `undoing`, `done` or `failed`.
     pub state: &'static str,
     /// How long it has taken.
-    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
     /// Why it failed, and what to do: several lines.
     pub failure: Option<String>,
@@ -104,7 +112,7 @@ pub struct RestartReport {
 }
 
 /// A refork.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct ReforkReport {
     /// The how-manieth it is, from 1.
     pub number: u32,
@@ -115,7 +123,6 @@ pub struct ReforkReport {
     /// `choosing`, `asking`, `relieving`, `retiring`, `promoting`, `rolling`, `done`, `refused` or `failed`.
     pub state: &'static str,
     /// How long it has taken.
-    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
     /// Why it came to nothing.
     pub failure: Option<String>,
@@ -124,7 +131,7 @@ pub struct ReforkReport {
 }
 
 /// A hot restart.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct UpgradeReport {
     /// The how-manieth of this process, from 1.
     pub number: u32,
@@ -133,7 +140,6 @@ pub struct UpgradeReport {
     /// `queued`, `booting`, `taking over`, `done` or `failed`.
     pub state: &'static str,
     /// How long it has taken.
-    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
     /// The new process.
     pub pid: Option<i32>,
@@ -146,6 +152,8 @@ pub struct UpgradeReport {
 /// A Ruby process that was asked for its heap.
 #[derive(Debug)]
 pub struct AskedHeap {
+    /// The application whose process it is.
+    pub app: AppId,
     /// Its number; `None` is the mold.
     pub worker: Option<u32>,
     /// Process id, if known.
@@ -154,8 +162,4 @@ pub struct AskedHeap {
     pub state: &'static str,
     /// Where its answer will arrive.
     pub answer: Result<Answer<Option<RubyHeap>>, NotAsked>,
-}
-
-fn seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(time.as_secs())
 }

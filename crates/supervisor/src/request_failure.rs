@@ -4,7 +4,7 @@
 use crate::failed_request::RawRequest;
 use crate::message::{Account, RubyError, ThreadPlace};
 use crate::reaper::Ending;
-use highball_config::Settings;
+use highball_config::App;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl RequestFailure {
         &self,
         death: Option<&Death>,
         threads: &[ThreadPlace],
-        settings: &Settings,
+        app: &App,
     ) -> Account {
         match &self.what {
             What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| untold()),
@@ -133,8 +133,8 @@ impl RequestFailure {
                 account
             }
             What::BadAnswer { why } => bad_answer(why),
-            What::QueueFull { waiting, oldest, workers } => queue_full(*waiting, *oldest, workers, settings),
-            What::TimedOut { worker } => timed_out(*worker, threads, settings),
+            What::QueueFull { waiting, oldest, workers } => queue_full(*waiting, *oldest, workers, app),
+            What::TimedOut { worker } => timed_out(*worker, threads, app),
             What::Other(why) => {
                 Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into())
             }
@@ -205,9 +205,9 @@ fn queue_full(
     waiting: usize,
     oldest: Duration,
     workers: &[(u32, Vec<String>)],
-    settings: &Settings,
+    app: &App,
 ) -> Account {
-    let (count, threads) = (workers.len(), settings.threads);
+    let (count, threads) = (workers.len(), app.threads);
     let mut message = format!("{waiting} requests wait already, and no more may");
     if waiting > 0 {
         let _ = write!(message, "; the oldest has waited for {:.1} s", oldest.as_secs_f64());
@@ -227,12 +227,12 @@ fn queue_full(
     Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
 }
 
-fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], settings: &Settings) -> Account {
-    let limit = settings.limits.request_timeout.unwrap_or_default();
+fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account {
+    let limit = app.limits.request_timeout.unwrap_or_default();
     let Some(worker) = worker else {
         let message = format!("no thread was free for this request within {limit:?} (request_timeout)");
         let remedy = "Find out what keeps all threads busy; or let more be answered at a time.";
-        let more = format!("highball --workers {} --threads {}", settings.workers * 2, settings.threads + 2);
+        let more = format!("highball --workers {} --threads {}", app.workers * 2, app.threads + 2);
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
     let message = format!(

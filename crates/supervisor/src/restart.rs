@@ -62,6 +62,8 @@ pub(crate) enum Asked {
     Command,
     /// USR1.
     Signal,
+    /// A configuration that has changed.
+    Configuration,
     /// tmp/restart.txt, as `rails restart` touches it.
     File,
     /// A change of the application's files, while there is tmp/always_restart.txt.
@@ -73,6 +75,7 @@ impl fmt::Display for Asked {
         f.write_str(match self {
             Asked::Command => "highball restart",
             Asked::Signal => "USR1",
+            Asked::Configuration => "its configuration",
             Asked::File => "tmp/restart.txt",
             Asked::Change => "tmp/always_restart.txt",
         })

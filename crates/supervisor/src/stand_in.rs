@@ -6,9 +6,10 @@
 //! subreaper it becomes the parent of those that it stands in for.
 
 use crate::control_socket::ControlSocket;
-use crate::event::{watch_succeeded, Event, HeldProcess, Said, Watch, Who};
+use crate::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
 use crate::reaper::{has_children, reap, Ending};
 use crate::signals::{Received, Signals};
+use highball_config::AppId;
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,9 +40,9 @@ impl Succession {
     pub(crate) fn new(
         (pid, process): (Pid, HeldProcess),
         stand_in: Option<ControlSocket>,
-        events: &mpsc::Sender<Event>,
+        inbox: &Inbox,
     ) -> Succession {
-        let stand_in = stand_in.map(|socket| watch_succeeded(Arc::new(socket), events.clone()));
+        let stand_in = stand_in.map(|socket| watch_succeeded(Arc::new(socket), inbox.clone()));
         Succession { pid, process, has_ended: false, ending: None, stand_in }
     }
 
@@ -62,9 +63,9 @@ impl Succession {
     }
 
     /// The one that served has been succeeded by another.
-    pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, events: &mpsc::Sender<Event>) {
+    pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, inbox: &Inbox) {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
-        match HeldProcess::hold(pidfd, Who::Successor(pid), events.clone()) {
+        match HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone()) {
             Ok(process) => {
                 info!(pid = pid.as_raw_pid(), "standing in for this process from now on");
                 (self.pid, self.process) = (pid, process);
@@ -97,8 +98,8 @@ impl Succession {
 pub struct StandIn {
     pub(crate) succession: Succession,
     pub(crate) signals: Signals,
-    pub(crate) events: mpsc::Receiver<Event>,
-    pub(crate) events_in: mpsc::Sender<Event>,
+    pub(crate) news: mpsc::Receiver<(Option<AppId>, News)>,
+    pub(crate) inbox: Inbox,
     /// How long its successors may be at their last requests when they end.
     pub(crate) drain_time: Duration,
 }
@@ -130,21 +131,21 @@ impl StandIn {
     }
 
     async fn next(&mut self) {
-        let event = tokio::select! {
-            signal = self.signals.next() => Event::Signal(signal),
-            Some(event) = self.events.recv() => event,
-        };
-        match event {
-            Event::Signal(Received::ChildEnded) => self.reap(),
-            Event::Signal(signal) => self.succession.pass_on(signal),
-            Event::Said(Said::Succeeded { pid, descriptors }) => {
-                self.succession.succeeded(pid, descriptors, &self.events_in);
-            }
-            Event::Ended(Who::Successor(pid)) => {
-                self.reap();
-                self.succession.ended(pid, Ending::Unknown);
-            }
-            _ => {} // late news of workers
+        tokio::select! {
+            signal = self.signals.next() => match signal {
+                Received::ChildEnded => self.reap(),
+                signal => self.succession.pass_on(signal),
+            },
+            Some((_, news)) = self.news.recv() => match news {
+                News::Said(Said::Succeeded { pid, descriptors }) => {
+                    self.succession.succeeded(pid, descriptors, &self.inbox);
+                }
+                News::Ended(Who::Successor(pid)) => {
+                    self.reap();
+                    self.succession.ended(pid, Ending::Unknown);
+                }
+                _ => {} // late news of workers
+            },
         }
     }
 

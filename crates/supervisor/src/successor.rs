@@ -1,7 +1,7 @@
 //! The process that is to take this one's place in a hot restart, as the old one sees it.
 
 use crate::control_socket::ControlSocket;
-use crate::event::{watch_successor, Event, HeldProcess, Watch, Who};
+use crate::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
 use crate::handover::{ToStandIn, ToSuccessor, VARIABLE};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags, Signal};
@@ -12,7 +12,6 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 
 /// What a process needs to have a successor.
 #[derive(Debug)]
@@ -54,11 +53,13 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Starts it, and hands it what it inherits. `stand_in` goes to the process that stands in for it.
+    /// Starts it, and hands it what it inherits. `stand_in` goes to the process that stands in for it; `broken` are the
+    /// names of the applications that it need not bring up.
     pub(crate) fn spawn(
         heritage: &Heritage,
         stand_in: Option<&OwnedFd>,
-        events: &mpsc::Sender<Event>,
+        broken: Vec<String>,
+        inbox: &Inbox,
     ) -> io::Result<Successor> {
         let (control, theirs) = ControlSocket::pair()?;
         for (bind, socket) in &heritage.listeners {
@@ -67,7 +68,7 @@ impl Successor {
         if let Some(socket) = stand_in {
             control.send(&ToSuccessor::StandIn, &[socket.as_fd()])?;
         }
-        control.send(&ToSuccessor::Begin { pid: getpid().as_raw_pid() }, &[])?;
+        control.send(&ToSuccessor::Begin { pid: getpid().as_raw_pid(), broken }, &[])?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty())?;
         let mut command = Command::new(&heritage.program);
@@ -77,9 +78,9 @@ impl Successor {
         let child = command.env(VARIABLE, theirs.as_raw_fd().to_string()).spawn()?;
         let pid = Pid::from_child(&child);
         let process =
-            HeldProcess::hold(pidfd_open(pid, PidfdFlags::empty())?, Who::Successor(pid), events.clone())?;
+            HeldProcess::hold(pidfd_open(pid, PidfdFlags::empty())?, Who::Successor(pid), inbox.clone())?;
         let control = Arc::new(control);
-        let watch = watch_successor(Arc::clone(&control), pid, events.clone());
+        let watch = watch_successor(Arc::clone(&control), pid, inbox.clone());
         Ok(Successor { pid, process, control, _watch: watch })
     }
 

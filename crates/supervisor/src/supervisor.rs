@@ -1,98 +1,62 @@
-//! The supervisor's loop: one event at a time, then whatever the new state asks for.
+//! The supervisor of one application: acts on what it hears of the application's processes, and then does whatever the
+//! new state asks for.
 //!
 //! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
-//! about reforks in [`reforking`], about hot restarts in [`upgrading`], about stopping in [`ending`]; about a static
+//! about reforks in [`reforking`], about an application that cannot be brought up in [`mending`], about one that nobody
+//! asks for in [`sleeping`], about a request that failed in [`diagnosing`], about a changed configuration in [`changing`], about stopping in [`ending`]; about a static
 //! site, which has none of these but restarts, in [`serving_site`].
 
 mod booting;
+mod changing;
 mod diagnosing;
 mod ending;
 mod mending;
 mod reforking;
 mod restarting;
 mod serving_site;
+mod sleeping;
 mod staffing;
-mod upgrading;
 
 use self::mending::Broken;
-use crate::checkpoint;
 use crate::diagnosis::Diagnosis;
-use crate::event::{Event, Said, Who};
+use crate::event::{Inbox, Said, Who};
+use crate::hall::{AppBlueprint, Outcome, Purpose};
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
-use crate::reaper::{reap, Ending};
+use crate::reaper::Ending;
 use crate::refork::{Refork, ReforkCause, Schedule};
-use crate::report::{AskedHeap, MoldReport, ReforkReport, Report, WorkerReport};
+use crate::report::{AppReport, AskedHeap, MoldReport, ReforkReport, WorkerReport};
 use crate::request_failure::Deaths;
 use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish, BACKTRACE_LINES};
 use crate::restart_file::RestartFile;
 use crate::restart_policy::RestartPolicy;
-use crate::signals::{Received, Signals};
-use crate::stand_in::StandIn;
 use crate::worker_handle::WorkerState;
-use crate::{Notice, Order};
-use highball_config::Settings;
+use crate::{AppNotice, AppOrder, Notice};
+use highball_config::{App, Settings};
 use highball_ring::Geometry;
-use rustix::process::{getpid, set_child_subreaper, Pid};
+use rustix::process::Pid;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tracing::{debug, error, warn};
-use upgrading::Upgrades;
+use tracing::{debug, error, error_span, warn, Instrument, Span};
 
-/// Events that may wait for the loop; watchers wait when it is full.
-const EVENTS: usize = 256;
-/// Children reaped per turn of the loop.
-const REAP_AT_A_TIME: usize = 128;
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
-const SAME_SIGNAL: Duration = Duration::from_millis(500);
+pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
-/// What the supervisor is built from.
-#[derive(Debug)]
-pub struct Blueprint {
-    /// The resolved settings.
-    pub settings: Arc<Settings>,
-    /// Where the mold comes from.
-    pub source: MoldSource,
-    /// The size of each worker's ring.
-    pub geometry: Geometry,
-    /// What the application is booted for.
-    pub purpose: Purpose,
-}
-
-/// What an application is booted for.
+/// How far another process has come in taking the place of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To be served. Where it does not boot in development it is waited for, until people have mended it.
-    Serve,
-    /// To be served in the place of another process, which serves on if it does not boot.
-    Succeed,
-    /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
-    Examine,
+pub(crate) enum HotRestart {
+    /// Nobody has asked for it.
+    No,
+    /// It waits until it can begin.
+    Queued,
+    /// It is under way.
+    Going,
 }
 
-/// How a run ended.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Every request was answered.
-    Drained,
-    /// There was nothing to wait for, or the user did not want to (Ctrl-C in development).
-    Stopped,
-    /// The time for draining was over, or a second signal came: workers were killed.
-    Halted,
-    /// The application did not boot the first time.
-    BootFailed(Box<Diagnosis>),
-    /// Processes kept dying before they served; the last reason.
-    BootLoop(String),
-    /// The caller that was the mold has gone.
-    CallerGone,
-    /// Another process has taken over, and nothing is left here but to stand in for it.
-    HandedOver(Box<StandIn>),
-}
-
-/// Where the run is.
+/// Where the application is.
 #[derive(Debug)]
 enum Phase {
     /// Molds and workers are kept alive.
@@ -107,14 +71,22 @@ enum Phase {
 }
 
 /// The process path of one application.
-pub struct Supervisor {
+pub(crate) struct Supervisor {
     settings: Arc<Settings>,
+    app: Arc<App>,
     source: MoldSource,
     geometry: Geometry,
+    /// Lines of the log that are about it say so, where there are others.
+    span: Span,
+    /// Whether it is the only application of the server.
+    alone: bool,
+    hot_restart: HotRestart,
 
     phase: Phase,
-    /// When the first signal to end came.
-    signalled_at: Option<Instant>,
+    /// It was taken out of the configuration.
+    removed: bool,
+    /// It wants everything to end.
+    wants_the_end: bool,
     /// The version that is served; after a restart was begun, and before it has succeeded, still the one before.
     current: Generation,
     boots: u32,
@@ -145,30 +117,40 @@ pub struct Supervisor {
     /// Why workers of this version cannot be forked from.
     unfit: Option<String>,
     restart_file: RestartFile,
-    upgrades: Upgrades,
     last_failure: Option<String>,
     /// The last boot that failed.
     diagnosis: Option<Diagnosis>,
     deaths: Deaths,
     purpose: Purpose,
+    /// Whether it does not matter to a process that is to be succeeded that it does not boot.
+    may_fail: bool,
     broken: Option<Broken>,
+    /// Why it was given up, until that is acted upon.
+    lost: Option<String>,
+    /// Nobody asks for it: it has no processes, and boots when somebody does.
+    asleep: bool,
 
-    events: mpsc::Receiver<Event>,
-    events_in: mpsc::Sender<Event>,
+    inbox: Inbox,
     notices: mpsc::Sender<Notice>,
 }
 
 impl Supervisor {
-    /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
-    pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, source, geometry, purpose } = blueprint;
-        let (events_in, events) = mpsc::channel(EVENTS);
-        let policy = || RestartPolicy::new(settings.process.max_boot_failures);
+    /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::advance`].
+    pub(crate) fn new(
+        blueprint: AppBlueprint,
+        settings: Arc<Settings>,
+        purpose: Purpose,
+        inbox: Inbox,
+        notices: mpsc::Sender<Notice>,
+    ) -> Supervisor {
+        let AppBlueprint { app, source, geometry, may_fail } = blueprint;
+        let policy = || RestartPolicy::new(app.process.max_boot_failures);
         let now = Instant::now();
+        let is_site = matches!(source, MoldSource::Site);
         Supervisor {
-            current: Generation { number: 1, line: 1, folder: settings.app.clone(), app: None, mold: None },
+            current: Generation { number: 1, line: 1, folder: app.folder.clone(), app: None, mold: None },
             leaving_molds: Vec::new(),
-            wanted: if matches!(source, MoldSource::Site) { 0 } else { settings.workers },
+            wanted: if is_site { 0 } else { app.workers },
             restart: None,
             wish: None,
             past_restarts: PastRestarts::default(),
@@ -177,17 +159,20 @@ impl Supervisor {
             refork: None,
             reforks: 0,
             last_refork: None,
-            schedule: Schedule::new(settings.process.refork_after.clone()),
+            schedule: Schedule::new(app.process.refork_after.clone()),
             counts_requests: false,
             unfit: None,
-            restart_file: RestartFile::of(&settings.app_link, now),
-            upgrades: Upgrades::default(),
+            restart_file: RestartFile::of(&app.link, now),
             mold_policy: policy(),
             worker_policy: policy(),
             source,
             geometry,
+            span: Span::none(),
+            alone: true,
+            hot_restart: HotRestart::No,
             phase: Phase::Running,
-            signalled_at: None,
+            removed: false,
+            wants_the_end: false,
             boots: 0,
             mold_due: now,
             workers: ProcessTable::default(),
@@ -196,97 +181,58 @@ impl Supervisor {
             diagnosis: None,
             deaths: Deaths::default(),
             purpose,
+            may_fail,
             broken: None,
-            events,
-            events_in,
+            lost: None,
+            asleep: !app.prestart && !is_site && purpose != Purpose::Examine,
+            inbox,
             notices,
             settings,
+            app,
         }
     }
 
-    /// Runs until everything has ended.
-    ///
-    /// # Errors
-    /// Only what the system refuses at the very beginning: signals, or becoming a subreaper.
-    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
-        set_child_subreaper(Some(getpid()))?;
-        let mut signals = Signals::listen()?;
-        loop {
-            self.advance(Instant::now()).await;
-            if let Phase::Ending(until, _) = self.phase {
-                let is_empty =
-                    self.workers.is_empty() && self.molds().next().is_none() && !self.upgrades.is_leaving();
-                if is_empty || Instant::now() >= until {
-                    break;
-                }
-            }
-            let deadline = self.next_deadline();
-            let event = tokio::select! {
-                signal = signals.next() => Event::Signal(signal),
-                Some(order) = orders.recv() => Event::Order(order),
-                Some(event) = self.events.recv() => event,
-                () = sleep_until(deadline) => Event::Deadline,
-            };
-            self.handle(event).await;
+    /// Takes note of what is around it.
+    pub(crate) fn surroundings(&mut self, alone: bool, hot_restart: HotRestart) {
+        if self.alone != alone {
+            self.alone = alone;
+            // Of the highest level: it is about lines of all levels.
+            self.span = if alone { Span::none() } else { error_span!("app", application = self.app.name) };
         }
-        if let Some(succession) = self.upgrades.succession.take() {
-            let drain_time = 2 * self.settings.process.drain_timeout;
-            let (events, events_in) = (self.events, self.events_in);
-            return Ok(Outcome::HandedOver(Box::new(StandIn {
-                succession,
-                signals,
-                events,
-                events_in,
-                drain_time,
-            })));
-        }
-        match self.phase {
-            Phase::Ending(_, outcome) => Ok(outcome),
-            _ => Ok(Outcome::Halted),
-        }
+        self.hot_restart = hot_restart;
     }
 
-    async fn handle(&mut self, event: Event) {
-        let now = Instant::now();
-        match event {
-            Event::Signal(signal) if self.pass_on(signal, now).await => {}
-            Event::Signal(Received::ChildEnded) => self.reap(now).await,
-            Event::Signal(Received::Hangup) => self.notify(Notice::ReopenLogs).await,
-            Event::Signal(Received::Restart) => drop(self.ask_restart(Asked::Signal)),
-            Event::Signal(Received::Refork) => drop(self.ask_refork(ReforkCause::Signal, now).await),
-            Event::Signal(Received::Upgrade) => drop(self.ask_upgrade("USR2", now)),
-            Event::Signal(Received::MoreWorkers) => self.want_workers(1),
-            Event::Signal(Received::FewerWorkers) => self.want_workers(-1),
-            Event::Signal(signal) => self.signalled(signal, now).await,
-            Event::Order(order) => self.ordered(order, now).await,
-            Event::Said(Said::Mold { boot, message }) => self.mold_said(boot, message, now).await,
-            Event::Said(Said::Worker { worker, message, descriptors }) => {
-                self.worker_said(worker, message, descriptors, now).await;
-            }
-            Event::Said(Said::Successor(message)) => self.successor_said(message, now).await,
-            Event::Said(Said::Succeeded { pid, descriptors }) => {
-                if let Some(succession) = &mut self.upgrades.succession {
-                    succession.succeeded(pid, descriptors, &self.events_in);
+    /// One of its processes has said something.
+    pub(crate) async fn heard(&mut self, said: Said, now: Instant) {
+        let span = self.span.clone();
+        let hear = async {
+            match said {
+                Said::Mold { boot, message } => self.mold_said(boot, message, now).await,
+                Said::Worker { worker, message, descriptors } => {
+                    self.worker_said(worker, message, descriptors, now).await;
                 }
+                Said::Nonsense(who, error) => self.halt_mad(who, &error, now).await,
+                Said::Closed(who) => self.closed(who, now).await,
+                Said::Successor(_) | Said::Succeeded { .. } => {} // the hall's
             }
-            Event::Said(Said::Nonsense(who, error)) => self.halt_mad(who, &error, now).await,
-            Event::Said(Said::Closed(who)) => self.closed(who, now).await,
-            Event::Ended(who) => {
-                self.reap(now).await;
-                self.ended(who, Ending::Unknown, now).await; // does nothing if it was just reaped
-            }
-            Event::Deadline => {}
-        }
+        };
+        hear.instrument(span).await;
     }
 
     /// Starts what should be started and ends what has taken too long.
-    async fn advance(&mut self, now: Instant) {
+    pub(crate) async fn advance(&mut self, now: Instant) {
+        let span = self.span.clone();
+        self.advance_in_span(now).instrument(span).await;
+    }
+
+    async fn advance_in_span(&mut self, now: Instant) {
         self.enforce_deadlines(now).await;
         match self.phase {
             Phase::Running => {
                 self.advance_restart(now).await;
                 self.advance_refork(now).await;
-                self.advance_upgrade(now);
+                self.stand_back_if_lost(now).await;
+                self.try_again_if_mended(now);
                 if self.needs_mold() && now >= self.mold_due {
                     self.boot(now).await;
                 }
@@ -312,7 +258,6 @@ impl Supervisor {
         for worker in self.workers.overdue(now) {
             self.worker_overdue(worker, now).await;
         }
-        self.enforce_upgrade_deadlines(now);
         let overdue = self.molds().filter(|mold| mold.deadline.is_some_and(|at| now >= at));
         for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
             self.mold_overdue(boot, now).await;
@@ -342,7 +287,7 @@ impl Supervisor {
     }
 
     async fn mold_overdue(&mut self, boot: u32, now: Instant) {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(mold) = self.mold_mut(boot) else { return };
         if let Some(ending) = mold.ending() {
             return self.mold_gone(boot, ending, now).await;
@@ -366,7 +311,7 @@ impl Supervisor {
         }
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let phase = match self.phase {
             Phase::Running => None,
             Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
@@ -378,8 +323,8 @@ impl Supervisor {
         let file = running.then_some(self.restart_file.due);
         let mold = self.molds().filter_map(|mold| mold.deadline).min();
         let refork = self.refork.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
-        let upgrade = self.upgrades.next_deadline();
-        [phase, boot, fork, leaving, file, mold, refork, upgrade, self.workers.next_deadline()]
+        let mended = self.mended_due().filter(|_| running);
+        [phase, boot, fork, leaving, file, mold, refork, mended, self.workers.next_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -399,24 +344,20 @@ impl Supervisor {
         molds.find(|mold| mold.boot == boot)
     }
 
-    async fn reap(&mut self, now: Instant) {
-        for (pid, ending) in reap(REAP_AT_A_TIME) {
-            if let Some(worker) = self.workers.with_pid(pid) {
-                self.ended(Who::Worker(worker), ending, now).await;
-                continue;
-            }
-            let mold = self.molds().find(|mold| mold.pid == Some(pid)).map(|mold| mold.boot);
-            match mold {
-                Some(boot) => self.ended(Who::Mold(boot), ending, now).await,
-                None => {
-                    debug!(pid = pid.as_raw_pid(), %ending, "an orphan or a successor was reaped");
-                    self.successor_ended(pid, ending, now).await;
-                }
-            }
-        }
+    /// Whose process id this is, among its own.
+    pub(crate) fn owner_of(&self, pid: Pid) -> Option<Who> {
+        let worker = self.workers.with_pid(pid).map(Who::Worker);
+        let mold = || self.molds().find(|mold| mold.pid == Some(pid)).map(|mold| Who::Mold(mold.boot));
+        worker.or_else(mold)
     }
 
-    async fn ended(&mut self, who: Who, ending: Ending, now: Instant) {
+    /// A process of its own has ended.
+    pub(crate) async fn ended(&mut self, who: Who, ending: Ending, now: Instant) {
+        let span = self.span.clone();
+        self.process_ended(who, ending, now).instrument(span).await;
+    }
+
+    async fn process_ended(&mut self, who: Who, ending: Ending, now: Instant) {
         match who {
             Who::Worker(worker) => {
                 let handle = self.workers.get_mut(worker);
@@ -430,8 +371,7 @@ impl Supervisor {
                     self.mold_gone(boot, ending, now).await;
                 }
             }
-            Who::Successor(pid) => self.successor_ended(pid, ending, now).await,
-            Who::Succeeded => {}
+            Who::Successor(_) | Who::Succeeded => {}
         }
     }
 
@@ -445,8 +385,7 @@ impl Supervisor {
                 }
             }
             Who::Mold(boot) => self.halt_mad_mold(boot, error, now).await,
-            Who::Successor(pid) => self.successor_heard_out(pid, now),
-            Who::Succeeded => {}
+            Who::Successor(_) | Who::Succeeded => {}
         }
     }
 
@@ -464,14 +403,19 @@ impl Supervisor {
                     self.mold_gone(boot, ending, now).await;
                 }
             }
-            Who::Successor(pid) => self.successor_heard_out(pid, now),
-            Who::Succeeded => {}
+            Who::Successor(_) | Who::Succeeded => {}
         }
     }
 
-    async fn ordered(&mut self, order: Order, now: Instant) {
+    /// Does what the front or an operator wants of it.
+    pub(crate) async fn ordered(&mut self, order: AppOrder, now: Instant) {
+        let span = self.span.clone();
+        self.obey(order, now).instrument(span).await;
+    }
+
+    async fn obey(&mut self, order: AppOrder, now: Instant) {
         match order {
-            Order::WorkerBroken { worker, why } => {
+            AppOrder::WorkerBroken { worker, why } => {
                 if let Some(handle) = self.workers.get_mut(worker) {
                     error!(worker, why, "the worker broke the rules of its ring and is killed");
                     self.last_failure = Some(format!("worker {worker} broke the rules of its ring: {why}"));
@@ -479,8 +423,8 @@ impl Supervisor {
                     handle.halt(now);
                 }
             }
-            Order::WorkerIdle { worker } => {
-                let until = now + self.settings.process.drain_timeout;
+            AppOrder::WorkerIdle { worker } => {
+                let until = now + self.settings.drain_timeout;
                 if self.promotes(worker, now) {
                     return;
                 }
@@ -490,54 +434,40 @@ impl Supervisor {
                     }
                 }
             }
-            Order::AppWanted => self.app_wanted(now).await,
-            Order::Diagnose(failure, to) => self.diagnose(*failure, to),
-            Order::FrontDrained => {
-                if let Phase::Draining(until) = self.phase {
-                    checkpoint::pass("drain.front_drained").await;
-                    self.finish(until, false);
-                    checkpoint::pass("drain.workers_told").await;
-                }
-            }
-            Order::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
-            Order::WorkerWarm { worker } => self.worker_warm(worker, now).await,
-            Order::Refork(to) => {
+            AppOrder::Wanted => self.wanted_by_somebody(now).await,
+            AppOrder::Diagnose(failure, to) => self.diagnose(*failure, to),
+            AppOrder::Idle => self.fall_asleep(now),
+            AppOrder::Drained => self.drained().await,
+            AppOrder::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
+            AppOrder::WorkerWarm { worker } => self.worker_warm(worker, now).await,
+            AppOrder::Refork(to) => {
                 let _ = to.send(self.ask_refork(ReforkCause::Command, now).await);
                 // the one who asked may have left
             }
-            Order::Restart(to) => {
-                let _ = to.send(self.ask_restart(Asked::Command)); // the one who asked may have left
-            }
-            Order::MayUpgrade(heritage) => self.may_be_succeeded(*heritage),
-            Order::Upgrade(to) => {
-                let _ = to.send(self.ask_upgrade("highball upgrade", now)); // as above
-            }
-            Order::Stop => self.drain(false, now).await,
-            Order::Report(to) => {
-                let _ = to.send(self.report(now)); // the one who asked may have left
-            }
-            Order::AskHeaps { gc, to } => {
-                let _ = to.send(self.ask_heaps(gc)); // as above
+            AppOrder::Restart(to) => {
+                let _ = to.send(self.ask_restart(Asked::Command)); // as above
             }
         }
     }
 
-    /// Says something to the front. The front outlives the supervisor; if it is gone, the run is ending.
-    async fn notify(&self, notice: Notice) {
-        if self.notices.send(notice).await.is_err() {
+    /// Says something about the application to the front. The front outlives the hall; if it is gone, the run is ending.
+    async fn notify(&self, notice: AppNotice) {
+        if self.notices.send(Notice::OfApp(self.app.id, notice)).await.is_err() {
             debug!("nobody listens to notices any more");
         }
     }
 
     /// Asks the mold and the workers for their heaps. Nothing is waited for here.
-    fn ask_heaps(&mut self, gc: bool) -> Vec<AskedHeap> {
+    pub(crate) fn ask_heaps(&mut self, gc: bool) -> Vec<AskedHeap> {
         let mold = self.current.mold.as_mut().map(|mold| AskedHeap {
+            app: self.app.id,
             worker: None,
             pid: mold.pid.map(Pid::as_raw_pid),
             state: mold.state.name(),
             answer: mold.ask_heap(),
         });
         let workers = self.workers.iter_mut().map(|(worker, handle)| AskedHeap {
+            app: self.app.id,
             worker: Some(worker),
             pid: handle.pid.map(Pid::as_raw_pid),
             state: handle.state.name(),
@@ -546,10 +476,11 @@ impl Supervisor {
         mold.into_iter().chain(workers).collect()
     }
 
-    fn report(&self, now: Instant) -> Report {
+    pub(crate) fn report(&self, now: Instant) -> AppReport {
         let phase = match self.phase {
             Phase::Running if self.is_site() && self.current.app.is_some() => "serving",
             Phase::Running if self.workers.iter().any(|(_, handle)| handle.was_ready()) => "serving",
+            Phase::Running if self.asleep => "asleep",
             Phase::Running if self.broken.is_some() => "failed",
             Phase::Running => "booting",
             Phase::Draining(_) | Phase::Finishing { .. } => "draining",
@@ -560,10 +491,11 @@ impl Supervisor {
             generation: handle.generation,
             pid: handle.pid.map(Pid::as_raw_pid),
             state: handle.state.name(),
-            threads: self.settings.threads,
+            threads: self.app.threads,
             uptime: now - handle.forked_at,
         });
-        Report {
+        AppReport {
+            id: self.app.id,
             phase,
             app: self.current.app.clone(),
             folder: self.current.folder.clone(),
@@ -575,8 +507,6 @@ impl Supervisor {
             restarts: self.restart_reports(now),
             refork: self.refork_report(now),
             no_refork: self.unfit.clone(),
-            upgrade: self.upgrades.report(now),
-            successor: self.upgrades.succession.as_ref().map(|succession| succession.pid().as_raw_pid()),
             last_failure: self.last_failure.clone(),
             diagnosis: self.diagnosis.clone(),
         }
@@ -586,11 +516,4 @@ impl Supervisor {
 /// What is wrong with a process that answers without having been asked.
 fn unasked() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked")
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
-    }
 }

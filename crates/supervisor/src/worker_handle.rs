@@ -2,7 +2,7 @@
 
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::event::{Event, HeldProcess, Watch, Who};
+use crate::event::{HeldProcess, Inbox, Watch, Who};
 use crate::message::{BootFailure, RubyError, RubyHeap, ThreadPlace, ToWorker};
 use crate::mold::Mold;
 use crate::questions::{Answer, NotAsked, Questions};
@@ -12,7 +12,6 @@ use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 
 /// How long a worker that was sent SIGKILL, or has closed its control socket, may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(5);
@@ -230,9 +229,9 @@ impl WorkerHandle {
     }
 
     /// It has become the mold of this boot; `None` if it never said hello.
-    pub(crate) fn into_mold(self, boot: u32, worker: u32, events: &mpsc::Sender<Event>) -> Option<Mold> {
-        let process = self.process?.watched_as(Who::Mold(boot), events.clone());
-        Some(Mold::promoted(self.control, process, self.pid, (boot, worker), events))
+    pub(crate) fn into_mold(self, boot: u32, worker: u32, inbox: &Inbox) -> Option<Mold> {
+        let process = self.process?.watched_as(Who::Mold(boot), inbox.clone());
+        Some(Mold::promoted(self.control, process, self.pid, (boot, worker), inbox))
     }
 
     /// Asks one that loads the application, and hangs, for its backtraces; false if it was asked before.
@@ -313,36 +312,35 @@ impl WorkerHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{watch_worker, Event, Who};
+    use crate::event::{watch_worker, Inbox, Who};
     use highball_ring::Geometry;
     use rustix::process::{getpid, pidfd_open, PidfdFlags};
     use std::os::fd::OwnedFd;
-    use tokio::sync::mpsc;
 
     const LIMIT: Duration = Duration::from_secs(60);
 
     /// A worker that was asked for, and its end of the control socket.
-    fn forking(now: Instant, events: &mpsc::Sender<Event>) -> (WorkerHandle, OwnedFd) {
+    fn forking(now: Instant, inbox: &Inbox) -> (WorkerHandle, OwnedFd) {
         let (control, theirs) = ControlSocket::pair().unwrap();
         let control = Arc::new(control);
         let (ring, _fds) = highball_ring::create(Geometry::new(1, 1, 4096)).unwrap();
-        let watch = watch_worker(Arc::clone(&control), 1, events.clone());
+        let watch = watch_worker(Arc::clone(&control), 1, inbox.clone());
         (WorkerHandle::forking((1, 1), control, watch, ring, now, LIMIT), theirs)
     }
 
     /// This process stands in for the worker; it is never killed here.
-    fn us(events: &mpsc::Sender<Event>) -> HeldProcess {
+    fn us(inbox: &Inbox) -> HeldProcess {
         let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-        HeldProcess::hold(pidfd, Who::Worker(1), events.clone()).unwrap()
+        HeldProcess::hold(pidfd, Who::Worker(1), inbox.clone()).unwrap()
     }
 
     #[tokio::test]
     async fn it_serves_once_and_hands_out_its_ring_once() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
+        let (mut handle, _theirs) = forking(now, &inbox);
         assert!(handle.serve(now).is_none(), "not before it has said hello");
-        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
         assert!(handle.serve(now).is_some());
         assert!(handle.serve(now).is_none());
         assert_eq!((handle.state, handle.deadline), (WorkerState::Serving, None));
@@ -351,19 +349,19 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_closes_before_its_hello_has_gone() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
+        let (mut handle, _theirs) = forking(now, &inbox);
         assert_eq!(handle.heard_out(now), Some(Ending::Unknown));
         assert_eq!(handle.life(now), Life::NeverReady);
     }
 
     #[tokio::test]
     async fn one_that_dies_while_it_starts_is_heard_out_first() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
-        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        let (mut handle, _theirs) = forking(now, &inbox);
+        handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
         assert_eq!(handle.ended(Ending::Exited(1), now), None);
         assert_eq!(handle.deadline, Some(now + LAST_WORDS_TIME));
         assert_eq!(handle.heard_out(now), Some(Ending::Exited(1)));
@@ -371,10 +369,10 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_dies_while_it_becomes_a_mold_is_heard_out_first() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
-        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        let (mut handle, _theirs) = forking(now, &inbox);
+        handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
         handle.serve(now);
         handle.retire(now, LIMIT);
         handle.promote(now, LIMIT);
@@ -384,32 +382,32 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_serves_has_gone_when_the_kernel_says_so() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
-        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        let (mut handle, _theirs) = forking(now, &inbox);
+        handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
         handle.serve(now);
         assert_eq!(handle.ended(Ending::Killed(9), now), Some(Ending::Killed(9)));
     }
 
     #[tokio::test]
     async fn a_lost_mold_ends_what_it_has_not_forked_and_nothing_else() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut unborn, _theirs) = forking(now, &events);
+        let (mut unborn, _theirs) = forking(now, &inbox);
         unborn.mold_gone(now);
         assert_eq!((unborn.ending(), unborn.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
-        unborn.exists(Some(getpid()), us(&events), now + LIMIT);
+        unborn.exists(Some(getpid()), us(&inbox), now + LIMIT);
         assert_eq!((unborn.ending(), unborn.deadline), (None, Some(now + LIMIT)));
     }
 
     #[tokio::test]
     async fn only_one_that_serves_is_retired() {
-        let (events, _) = mpsc::channel(8);
+        let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
-        let (mut handle, _theirs) = forking(now, &events);
+        let (mut handle, _theirs) = forking(now, &inbox);
         assert!(!handle.retire(now, LIMIT));
-        handle.exists(Some(getpid()), us(&events), now + LIMIT);
+        handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
         handle.serve(now);
         assert!(handle.retire(now, LIMIT));
         assert!(!handle.retire(now, LIMIT));

@@ -7,6 +7,7 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End, Stalled};
+use crate::app_state::AppState;
 use crate::exchange::{Body, Place};
 use crate::refusal::Refusal;
 use crate::response::{Part, Progress};
@@ -33,11 +34,11 @@ enum Answered {
 
 impl Connection {
     /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
-    pub(super) async fn answer(&mut self) -> Result<bool, End> {
+    pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
         self.out.clear();
         self.written = 0;
-        self.counted.deadline.set(self.shared.settings.limits.request_timeout);
-        let answered = poll_fn(|context| self.poll_answer(context)).await?;
+        self.counted.deadline.set(app.settings().limits.request_timeout);
+        let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes, keep_alive) = {
             let mut inner = self.exchange.borrow();
             if !matches!(answered, Answered::Refused(_)) {
@@ -67,10 +68,10 @@ impl Connection {
         }
     }
 
-    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Answered, End>> {
+    fn poll_answer(&mut self, context: &mut Context<'_>, app: &AppState) -> Poll<Result<Answered, End>> {
         loop {
             ready!(self.poll_send(context))?;
-            if self.take_output() {
+            if self.take_output(app) {
                 continue;
             }
             let mut inner = self.exchange.borrow();
@@ -91,24 +92,24 @@ impl Connection {
             let waiting = inner.response.progress() == Progress::Waiting;
             drop(inner);
             if waiting && self.counted.deadline.has_passed(context) {
-                return Poll::Ready(Ok(Answered::Refused(self.give_up())));
+                return Poll::Ready(Ok(Answered::Refused(self.give_up(app))));
             }
             ready!(self.poll_client(context))?;
         }
     }
 
     /// The worker took too long.
-    fn give_up(&mut self) -> Refusal {
+    fn give_up(&mut self, app: &AppState) -> Refusal {
         let worker = match self.exchange.borrow().place {
             Place::Worker(worker, _) => Some(worker),
             Place::Connection | Place::Queue => None,
         };
-        self.shared.dispatcher.borrow_mut().cancel(&self.exchange);
+        app.dispatcher.borrow_mut().cancel(&self.exchange);
         Refusal::WorkerTimeout { worker }
     }
 
     /// Takes what the answer has to send by now. `false`: nothing.
-    fn take_output(&mut self) -> bool {
+    fn take_output(&mut self, app: &AppState) -> bool {
         let mut inner = self.exchange.borrow();
         self.out.clear();
         self.written = 0;
@@ -125,7 +126,7 @@ impl Connection {
         let more = news && inner.place != Place::Connection;
         drop(inner);
         if more {
-            self.shared.dispatcher.borrow_mut().pull(&self.exchange);
+            app.dispatcher.borrow_mut().pull(&self.exchange);
         }
         news
     }
@@ -184,7 +185,7 @@ impl Connection {
         if self.stalled == Stalled::No {
             self.stalled = Stalled::Patient;
             self.deadline_before_stall_ms = deadline.at_ms();
-            let others_wait = self.shared.dispatcher.borrow().queue_length() > 0;
+            let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
             let patience = if others_wait { Duration::ZERO } else { PATIENCE };
             deadline.set(Some(patience.min(limits.send_timeout)));
         }
@@ -198,7 +199,9 @@ impl Connection {
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
             self.exchange.borrow().response.spool_in(&limits.spool_dir);
-            self.shared.dispatcher.borrow_mut().pull(&self.exchange);
+            if let Some(mut dispatcher) = self.dispatcher() {
+                dispatcher.pull(&self.exchange);
+            }
         }
         Poll::Pending
     }

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
 use super::Connection;
+use crate::app_state::AppState;
 
 /// How often one direction is read from before others get their turn.
 const PIECES: u32 = 4;
@@ -88,14 +89,19 @@ impl Connection {
 }
 
 impl Connection {
-    /// Limits the time that is left, once the server or the worker is to end.
+    /// Limits the time that is left, once the server, the application or the worker is to end.
     fn hurry(&mut self) {
-        if !self.told_to_leave
-            && (self.shared.is_draining() || self.shared.dispatcher.borrow().is_leaving(&self.exchange))
-        {
+        if !self.told_to_leave && (self.shared.is_draining() || self.is_to_leave()) {
             self.told_to_leave = true;
-            self.counted.deadline.at_most(self.shared.settings.process.hijacked_drain_timeout);
+            self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
+    }
+}
+
+impl Connection {
+    fn is_to_leave(&self) -> bool {
+        let leaves = |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.exchange);
+        self.visit.as_ref().is_some_and(|visit| leaves(visit))
     }
 }
 

@@ -4,8 +4,12 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use highball_config::AppId;
+
 use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
+use crate::app_list;
+use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::Exchange;
 use crate::failure_pages::Audience;
@@ -126,30 +130,65 @@ impl Connection {
         Step::Refuse(refusal)
     }
 
-    /// A static file, or the application, if there is one.
+    /// Whose request it is: that of an application, and there of a static file or of Ruby; or nobody's.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
+        let found = self.find_app(bytes);
+        self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         self.note(bytes);
-        if self.shared.settings.is_development() {
-            let binds = &self.shared.settings.binds;
-            self.audience = Audience::of(&self.head, bytes, &self.peer.remote_addr, binds);
+        let Some((app, prefix_bytes)) = found else { return self.is_nobodys(bytes, keep_alive) };
+        let (is_development, most_bytes) = {
+            let settings = app.settings();
+            (settings.is_development(), settings.limits.body_bytes)
+        };
+        self.audience = if is_development { self.audience_of(bytes) } else { Audience::Public };
+        if self.head.framing.is_beyond(most_bytes) {
+            return Step::Refuse(Refusal::BodyTooLarge);
         }
-        if let Some(step) = self.look_for_file(bytes, keep_alive) {
+        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes, keep_alive) {
             return step;
         }
-        let limits = &self.shared.settings.limits;
-        if let (BodyFraming::Length(length), Some(most)) = (self.head.framing, limits.body_bytes) {
-            if length > most {
-                return Step::Refuse(Refusal::BodyTooLarge);
-            }
-        }
-        self.prepare_exchange(bytes, keep_alive);
-        Step::Application
+        self.prepare_exchange(&app, prefix_bytes, bytes, keep_alive);
+        Step::Application(app)
     }
 
-    fn look_for_file(&mut self, bytes: &[u8], keep_alive: bool) -> Option<Step> {
-        let statics = self.shared.statics.borrow().as_ref().map(Rc::clone)?;
-        let request = StaticRequest { head: &self.head, buffer: bytes, keep_alive, now_ms: now_ms() };
+    /// The application, and how many bytes at the beginning of the path are its prefix.
+    fn find_app(&self, bytes: &[u8]) -> Option<(Rc<AppState>, usize)> {
+        let host = self.head.host().map(|host| host.name(bytes));
+        let apps = self.shared.apps.borrow();
+        let (app, prefix_bytes) = apps.route(host, self.head.path(bytes))?;
+        Some((Rc::clone(app), prefix_bytes))
+    }
+
+    fn audience_of(&self, bytes: &[u8]) -> Audience {
+        Audience::of(&self.head, bytes, &self.peer.remote_addr, &self.shared.settings.binds)
+    }
+
+    /// There is no application for this host and path. Developers are told which ones there are.
+    fn is_nobodys(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
+        let apps = self.shared.apps.borrow();
+        let is_development = apps.reached().any(|app| app.settings().is_development());
+        let audience = if is_development { self.audience_of(bytes) } else { Audience::Public };
+        if audience == Audience::Public || self.head.framing != BodyFraming::None {
+            return Step::Refuse(Refusal::NoApp);
+        }
+        let answer = app_list::Answer::new(apps.reached().map(|app| &**app), audience, &self.head, bytes);
+        drop(apps);
+        self.out = answer.encode(keep_alive, self.head.method == Method::Head, &self.shared.date);
+        self.written = 0;
+        Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
+    }
+
+    fn look_for_file(
+        &mut self,
+        app: &AppState,
+        prefix_bytes: usize,
+        bytes: &[u8],
+        keep_alive: bool,
+    ) -> Option<Step> {
+        let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
+        let path = &self.head.path(bytes)[prefix_bytes..];
+        let request = StaticRequest { head: &self.head, buffer: bytes, path, keep_alive, now_ms: now_ms() };
         self.out.clear();
         self.written = 0;
         let date = &self.shared.date;
@@ -172,17 +211,21 @@ impl Connection {
         }
     }
 
-    fn prepare_exchange(&mut self, bytes: &[u8], keep_alive: bool) {
+    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], keep_alive: bool) {
+        let generation = self.generation_of(app.id);
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has the one before.
-            let generation = self.exchange.borrow().generation;
-            self.exchange = Rc::new(Exchange::after(generation));
+            self.exchange = Rc::new(Exchange::new());
         }
+        let settings = app.settings();
         let mut inner = self.exchange.borrow();
+        inner.generation = generation;
         let context = RingContext {
             remote_addr: &self.peer.remote_addr,
             server_name: &self.peer.server_name,
             server_port: self.peer.server_port,
+            script_name: &settings.prefix,
+            prefix_bytes,
             https: false,
             received_us: now_us(),
             content_length: None,
@@ -199,9 +242,21 @@ impl Connection {
         });
     }
 
+    /// The generation of this application that answered last on this connection, 0 before its first answer. From now on
+    /// the exchange is this application's.
+    fn generation_of(&mut self, app: AppId) -> u32 {
+        let generation = self.exchange.borrow().generation;
+        let Some(before) = self.last_app.replace(app).filter(|before| *before != app) else {
+            return generation;
+        };
+        self.generations.push((before, generation));
+        let known = self.generations.iter().position(|(other, _)| *other == app);
+        known.map_or(0, |at| self.generations.swap_remove(at).1)
+    }
+
     /// Remembers what the access log will say.
     fn note(&mut self, bytes: &[u8]) {
-        if self.shared.access_log.is_none() {
+        if self.access_log().is_none() {
             return;
         }
         let head = &self.head;

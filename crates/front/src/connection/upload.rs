@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 
 use super::{Connection, End};
+use crate::app_state::AppState;
 use crate::exchange::Body;
 use crate::refusal::Refusal;
 use crate::request_body::BodyDecoder;
@@ -54,7 +55,7 @@ impl Sink {
 
 impl Connection {
     /// Reads the body of the request at hand into its exchange. `Some`: it is refused.
-    pub(super) async fn upload(&mut self) -> Result<Option<Refusal>, End> {
+    pub(super) async fn upload(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
         if self.head.framing == BodyFraming::None {
             self.exchange.borrow().request.body = Body::None;
             return Ok(None);
@@ -64,7 +65,7 @@ impl Connection {
             self.send_rest().await?;
         }
         let limits = &self.shared.settings.limits;
-        let mut decoder = BodyDecoder::new(self.head.framing, limits);
+        let mut decoder = BodyDecoder::new(self.head.framing, limits, app.settings().limits.body_bytes);
         let memory_limit = limits.body_memory_bytes;
         let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, length: 0 };
         self.counted.deadline.set(Some(limits.body_timeout));

@@ -4,7 +4,7 @@ use super::*;
 use crate::test_limits;
 
 fn limits() -> Limits {
-    Limits { head_bytes: 100, header_fields: 3, body_bytes: Some(1000), ..test_limits::limits() }
+    Limits { head_bytes: 100, header_fields: 3, ..test_limits::limits() }
 }
 
 /// The body and the bytes consumed; `None` for a body that is not complete.
@@ -12,7 +12,7 @@ type Decoded = Result<Option<(Vec<u8>, usize)>, Refusal>;
 
 /// Decodes `input`, which arrives in pieces that end at `cuts`.
 fn decode(framing: BodyFraming, input: &[u8], cuts: &[usize]) -> Decoded {
-    let mut decoder = BodyDecoder::new(framing, &limits());
+    let mut decoder = BodyDecoder::new(framing, &limits(), Some(1000));
     let mut body = Vec::new();
     let mut consumed = 0;
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();

@@ -34,6 +34,7 @@ pub mod known_key {
     use super::{key_of, FieldKey};
 
     pub const REQUEST_METHOD: FieldKey = key_of("REQUEST_METHOD");
+    pub const SCRIPT_NAME: FieldKey = key_of("SCRIPT_NAME");
     pub const PATH_INFO: FieldKey = key_of("PATH_INFO");
     pub const QUERY_STRING: FieldKey = key_of("QUERY_STRING");
     pub const REQUEST_URI: FieldKey = key_of("REQUEST_URI");

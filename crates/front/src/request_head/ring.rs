@@ -16,6 +16,10 @@ pub struct RingContext<'a> {
     pub server_name: &'a str,
     /// SERVER_PORT for requests that name no host.
     pub server_port: u16,
+    /// SCRIPT_NAME: the prefix that the application is reached below; empty if there is none.
+    pub script_name: &'a str,
+    /// So many bytes of the path, as it was sent, are that prefix; the rest is PATH_INFO.
+    pub prefix_bytes: usize,
     /// Whether the client speaks TLS with us.
     pub https: bool,
     /// When the request was received: CLOCK_MONOTONIC, in µs.
@@ -28,7 +32,7 @@ impl RequestHead {
     /// Writes the head block for this head to `out`, whose content is replaced.
     ///
     /// Flags and length of the body are added by [`patch_body`]. Left to the worker's
-    /// template, because they are nearly always the same: `SCRIPT_NAME` and `QUERY_STRING` (empty), and
+    /// template, because they are nearly always the same: `SCRIPT_NAME` and `QUERY_STRING` where they are empty, and
     /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag).
     pub fn encode_for_ring(&self, buffer: &[u8], context: &RingContext<'_>, out: &mut Vec<u8>) {
         out.clear();
@@ -65,7 +69,10 @@ impl RequestHead {
     /// What comes from the request line, the host and the connection.
     fn encode_request_line(&self, buffer: &[u8], context: &RingContext<'_>, block: &mut HeadBlock<'_>) {
         block.known(known_key::REQUEST_METHOD, self.method_name(buffer));
-        block.known(known_key::PATH_INFO, self.path(buffer));
+        if !context.script_name.is_empty() {
+            block.known(known_key::SCRIPT_NAME, context.script_name.as_bytes());
+        }
+        block.known(known_key::PATH_INFO, &self.path(buffer)[context.prefix_bytes..]);
         if !self.query.is_empty() {
             block.known(known_key::QUERY_STRING, self.query(buffer));
         }

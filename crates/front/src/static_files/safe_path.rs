@@ -10,11 +10,16 @@ use super::found_file::FoundFile;
 pub(super) struct SafePath<'a> {
     /// With the slash at its end, if it has one: the client asked for a folder.
     path: Cow<'a, [u8]>,
+    /// The client asked for the prefix of the application, without a slash behind it.
+    is_bare_prefix: bool,
 }
 
 impl<'a> SafePath<'a> {
     /// Takes the path of a target, as it was sent; `None` if no file can be meant.
     pub(super) fn of_target(path: &'a [u8]) -> Option<Self> {
+        if path.is_empty() {
+            return Some(SafePath { path: Cow::Borrowed(path), is_bare_prefix: true });
+        }
         let path = decode(path.strip_prefix(b"/")?)?;
         if *path == *b"/" {
             return None;
@@ -25,7 +30,7 @@ impl<'a> SafePath<'a> {
             components.next().is_some_and(|first| first == b".well-known" || is_visible(first))
                 && components.all(is_visible)
         };
-        safe.then_some(SafePath { path })
+        safe.then_some(SafePath { path, is_bare_prefix: false })
     }
 
     /// The path, with a slash at its end if the client sent one.
@@ -50,7 +55,7 @@ impl<'a> SafePath<'a> {
 
     /// Whether what was found is the page of a folder, and the slash that ends a folder's path was left out.
     pub(super) fn lacks_slash(&self, found: &FoundFile) -> bool {
-        !self.is_of_folder() && found.is_page_of_folder
+        self.is_bare_prefix || (!self.is_of_folder() && found.is_page_of_folder)
     }
 
     /// The files that can be meant, the likeliest first.
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!(candidates("/a/b").unwrap(), ["a/b", "a/b.html", "a/b/index.html"]);
         assert_eq!(candidates("/a/").unwrap(), ["a/index.html", "a.html"]);
         assert_eq!(candidates("/").unwrap(), ["index.html"]);
+        assert_eq!(candidates("").unwrap(), ["index.html"]);
         assert_eq!(candidates("/a%20%C3%A9+b.css").unwrap()[0], "a é+b.css");
         assert_eq!(candidates("/.well-known/x").unwrap()[0], ".well-known/x");
         assert_eq!(candidates("/a..b").unwrap()[0], "a..b");
@@ -138,7 +144,6 @@ mod tests {
     fn nothing_leads_out_of_the_folder() {
         for path in [
             "*",
-            "",
             "a",
             "//",
             "//etc/passwd",

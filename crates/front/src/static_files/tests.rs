@@ -63,7 +63,9 @@ impl Public {
         let buffer = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let mut head = RequestHead::new();
         assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })), "{buffer}");
-        let request = StaticRequest { head: &head, buffer: buffer.as_bytes(), keep_alive: true, now_ms };
+        let buffer = buffer.as_bytes();
+        let path = head.path(buffer);
+        let request = StaticRequest { head: &head, buffer, path, keep_alive: true, now_ms };
         let mut out = Vec::new();
         let date = DateCache::new();
         let answer = match self.files.lookup(&request, &date, &mut out) {
@@ -394,7 +396,9 @@ fn the_connection_field_says_what_will_happen() {
         let buffer = format!("GET /hello.txt HTTP/{version}\r\nHost: a\r\n\r\n");
         let mut head = RequestHead::new();
         head.parse(buffer.as_bytes(), &limits()).unwrap();
-        let request = StaticRequest { head: &head, buffer: buffer.as_bytes(), keep_alive, now_ms: 0 };
+        let buffer = buffer.as_bytes();
+        let path = head.path(buffer);
+        let request = StaticRequest { head: &head, buffer, path, keep_alive, now_ms: 0 };
         let mut out = Vec::new();
         public.files.lookup(&request, &DateCache::new(), &mut out);
         let text = String::from_utf8(out).unwrap();

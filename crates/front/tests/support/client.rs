@@ -70,7 +70,11 @@ impl Client {
     }
 
     pub(crate) fn get(&mut self, path: &str) {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        self.get_from("a", path);
+    }
+
+    pub(crate) fn get_from(&mut self, host: &str, path: &str) {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &[u8]) {

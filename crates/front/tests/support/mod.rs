@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use highball_config::{Bind, Invocation, Settings};
-use highball_front::{Command, Event, Listener, NewWorker, Opening, Report};
+use highball_config::{App, AppId, Bind, Invocation, Settings};
+use highball_front::{AppCommand, AppEvent, Command, Event, Listener, NewWorker, Opening, Report};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
@@ -85,9 +85,36 @@ impl Front {
         self.commands.as_ref().unwrap().blocking_send(command).unwrap();
     }
 
-    /// The next thing that the front says.
+    /// Tells it something of the first application.
+    pub(crate) fn tell_app(&self, command: AppCommand) {
+        self.tell_of(0, command);
+    }
+
+    /// Tells it something of the application that is so many-th in the settings.
+    pub(crate) fn tell_of(&self, app: usize, command: AppCommand) {
+        self.tell(Command::ToApp(self.id(app), command));
+    }
+
+    pub(crate) fn id(&self, app: usize) -> AppId {
+        self.settings.apps[app].id
+    }
+
+    /// The next thing that the front says, but for [`AppEvent::Wanted`]: that depends on who is there when.
     pub(crate) fn event(&self) -> Event {
-        self.events.recv_timeout(PATIENCE).expect("an event")
+        loop {
+            let event = self.events.recv_timeout(PATIENCE).expect("an event");
+            if !matches!(event, Event::OfApp(_, AppEvent::Wanted)) {
+                return event;
+            }
+        }
+    }
+
+    /// The next thing that the front says of an application, as above.
+    pub(crate) fn app_event(&self) -> AppEvent {
+        match self.event() {
+            Event::OfApp(_, event) => event,
+            Event::Drained => panic!("drained"),
+        }
     }
 
     /// What the front has said by now, and nobody has heard.
@@ -114,14 +141,21 @@ impl Front {
     /// Adds a worker of this generation.
     pub(crate) fn worker_of(&self, generation: u32, threads: u16) -> FakeWorker {
         let (worker, new) = self.new_worker(generation, threads);
-        self.tell(Command::AddWorker(new));
+        self.tell_app(AppCommand::AddWorker(new));
+        worker
+    }
+
+    /// Adds a worker of the application that is so many-th in the settings, with so many threads.
+    pub(crate) fn worker_for(&self, app: usize, threads: u16) -> FakeWorker {
+        let (worker, new) = self.new_worker(1, threads);
+        self.tell_of(app, AppCommand::AddWorker(new));
         worker
     }
 
     /// Adds a canary of this generation, and has it asked for `/canary`.
     pub(crate) fn canary_of(&self, generation: u32) -> FakeWorker {
         let (worker, new) = self.new_worker(generation, 1);
-        self.tell(Command::AddCanary(new, "/canary".into()));
+        self.tell_app(AppCommand::AddCanary(new, "/canary".into()));
         worker
     }
 
@@ -133,12 +167,24 @@ impl Front {
     }
 
     pub(crate) fn retire(&self, worker: &FakeWorker) {
-        self.tell(Command::RetireWorker { worker: worker.number });
+        self.tell_app(AppCommand::RetireWorker { worker: worker.number });
     }
 
     /// Says that the worker is dead.
     pub(crate) fn remove(&self, worker: &FakeWorker) {
-        self.tell(Command::RemoveWorker { worker: worker.number });
+        self.tell_app(AppCommand::RemoveWorker { worker: worker.number });
+    }
+
+    /// Says that this worker of this application is dead.
+    pub(crate) fn remove_of(&self, app: usize, worker: &FakeWorker) {
+        self.tell_of(app, AppCommand::RemoveWorker { worker: worker.number });
+    }
+
+    /// One request to this host, on a connection of its own.
+    pub(crate) fn get_from(&self, host: &str, path: &str) -> Client {
+        let mut client = self.connect();
+        client.get_from(host, path);
+        client
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -186,6 +232,31 @@ fn settings(folder: &tempfile::TempDir) -> Settings {
     settings.binds = vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())];
     settings.limits.spool_dir = folder.path().to_owned();
     settings
+}
+
+/// The one application, to be changed.
+pub(crate) fn the_app(settings: &mut Settings) -> &mut App {
+    app_of(settings, 0)
+}
+
+/// Like the one application, but reached at these hosts, below this prefix. Its name is its place in the list.
+pub(crate) fn set_apps(settings: &mut Settings, reached_at: &[(&[&str], &str)]) {
+    let model = settings.apps[0].clone();
+    let app = |(number, (hosts, prefix)): (usize, &(&[&str], &str))| {
+        Arc::new(App {
+            id: AppId(model.id.0 + 100 + number as u32),
+            name: number.to_string(),
+            hosts: hosts.iter().map(ToString::to_string).collect(),
+            prefix: (*prefix).to_owned(),
+            ..(*model).clone()
+        })
+    };
+    settings.apps = reached_at.iter().enumerate().map(app).collect();
+}
+
+/// One of several, to be changed.
+pub(crate) fn app_of(settings: &mut Settings, app: usize) -> &mut App {
+    Arc::get_mut(&mut settings.apps[app]).expect("nobody else has it yet")
 }
 
 /// Waits until `condition` holds.

@@ -24,14 +24,21 @@ pub(crate) struct Report {
 pub(crate) struct InstanceReport {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    pub(crate) app: PathBuf,
-    pub(crate) environment: String,
-    pub(crate) framework: Option<String>,
-    pub(crate) ruby: Option<String>,
+    pub(crate) apps: Vec<AppReport>,
     pub(crate) binds: Vec<String>,
     pub(crate) processes: Vec<ProcessReport>,
     pub(crate) total: MemoryTotal,
     pub(crate) heap_total: HeapTotal,
+}
+
+/// One of its applications.
+#[derive(Debug, Serialize)]
+pub(crate) struct AppReport {
+    pub(crate) name: String,
+    pub(crate) app: PathBuf,
+    pub(crate) environment: String,
+    pub(crate) framework: Option<String>,
+    pub(crate) ruby: Option<String>,
 }
 
 /// A server that is not ours (or a Highball that was not asked).
@@ -51,6 +58,8 @@ pub(crate) struct ServerReport {
 pub(crate) struct ProcessReport {
     /// `highball`, `mold`, `worker` or `child`; of other servers also `master`, `server` or `helper`.
     pub(crate) role: String,
+    /// The name of the application, for a mold or worker of a Highball that has several.
+    pub(crate) app: Option<String>,
     /// The number of a worker of Highball.
     pub(crate) worker: Option<u32>,
     /// The state of a mold or worker of Highball, in the words of `highball status`.

@@ -1,6 +1,8 @@
 //! What `highball memory` shows to people: tables of at most 100 columns.
 
-use super::report::{Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
+use super::report::{
+    AppReport, Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport,
+};
 use std::fmt::Write as _;
 
 /// The widest line.
@@ -32,11 +34,27 @@ pub(crate) fn tables(report: &Report) -> String {
 }
 
 fn instance_tables(instance: &InstanceReport) -> String {
-    let framework = instance.framework.as_deref().unwrap_or("not booted yet");
-    let ruby = instance.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
-    let title = format!("Highball {} (pid {}), {framework}{ruby}", instance.version, instance.pid);
-    let app = format!("{} ({})", instance.app.display(), instance.environment);
-    let mut text = format!("{}\n{}\n\n", cut(&title), cut(&app));
+    let runs_on = |app: &AppReport| {
+        let framework = app.framework.as_deref().unwrap_or("not booted yet");
+        let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
+        format!("{framework}{ruby}")
+    };
+    let highball = format!("Highball {} (pid {})", instance.version, instance.pid);
+    let mut lines = match &instance.apps[..] {
+        [app] => vec![
+            format!("{highball}, {}", runs_on(app)),
+            format!("{} ({})", app.app.display(), app.environment),
+        ],
+        _ => vec![highball],
+    };
+    if instance.apps.len() > 1 {
+        let line = |app: &AppReport| {
+            format!("{}: {}, {} ({})", app.name, runs_on(app), app.app.display(), app.environment)
+        };
+        lines.extend(instance.apps.iter().map(line));
+    }
+    let mut text: String = lines.iter().map(|line| cut(line) + "\n").collect();
+    text.push('\n');
     text.push_str(&memory_table(&instance.processes, &instance.total));
     let _ = writeln!(
         text,
@@ -54,8 +72,9 @@ fn server_table(server: &ServerReport) -> String {
 }
 
 fn memory_table(processes: &[ProcessReport], total: &MemoryTotal) -> String {
+    let width = width_of_names(processes);
     let mut text = format!(
-        "  {:<14} {:>8}  {:>13}  {:>10}  {:>10}  {:>10}\n",
+        "  {:<width$} {:>8}  {:>13}  {:>10}  {:>10}  {:>10}\n",
         "MiB", "pid", "private dirty", "PSS", "RSS", "swap"
     );
     for process in processes {
@@ -65,14 +84,15 @@ fn memory_table(processes: &[ProcessReport], total: &MemoryTotal) -> String {
             }
             (None, why) => why.clone().unwrap_or_default(),
         };
-        let _ = writeln!(text, "{}", cut(&format!("  {:<14} {:>8}  {figures}", name(process), pid(process))));
+        let _ =
+            writeln!(text, "{}", cut(&format!("  {:<width$} {:>8}  {figures}", name(process), pid(process))));
     }
     let sum = columns([total.private_dirty_mib, total.pss_mib, total.rss_mib, total.swap_mib]);
     let unreadable = match total.unreadable_processes {
         0 => String::new(),
         some => format!("  ({some} not read)"),
     };
-    let _ = writeln!(text, "  {:<14} {:>8}  {sum}{unreadable}", "total", "");
+    let _ = writeln!(text, "  {:<width$} {:>8}  {sum}{unreadable}", "total", "");
     text
 }
 
@@ -81,8 +101,9 @@ fn columns([private_dirty, pss, rss, swap]: [f64; 4]) -> String {
 }
 
 fn heap_table(processes: &[ProcessReport], total: &HeapTotal) -> String {
+    let width = width_of_names(processes);
     let mut text = format!(
-        "  {:<14} {:>11}  {:>10}  {:>10}  {:>8}  {:>10}  {:>8}  {:>9}\n",
+        "  {:<width$} {:>11}  {:>10}  {:>10}  {:>8}  {:>10}  {:>8}  {:>9}\n",
         "Ruby heap", "used slots", "free slots", "fragmented", "heap MiB", "malloc MiB", "GCs", "GC time"
     );
     for process in processes {
@@ -91,11 +112,11 @@ fn heap_table(processes: &[ProcessReport], total: &HeapTotal) -> String {
             (None, Some(why)) => why.clone(),
             (None, None) => continue, // it has none
         };
-        let _ = writeln!(text, "{}", cut(&format!("  {:<14} {figures}", name(process))));
+        let _ = writeln!(text, "{}", cut(&format!("  {:<width$} {figures}", name(process))));
     }
     let _ = writeln!(
         text,
-        "  {:<14} {:>11}  {:>10}  {:>10}  {:>8}  {:>10}",
+        "  {:<width$} {:>11}  {:>10}  {:>10}  {:>8}  {:>10}",
         "total",
         grouped(total.live_slots),
         grouped(total.free_slots),
@@ -124,10 +145,19 @@ fn heap_columns(heap: &Heap) -> String {
 }
 
 /// `worker 3`.
+/// As wide as the longest name, and no narrower than those of a single application.
+fn width_of_names(processes: &[ProcessReport]) -> usize {
+    processes.iter().map(|process| name(process).chars().count()).max().unwrap_or(0).clamp(14, 30)
+}
+
 fn name(process: &ProcessReport) -> String {
-    match process.worker {
+    let role = match process.worker {
         Some(number) => format!("{} {number}", process.role),
         None => process.role.clone(),
+    };
+    match &process.app {
+        Some(app) => format!("{role} {app}"),
+        None => role,
     }
 }
 
@@ -195,6 +225,7 @@ mod tests {
         };
         ProcessReport {
             role: role.into(),
+            app: None,
             worker,
             state: None,
             pid: Some(4_194_304),
@@ -215,10 +246,13 @@ mod tests {
         let instance = InstanceReport {
             pid: 4_194_304,
             version: "0.1.0".into(),
-            app: format!("/srv/{}", "long/".repeat(40)).into(),
-            environment: "production".into(),
-            framework: Some("Rails 6.1.7".into()),
-            ruby: Some("3.1.2".into()),
+            apps: vec![AppReport {
+                name: "long".into(),
+                app: format!("/srv/{}", "long/".repeat(40)).into(),
+                environment: "production".into(),
+                framework: Some("Rails 6.1.7".into()),
+                ruby: Some("3.1.2".into()),
+            }],
             binds: Vec::new(),
             processes: vec![process("worker", Some(1), Ok(75_000_000)), silent],
             total: MemoryTotal { ring_mib: 1.25, ..MemoryTotal::default() },

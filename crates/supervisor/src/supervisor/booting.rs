@@ -9,8 +9,8 @@ use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
-use crate::Notice;
-use highball_config::Settings;
+use crate::AppNotice;
+use highball_config::App;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Supervisor {
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
         let has_none = if self.is_site() { self.current.app.is_none() } else { self.current.mold.is_none() };
-        has_none && self.broken.is_none() && self.staying() == self.current.line
+        has_none && self.broken.is_none() && !self.asleep && self.staying() == self.current.line
     }
 
     /// Boots the mold of the version that is served.
@@ -47,7 +47,7 @@ impl Supervisor {
         let folder = self.current.folder.clone();
         match self.spawn_mold(&folder) {
             Ok(mold) => self.current.mold = Some(mold),
-            Err(error) => self.boot_failed(no_ruby(&self.settings, &folder, &error), now).await,
+            Err(error) => self.boot_failed(no_ruby(&self.app, &folder, &error), now).await,
         }
     }
 
@@ -55,13 +55,13 @@ impl Supervisor {
         self.boots += 1;
         match &self.source {
             MoldSource::Folder { gem_lib } => {
-                info!(app = %folder.display(), environment = self.settings.environment, "booting");
+                info!(app = %folder.display(), environment = self.app.environment, "booting");
                 let examine = self.purpose == Purpose::Examine;
-                Mold::spawn(&self.settings, folder, gem_lib, self.boots, examine, &self.events_in)
+                Mold::spawn(&self.app, folder, gem_lib, self.boots, examine, &self.inbox)
             }
             MoldSource::Site => Err(io::Error::other("a static site has no mold")),
             MoldSource::Caller(socket) => {
-                socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.settings, &self.events_in))
+                socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.app, &self.inbox))
             }
         }
     }
@@ -126,7 +126,7 @@ impl Supervisor {
                 }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
-            (FromMold::Stop, _) => self.drain(false, now).await,
+            (FromMold::Stop, _) => self.wants_the_end = true,
             (FromMold::Heap { heap }, _) => {
                 if !mold.heap_questions.answered(heap) {
                     let boot = mold.boot;
@@ -146,7 +146,7 @@ impl Supervisor {
                 self.mold_policy.ready();
                 if let Some(app) = app {
                     self.current.app = Some(app.clone());
-                    self.notify(Notice::AppBooted(app)).await;
+                    self.notify(AppNotice::AppBooted(app)).await;
                 }
             }
             Role::Next => self.next_booted(app).await,
@@ -231,7 +231,7 @@ impl Supervisor {
 
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
     pub(super) async fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
-        let diagnosis = Diagnosis::of(failure, &self.settings, &self.current.folder);
+        let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
         self.last_failure = Some(diagnosis.summary());
         if !matches!(self.phase, Phase::Running) {
             return;
@@ -251,7 +251,7 @@ impl Supervisor {
             return self.not_booted(diagnosis, now).await;
         }
         self.diagnosis = Some(diagnosis.clone());
-        self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
+        self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
         self.postpone_boot(Life::NeverReady, now);
     }
 
@@ -307,19 +307,19 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     }
 }
 
-pub(super) fn no_ruby(settings: &Settings, folder: &Path, error: &io::Error) -> BootFailure {
-    let ruby = settings.ruby.as_ref().map_or_else(|| "ruby".into(), |ruby| ruby.display().to_string());
-    let app = folder.display();
+pub(super) fn no_ruby(app: &App, folder: &Path, error: &io::Error) -> BootFailure {
+    let ruby = app.ruby.as_ref().map_or_else(|| "ruby".into(), |ruby| ruby.display().to_string());
+    let place = folder.display();
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound if !folder.is_dir() => format!("{app} is not a folder any more."),
+        io::ErrorKind::NotFound if !folder.is_dir() => format!("{place} is not a folder any more."),
         io::ErrorKind::NotFound => {
             "Install Ruby (Debian: apt-get install ruby), or name one with --ruby.".to_string()
         }
         io::ErrorKind::PermissionDenied => {
-            format!("Check that this user may enter {app} and run {ruby}.")
+            format!("Check that this user may enter {place} and run {ruby}.")
         }
         _ => "The system refused it; see the message.".to_string(),
     };
-    let message = format!("cannot run {ruby} in {app}: {error}");
+    let message = format!("cannot run {ruby} in {place}: {error}");
     BootFailure::of_ours(Step::StartRuby, "no_ruby", message, remedy)
 }

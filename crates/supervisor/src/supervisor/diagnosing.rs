@@ -17,14 +17,14 @@ impl Supervisor {
         let death = failure.dead_worker().and_then(|worker| self.deaths.of(worker));
         let stuck = failure.stuck_worker().and_then(|worker| self.workers.get_mut(worker));
         let asked = stuck.and_then(|handle| handle.ask_threads().ok());
-        let (settings, folder) = (Arc::clone(&self.settings), self.current.folder.clone());
+        let (app, folder) = (Arc::clone(&self.app), self.current.folder.clone());
         tokio::spawn(async move {
             let threads = match asked {
                 Some(answer) => timeout(THREADS_TIME, answer).await.ok().and_then(Result::ok),
                 None => None,
             };
             let threads = threads.unwrap_or_default();
-            let _ = to.send(Diagnosis::of_request(&failure, death.as_ref(), threads, &settings, &folder));
+            let _ = to.send(Diagnosis::of_request(&failure, death.as_ref(), threads, &app, &folder));
             // the one who asked may have lost patience
         });
     }

@@ -1,60 +1,59 @@
 //! Ending: in good order, or at once.
 
-use super::{Outcome, Phase, Supervisor, SAME_SIGNAL};
+use super::{Outcome, Phase, Supervisor};
 use crate::checkpoint;
-use crate::signals::Received;
-use crate::Notice;
 use std::time::{Duration, Instant};
-use tracing::{info, warn};
+use tracing::info;
 
 /// How long a worker may go on after Ctrl-C in development.
 const CURT_DRAIN: Duration = Duration::from_millis(500);
 /// What the front may take to close what it closes itself at a time limit.
-pub(super) const FRONT_TIME: Duration = Duration::from_millis(500);
+pub(crate) const FRONT_TIME: Duration = Duration::from_millis(500);
 /// How long killed processes may take to be gone at the very end.
 const END_TIME: Duration = Duration::from_secs(3);
 
 impl Supervisor {
-    pub(super) async fn signalled(&mut self, signal: Received, now: Instant) {
-        match self.phase {
-            Phase::Running => {
-                let curt = signal == Received::Interrupt && self.settings.is_development();
-                self.drain(curt, now).await;
-            }
-            Phase::Draining(_) | Phase::Finishing { .. } => {
-                if self.signalled_at.is_some_and(|first| now >= first + SAME_SIGNAL) {
-                    warn!("a second signal: halting");
-                    self.end(Outcome::Halted, now);
-                }
-            }
-            Phase::Ending(..) => {}
-        }
-        self.signalled_at.get_or_insert(now);
-    }
-
-    /// Begins to end in good order; `curt`: without waiting for requests.
-    pub(super) async fn drain(&mut self, curt: bool, now: Instant) {
+    /// Begins to end in good order; `curt`: without waiting for requests. The front has been told.
+    pub(crate) fn drain(&mut self, curt: bool, now: Instant) {
         if !matches!(self.phase, Phase::Running) {
             return;
         }
-        info!("stopping");
         self.abandon_restarts(now);
         self.abandon_refork(now);
-        self.abandon_upgrades(now);
-        if self.current.app.is_none() {
-            return self.end(Outcome::Stopped, now); // there is nothing yet to answer requests with
-        }
-        self.notify(Notice::Drain).await;
         if curt {
             self.finish(now + CURT_DRAIN, true);
         } else {
-            self.phase = Phase::Draining(now + self.settings.process.drain_timeout + FRONT_TIME);
-            checkpoint::pass("drain.begun").await;
+            self.phase = Phase::Draining(now + self.settings.drain_timeout + FRONT_TIME);
+        }
+    }
+
+    /// Another process serves in the place of this one. Idle connections end when the time for draining is over; what
+    /// they have asked by then has as long again.
+    pub(crate) fn hand_over(&mut self, now: Instant) {
+        self.abandon_restarts(now);
+        if matches!(self.phase, Phase::Running) {
+            self.phase = Phase::Draining(now + 2 * self.settings.drain_timeout + FRONT_TIME);
+        }
+    }
+
+    /// It is an application of this server no more. The front routes nothing to it any more.
+    pub(crate) async fn remove(&mut self, now: Instant) {
+        info!(app = self.app.name, "the application is removed");
+        self.removed = true;
+        self.drain(false, now);
+    }
+
+    /// The front has nothing in flight any more.
+    pub(crate) async fn drained(&mut self) {
+        if let Phase::Draining(until) = self.phase {
+            checkpoint::pass("drain.front_drained").await;
+            self.finish(until, false);
+            checkpoint::pass("drain.workers_told").await;
         }
     }
 
     /// Tells every worker to exit.
-    pub(super) fn finish(&mut self, until: Instant, curt: bool) {
+    fn finish(&mut self, until: Instant, curt: bool) {
         self.phase = Phase::Finishing { until, curt };
         self.workers.forget_unborn();
         for (_, handle) in self.workers.iter_mut() {
@@ -62,27 +61,51 @@ impl Supervisor {
         }
     }
 
-    /// Ends, because what is started does not come up.
-    pub(super) fn give_up(&mut self, what: &str, failures: u32, now: Instant) {
-        let last = self.last_failure.clone().unwrap_or_default();
-        self.end(Outcome::BootLoop(format!("{failures} {what} in a row have failed; {last}")), now);
-    }
-
-    /// Kills whatever is left.
-    pub(super) fn end(&mut self, outcome: Outcome, now: Instant) {
+    /// Kills whatever is left. An end that has begun stays as it is.
+    pub(crate) fn end(&mut self, outcome: Outcome, now: Instant) {
+        if self.is_ending() {
+            return;
+        }
         self.workers.forget_unborn();
         for (_, handle) in self.workers.iter_mut() {
             handle.halt(now);
         }
         self.abandon_restarts(now);
         self.abandon_refork(now);
-        self.abandon_upgrades(now);
-        self.kill_leaving_successor();
         match &mut self.current.mold {
             Some(mold) if mold.is_caller() => self.current.mold = None,
             Some(mold) => mold.halt(now),
             None => {}
         }
         self.phase = Phase::Ending(now + END_TIME, outcome);
+    }
+
+    /// Whether it was taken out of the configuration.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed
+    }
+
+    /// Whether its process wants everything to end.
+    pub(crate) fn wants_the_end(&self) -> bool {
+        self.wants_the_end
+    }
+
+    /// Whether whatever it has was killed.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Ending(..))
+    }
+
+    /// Whether it has ended, or what is left of it is left to itself.
+    pub(crate) fn has_ended(&self, now: Instant) -> bool {
+        let Phase::Ending(until, _) = self.phase else { return false };
+        (self.workers.is_empty() && self.molds().next().is_none()) || now >= until
+    }
+
+    /// How it ended.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self.phase {
+            Phase::Ending(_, outcome) => outcome,
+            _ => Outcome::Halted,
+        }
     }
 }

@@ -1,18 +1,28 @@
-//! Development: an application that does not boot is mended by people, who then reload their page. Highball stays, and
-//! boots again when somebody asks for the application and there is reason to hope.
+//! An application that cannot be brought up, where that is no reason for the end of everything.
+//!
+//! In development it is mended by people, who then reload their page: Highball stays, and boots again when somebody asks
+//! for the application and there is reason to hope. Where there are other applications, it also looks by itself whether
+//! the folder has changed.
 
-use super::{Outcome, Phase, Purpose, Supervisor};
+use super::{Outcome, Phase, Supervisor};
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
+use crate::hall::Purpose;
+use crate::message::BootFailure;
 use crate::mold::MoldSource;
 use crate::restart::Failure;
-use crate::Notice;
+use crate::restart_policy::RestartPolicy;
+use crate::spawn_journey::Step;
+use crate::AppNotice;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tracing::{error, info};
 
 /// Without a change of files a boot is repeated only after so long: what was wrong may lie elsewhere, with a database
 /// for example.
 const TRY_ANYWAY: Duration = Duration::from_secs(5);
+/// How often the folder is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// An application that waits to be mended.
 #[derive(Debug)]
@@ -20,13 +30,20 @@ pub(super) struct Broken {
     /// Its files as they were when the boot had failed: what a boot itself writes is no reason for another.
     files: FolderState,
     since: Instant,
+    /// When they are looked at next.
+    due: Instant,
 }
 
 impl Supervisor {
+    /// Whether it can be done without for a while.
+    fn can_be_missing(&self) -> bool {
+        !self.alone && (self.purpose == Purpose::Serve || (self.purpose == Purpose::Succeed && self.may_fail))
+    }
+
     /// Whether a boot that failed is left to people: it is repeated when they ask for it.
     fn waits_for_people(&self) -> bool {
         self.purpose == Purpose::Serve
-            && self.settings.is_development()
+            && self.app.is_development()
             && matches!(self.source, MoldSource::Folder { .. })
     }
 
@@ -42,32 +59,88 @@ impl Supervisor {
         if let Some(wish) = self.wish.take() {
             self.past_restarts.add(wish, Duration::ZERO, Some(&failure));
         }
-        if !self.waits_for_people() {
+        if !self.waits_for_people() && !self.can_be_missing() {
             return self.end(Outcome::BootFailed(Box::new(diagnosis)), now);
         }
         // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
         if let Some(mold) = self.current.mold.take_if(|mold| mold.is_booted()) {
             self.let_go(self.current.line, Some(mold), now);
         }
-        self.broken = Some(Broken { files: FolderState::of(&self.current.folder), since: now });
-        self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
+        let files = FolderState::of(&self.current.folder);
+        self.broken = Some(Broken { files, since: now, due: now + LOOK_EVERY });
+        self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
     }
 
-    /// Somebody asks for an application that did not boot: boots it if that may turn out otherwise by now, or else says
-    /// once more what is wrong.
-    pub(super) async fn app_wanted(&mut self, now: Instant) {
+    /// What is started does not come up.
+    pub(super) fn give_up(&mut self, what: &str, failures: u32, now: Instant) {
+        let last = self.last_failure.clone().unwrap_or_default();
+        let why = format!("{failures} {what} in a row have failed; {last}");
+        if self.can_be_missing() {
+            self.lost = Some(why);
+        } else {
+            self.end(Outcome::BootLoop(why), now);
+        }
+    }
+
+    /// Ends an application that was given up, and waits until it is mended.
+    pub(super) async fn stand_back_if_lost(&mut self, now: Instant) {
+        let Some(why) = self.lost.take() else { return };
+        error!(why, "giving the application up until its folder changes, or it is restarted");
+        self.abandon_restarts(now);
+        self.abandon_refork(now);
+        self.workers.forget_unborn();
+        for (_, handle) in self.workers.iter_mut() {
+            handle.halt(now);
+        }
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold, now);
+        self.current.app = None;
+        self.begin_line(now);
+        self.mold_policy = RestartPolicy::new(self.app.process.max_boot_failures);
+        self.worker_policy = RestartPolicy::new(self.app.process.max_boot_failures);
+        let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
+        let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
+        let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
+        self.not_booted(diagnosis, now).await;
+    }
+
+    /// Somebody asks for an application that sleeps: wakes it up. Or for one that did not boot: boots it if that may
+    /// turn out otherwise by now, or else says once more what is wrong.
+    pub(super) async fn wanted_by_somebody(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Running) {
             return;
+        }
+        if self.asleep {
+            return self.wake(now);
         }
         let Some(broken) = &self.broken else { return }; // it boots already: the outcome will be told
         let folder = self.app_folder();
         if FolderState::of(&folder) == broken.files && now < broken.since + TRY_ANYWAY {
             if let Some(diagnosis) = self.diagnosis.clone() {
-                self.notify(Notice::AppFailed(Box::new(diagnosis))).await;
+                self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
             }
             return;
         }
         self.try_again(folder, now);
+    }
+
+    /// When it is looked at next whether the files of a broken application have changed.
+    pub(super) fn mended_due(&self) -> Option<Instant> {
+        self.broken.as_ref().filter(|_| !self.alone).map(|broken| broken.due)
+    }
+
+    pub(super) fn try_again_if_mended(&mut self, now: Instant) {
+        if self.mended_due().is_none_or(|due| now < due) {
+            return;
+        }
+        let folder = self.app_folder();
+        let files = FolderState::of(&folder);
+        let Some(broken) = &mut self.broken else { return };
+        broken.due = now + LOOK_EVERY;
+        if files != broken.files {
+            info!("the folder of the application has changed: trying again");
+            self.try_again(folder, now);
+        }
     }
 
     /// Boots at the next turn.
@@ -79,6 +152,6 @@ impl Supervisor {
 
     /// Where the given path leads to now.
     pub(super) fn app_folder(&self) -> PathBuf {
-        self.settings.app_link.canonicalize().unwrap_or_else(|_| self.current.folder.clone())
+        self.app.link.canonicalize().unwrap_or_else(|_| self.current.folder.clone())
     }
 }

@@ -2,7 +2,7 @@
 //! one at a time. Whatever fails on the way, the mold that there was keeps, and replaces what is missing.
 
 use super::ending::FRONT_TIME;
-use super::{Phase, Supervisor};
+use super::{HotRestart, Phase, Supervisor};
 use crate::checkpoint;
 use crate::message::FromWorker;
 use crate::mold::Mold;
@@ -10,7 +10,7 @@ use crate::reaper::Ending;
 use crate::refork::{Refork, ReforkCause, ReforkStage};
 use crate::report::ReforkReport;
 use crate::worker_handle::WorkerState;
-use crate::Notice;
+use crate::AppNotice;
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
@@ -20,7 +20,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(15);
 
 impl Supervisor {
     /// Begins a refork, and says its number. Whoever asks while one is under way shares it.
-    pub(super) async fn ask_refork(&mut self, cause: ReforkCause, now: Instant) -> Result<u32, String> {
+    pub(crate) async fn ask_refork(&mut self, cause: ReforkCause, now: Instant) -> Result<u32, String> {
         if let Err(why) = self.may_refork() {
             warn!(asked = %cause, why, "no refork");
             return Err(why.into());
@@ -30,7 +30,7 @@ impl Supervisor {
         }
         self.begin_refork(cause, now);
         self.counts_requests = false;
-        self.notify(Notice::NameWarmWorker { requests: 0 }).await;
+        self.notify(AppNotice::NameWarmWorker { requests: 0 }).await;
         Ok(self.reforks)
     }
 
@@ -41,10 +41,10 @@ impl Supervisor {
         if self.restart.is_some() || self.wish.is_some() {
             return Err("a restart is under way: ask again when it is done");
         }
-        if self.upgrades.is_asked_for() {
+        if self.hot_restart != HotRestart::No {
             return Err("a hot restart is under way: the new process begins with workers of its own");
         }
-        if !self.settings.process.preload {
+        if !self.app.process.preload {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");
         }
         match &self.current.app {
@@ -124,13 +124,13 @@ impl Supervisor {
         let Some(requests) = self.schedule.next() else { return };
         if !self.counts_requests && self.unfit.is_none() && self.may_refork().is_ok() {
             self.counts_requests = true;
-            self.notify(Notice::NameWarmWorker { requests }).await;
+            self.notify(AppNotice::NameWarmWorker { requests }).await;
         }
     }
 
     /// Another serves in its place: the worker gets no more requests.
     async fn relieve(&mut self, worker: u32, now: Instant) {
-        let limit = self.settings.process.drain_timeout + FRONT_TIME;
+        let limit = self.settings.drain_timeout + FRONT_TIME;
         let serves = self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit));
         if !serves {
             let what = "the worker that was to be promoted does not serve any more";
@@ -140,13 +140,13 @@ impl Supervisor {
             refork.stage = ReforkStage::Retiring;
             refork.deadline = None; // the worker's own hold from here on
         }
-        self.notify(Notice::WorkerRetiring { worker }).await;
+        self.notify(AppNotice::WorkerRetiring { worker }).await;
         checkpoint::pass("refork.retiring").await;
     }
 
     /// Its requests have ended: if it is to be promoted, it is told so now.
     pub(super) fn promotes(&mut self, worker: u32, now: Instant) -> bool {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(refork) = &mut self.refork else { return false };
         if !refork.is_about(worker) || refork.stage != ReforkStage::Retiring {
             return false;
@@ -165,7 +165,7 @@ impl Supervisor {
         match (said, refork.stage) {
             (FromWorker::Fit, ReforkStage::Asking) => {
                 refork.stage = ReforkStage::Relieving;
-                refork.deadline = Some(now + self.settings.process.boot_timeout);
+                refork.deadline = Some(now + self.app.process.boot_timeout);
                 checkpoint::pass("refork.relieving").await;
             }
             (FromWorker::Unfit { why }, ReforkStage::Asking | ReforkStage::Promoting) => {
@@ -181,8 +181,8 @@ impl Supervisor {
     async fn promoted(&mut self, worker: u32, now: Instant) {
         let Some(handle) = self.workers.remove(worker) else { return };
         self.boots += 1;
-        let mold = handle.into_mold(self.boots, worker, &self.events_in);
-        self.notify(Notice::WorkerGone { worker }).await; // and its ring with it
+        let mold = handle.into_mold(self.boots, worker, &self.inbox);
+        self.notify(AppNotice::WorkerGone { worker }).await; // and its ring with it
         match (mold, &mut self.refork) {
             (Some(mold), Some(refork)) => {
                 info!(worker, pid = mold.raw_pid(), "the worker was promoted to mold");
@@ -231,7 +231,7 @@ impl Supervisor {
         warn!(why, "no refork: the workers of this version cannot be forked from");
         let Some(refork) = self.refork.take() else { return };
         if refork.stage == ReforkStage::Promoting {
-            let until = now + self.settings.process.drain_timeout;
+            let until = now + self.settings.drain_timeout;
             if let Some(handle) = self.workers.get_mut(refork.worker) {
                 handle.drain(until);
             }

@@ -3,7 +3,7 @@
 //! serves on: the transaction is taken back.
 
 use super::booting::{died_while_booting, no_ruby};
-use super::{Phase, Supervisor, BACKTRACE_LINES};
+use super::{HotRestart, Phase, Supervisor, BACKTRACE_LINES};
 use crate::checkpoint;
 use crate::diagnosis::Diagnosis;
 use crate::message::{BootFailure, Booted};
@@ -13,7 +13,7 @@ use crate::report::{MoldReport, RestartReport};
 use crate::restart::{Asked, Failure, Generation, Restart, Stage, Wish};
 use crate::rolling::passes;
 use crate::worker_handle::{StartFailure, WorkerHandle, WorkerState};
-use crate::Notice;
+use crate::AppNotice;
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
@@ -22,7 +22,10 @@ const TRY_AGAIN: &str = "Look at what its processes logged above; mend it, and r
 impl Supervisor {
     /// Notes that a restart is wanted, and says the number of the generation that it will bring. Whoever asks while
     /// one waits already shares it: it will see everything that is there by now.
-    pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
+    pub(crate) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
+        if self.asleep && asked != Asked::Command {
+            return Err("it sleeps, and boots what is there when somebody asks for it".into());
+        }
         if let Err(why) = self.may_restart(asked) {
             warn!(%asked, why, "no restart");
             return Err(why.into());
@@ -44,7 +47,10 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Running) {
             return Err("the server is stopping");
         }
-        if asked == Asked::Command && self.upgrades.is_going() {
+        if self.asleep {
+            return Err("the application sleeps, and boots what is there when somebody asks for it");
+        }
+        if asked == Asked::Command && self.hot_restart == HotRestart::Going {
             return Err("a hot restart is under way, and brings the new version of the application as well: wait for its outcome");
         }
         match &self.current.app {
@@ -77,7 +83,7 @@ impl Supervisor {
                 Stage::Undoing => self.restart = None,
             }
         }
-        let idle = self.restart.is_none() && self.refork.is_none() && !self.upgrades.is_going();
+        let idle = self.restart.is_none() && self.refork.is_none() && self.hot_restart != HotRestart::Going;
         if idle && self.current.app.is_some() {
             if let Some(wish) = self.wish.take() {
                 self.begin_restart(wish, now).await;
@@ -92,10 +98,10 @@ impl Supervisor {
         if self.is_site() {
             return self.reopen_site(wish).await;
         }
-        let link = self.settings.app_link.clone();
+        let link = self.app.link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let spawned = self.spawn_mold(&folder);
-        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.settings, &folder, error));
+        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.app, &folder, error));
         self.last_line += 1;
         let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
@@ -138,7 +144,7 @@ impl Supervisor {
     /// The new version did not boot.
     pub(super) async fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
         let Some(restart) = &self.restart else { return };
-        let diagnosis = Diagnosis::of(failure, &self.settings, &restart.next.folder);
+        let diagnosis = Diagnosis::of(failure, &self.app, &restart.next.folder);
         let failure = Failure::of_diagnosis(&diagnosis);
         self.diagnosis = Some(diagnosis);
         self.restart_failed(failure, now).await;
@@ -146,7 +152,7 @@ impl Supervisor {
 
     /// The canary has answered its request, or cannot.
     pub(super) async fn canary_answered(&mut self, worker: u32, answer: Result<u16, String>, now: Instant) {
-        let path = &self.settings.process.probe_path;
+        let path = &self.app.process.probe_path;
         if self.workers.get_mut(worker).is_none_or(|handle| handle.state != WorkerState::Probing) {
             return; // it was halted meanwhile
         }
@@ -176,14 +182,14 @@ impl Supervisor {
         let Some(restart) = &mut self.restart else { return };
         restart.stage = Stage::Rolling;
         if let Some(app) = restart.next.app.clone() {
-            self.notify(Notice::AppBooted(app)).await; // its static files come with it
+            self.notify(AppNotice::AppBooted(app)).await; // its static files come with it
         }
-        self.notify(Notice::CanaryAdmitted { worker }).await;
+        self.notify(AppNotice::CanaryAdmitted { worker }).await;
         checkpoint::pass("restart.admitted").await;
     }
 
     pub(super) async fn canary_is_silent(&mut self, worker: u32, now: Instant) {
-        let (path, limit) = (&self.settings.process.probe_path, self.settings.process.probe_timeout);
+        let (path, limit) = (&self.app.process.probe_path, self.app.process.probe_timeout);
         let what = format!("probing the new version failed: GET {path} was not answered within {limit:?}");
         let remedy =
             "Find out what it waits for. If it really needs longer, raise --probe-timeout, or name another \
@@ -257,9 +263,9 @@ impl Supervisor {
         self.past_restarts.add(wish, took, Some(&failure));
         self.let_go(line, mold, now);
         if was == Stage::Rolling {
-            self.notify(Notice::GenerationWithdrawn { generation: wish.generation }).await;
+            self.notify(AppNotice::GenerationWithdrawn { generation: wish.generation }).await;
             if let Some(app) = self.current.app.clone() {
-                self.notify(Notice::AppBooted(app)).await;
+                self.notify(AppNotice::AppBooted(app)).await;
             }
             checkpoint::pass("restart.undoing").await;
         }

@@ -7,7 +7,7 @@ use crate::mold::MoldSource;
 use crate::restart::{Failure, Generation, Wish};
 use crate::site::Site;
 use crate::spawn_journey::Step;
-use crate::Notice;
+use crate::AppNotice;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracing::{error, info};
@@ -36,7 +36,7 @@ impl Supervisor {
 
     /// Serves what the given path leads to now.
     pub(super) async fn reopen_site(&mut self, wish: Wish) {
-        let link = self.settings.app_link.clone();
+        let link = self.app.link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let Some(site) = Site::in_folder(&folder) else {
             let failure = Failure::new(no_site(&folder), REMEDY);
@@ -59,7 +59,7 @@ impl Supervisor {
             app: Some(site.booted()),
             mold: None,
         };
-        self.notify(Notice::SiteOpened { root }).await;
+        self.notify(AppNotice::SiteOpened { root }).await;
     }
 }
 

@@ -15,7 +15,7 @@ use crate::restart_policy::{Life, Verdict};
 use crate::rolling::{Move, Tally};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerHandle, WorkerState};
-use crate::{Notice, ReadyWorker};
+use crate::{AppNotice, ReadyWorker};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -42,7 +42,7 @@ impl Supervisor {
 
     pub(super) fn tally(&self) -> Tally {
         let one_is_relieved = matches!(&self.refork, Some(Refork { stage: ReforkStage::Relieving, .. }));
-        let wanted = usize::from(self.wanted) + usize::from(one_is_relieved);
+        let wanted = if self.asleep { 0 } else { usize::from(self.wanted) } + usize::from(one_is_relieved);
         self.workers.tally(self.staying(), wanted, SURGE)
     }
 
@@ -82,7 +82,7 @@ impl Supervisor {
     }
 
     /// One worker more or fewer than before, and never none.
-    pub(super) fn want_workers(&mut self, more: i32) {
+    pub(crate) fn want_workers(&mut self, more: i32) {
         if !matches!(self.phase, Phase::Running) || self.is_site() {
             return;
         }
@@ -92,11 +92,11 @@ impl Supervisor {
     }
 
     async fn retire_one(&mut self, of_staying: bool, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
+        let limit = self.settings.drain_timeout;
         let Some(worker) = self.workers.to_retire(self.staying(), of_staying) else { return };
         if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
             debug!(worker, "worker retires");
-            self.notify(Notice::WorkerRetiring { worker }).await;
+            self.notify(AppNotice::WorkerRetiring { worker }).await;
             if self.tally().is_settled() {
                 self.last_retired().await;
             }
@@ -112,7 +112,7 @@ impl Supervisor {
         }
     }
 
-    fn is_ending(&self) -> bool {
+    fn has_told_workers_to_exit(&self) -> bool {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Ending(..))
     }
 
@@ -167,10 +167,10 @@ impl Supervisor {
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
             [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
-        mold.fork(worker, &self.settings, &descriptors)?;
+        mold.fork(worker, &self.app, self.settings.log.format, &descriptors)?;
         let control = Arc::new(control);
-        let watch = watch_worker(Arc::clone(&control), worker, self.events_in.clone());
-        let limit = self.settings.process.boot_timeout;
+        let watch = watch_worker(Arc::clone(&control), worker, self.inbox.clone());
+        let limit = self.app.process.boot_timeout;
         Ok(WorkerHandle::forking((generation, line), control, watch, ring, now, limit))
     }
 
@@ -181,14 +181,14 @@ impl Supervisor {
         mut descriptors: Vec<OwnedFd>,
         now: Instant,
     ) {
-        let start_limit = self.settings.process.boot_timeout;
+        let start_limit = self.app.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         match message {
             FromWorker::Hello { pid, .. } => {
                 let held = descriptors
                     .pop()
                     .ok_or_else(|| io::Error::other("no pidfd came with it"))
-                    .and_then(|fd| HeldProcess::hold(fd, Who::Worker(worker), self.events_in.clone()));
+                    .and_then(|fd| HeldProcess::hold(fd, Who::Worker(worker), self.inbox.clone()));
                 match held {
                     Ok(process) => handle.exists(Pid::from_raw(pid), process, now + start_limit),
                     Err(error) => error!(worker, %error, "the worker's hello is not usable"),
@@ -256,26 +256,26 @@ impl Supervisor {
                 "the application is booted by its workers"
             );
             self.current.app = Some(app.clone());
-            self.notify(Notice::AppBooted(app)).await;
+            self.notify(AppNotice::AppBooted(app)).await;
         }
     }
 
     /// Its time for getting ready is over: where it hangs is printed, and then it is killed.
     pub(super) fn worker_starts_too_long(&mut self, worker: u32, now: Instant) {
-        let limit = self.settings.process.boot_timeout;
+        let limit = self.app.process.boot_timeout;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         if handle.dump(now, DUMP_TIME) {
             warn!(worker, "the worker takes too long to start; these are its threads:");
             return;
         }
         handle.halt(now);
-        let step = if self.settings.process.preload { Step::StartWorker } else { Step::LoadApp };
+        let step = if self.app.process.preload { Step::StartWorker } else { Step::LoadApp };
         self.worker_failed(worker, too_slow(step, limit).into());
     }
 
     async fn worker_ready(&mut self, worker: u32, now: Instant) {
-        let probe_until = now + self.settings.process.probe_timeout;
-        let threads = self.settings.threads;
+        let probe_until = now + self.app.process.probe_timeout;
+        let threads = self.app.threads;
         let Some(handle) = self.workers.get_mut(worker) else { return };
         let generation = handle.generation;
         let is_canary = matches!(&self.restart, Some(Restart { stage: Stage::Probing, next, .. }) if next.number == generation);
@@ -285,11 +285,11 @@ impl Supervisor {
         let ready = ReadyWorker { worker, generation, threads, ring };
         info!(worker, pid, took_ms = took.as_millis() as u64, "worker ready");
         if is_canary {
-            self.notify(Notice::CanaryReady(ready)).await;
+            self.notify(AppNotice::CanaryReady(ready)).await;
             checkpoint::pass("restart.canary_ready").await;
         } else {
             self.worker_policy.ready();
-            self.notify(Notice::WorkerReady(ready)).await;
+            self.notify(AppNotice::WorkerReady(ready)).await;
             if self.is_next(generation) {
                 checkpoint::pass("restart.replaced").await;
             } else if self.promoted_mold().is_some() {
@@ -300,11 +300,11 @@ impl Supervisor {
 
     /// Replaces the workers that were sent TERM.
     pub(super) async fn retire_leaving(&mut self, now: Instant) {
-        let limit = self.settings.process.drain_timeout;
+        let limit = self.settings.drain_timeout;
         for worker in self.workers.leaving(now) {
             if self.workers.get_mut(worker).is_some_and(|handle| handle.retire(now, limit + FRONT_TIME)) {
                 info!(worker, "the worker was sent TERM and is replaced");
-                self.notify(Notice::WorkerRetiring { worker }).await;
+                self.notify(AppNotice::WorkerRetiring { worker }).await;
             }
         }
     }
@@ -314,7 +314,7 @@ impl Supervisor {
         let pid = handle.pid.map(Pid::as_raw_pid);
         self.deaths.ended(worker, pid, ending);
         if handle.was_ready() {
-            self.notify(Notice::WorkerGone { worker }).await;
+            self.notify(AppNotice::WorkerGone { worker }).await;
         }
         match (handle.state, &self.phase) {
             (WorkerState::Draining | WorkerState::Halted, _) | (_, Phase::Ending(..)) => {
@@ -327,6 +327,9 @@ impl Supervisor {
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = matches!(self.phase, Phase::Running);
+        if running && handle.line != self.current.line && self.restart.is_none() && self.refork.is_none() {
+            return; // it is of a time before the application fell asleep, or was given up
+        }
         if running && self.broken.is_some() {
             return; // it was told to end because of another one
         }
@@ -340,7 +343,7 @@ impl Supervisor {
         }
         if running && self.is_next(handle.generation) && !expected {
             self.next_worker_gone(worker, &handle, ending, now).await;
-        } else if handle.generation == self.current.number && !self.is_ending() && !expected {
+        } else if handle.generation == self.current.number && !self.has_told_workers_to_exit() && !expected {
             self.postpone_fork(handle.life(now), now);
         }
     }

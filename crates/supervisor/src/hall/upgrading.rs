@@ -2,17 +2,17 @@
 //! sockets. When its workers wait for requests it is let in, and then this process accepts no more, and drains. Until
 //! then, whatever fails, this one serves on.
 
-use super::{Phase, Supervisor};
+use super::{Hall, Purpose};
 use crate::checkpoint;
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::handover::FromSuccessor;
 use crate::reaper::Ending;
 use crate::report::UpgradeReport;
-use crate::restart::Asked;
 use crate::signals::Received;
 use crate::stand_in::Succession;
 use crate::successor::{Heritage, Successor};
+use crate::supervisor::HotRestart;
 use crate::Notice;
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -88,14 +88,13 @@ pub(super) struct Upgrades {
 }
 
 impl Upgrades {
-    /// One is under way.
-    pub(super) fn is_going(&self) -> bool {
-        self.going.as_ref().is_some_and(|upgrade| upgrade.stage != Stage::Queued)
-    }
-
-    /// One is under way, or waits to begin.
-    pub(super) fn is_asked_for(&self) -> bool {
-        self.going.is_some()
+    /// How far the one that was asked for has come.
+    pub(super) fn progress(&self) -> HotRestart {
+        match &self.going {
+            None => HotRestart::No,
+            Some(upgrade) if upgrade.stage == Stage::Queued => HotRestart::Queued,
+            Some(_) => HotRestart::Going,
+        }
     }
 
     /// Whether processes that were started for it are there, and are to go.
@@ -114,9 +113,11 @@ impl Upgrades {
     }
 }
 
-impl Supervisor {
+impl Hall {
     pub(super) fn may_be_succeeded(&mut self, heritage: Heritage) {
-        if matches!(self.phase, Phase::Running) {
+        self.purpose = Purpose::Serve;
+        self.apps.values_mut().for_each(|app| app.serves());
+        if !self.stopping {
             self.upgrades.heritage = Some(heritage);
         }
     }
@@ -144,13 +145,13 @@ impl Supervisor {
     }
 
     fn may_upgrade(&self) -> Result<(), &'static str> {
-        if !matches!(self.phase, Phase::Running) {
+        if self.stopping {
             return Err("the server is stopping");
         }
-        if self.source.is_caller() {
+        if self.apps.values().any(|app| app.is_of_a_caller()) {
             return Err("the application was given as an object, by a process that cannot be replaced: stop it, and start it");
         }
-        if self.broken.is_some() {
+        if self.apps.values().all(|app| app.is_broken()) {
             return Err("the application has not booted yet: mend it first, and reload its page");
         }
         if self.upgrades.going.is_some() {
@@ -162,19 +163,17 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Begins what was asked for, once no restart and no refork is under way.
+    /// Begins what was asked for, once nothing is under way in any application.
     pub(super) fn advance_upgrade(&mut self, now: Instant) {
-        let can_begin = self.restart.is_none()
-            && self.wish.is_none()
-            && self.refork.is_none()
-            && self.current.app.is_some()
-            && self.upgrades.leaving.is_none();
+        let can_begin = self.apps.values().all(|app| app.is_at_rest()) && self.upgrades.leaving.is_none();
+        let boot_times = self.apps.values().map(|app| app.boot_timeout());
+        let boot_time = boot_times.max().unwrap_or_default();
         let queued = |upgrade: &&mut Upgrade| upgrade.stage == Stage::Queued && can_begin;
         let Some(upgrade) = self.upgrades.going.as_mut().filter(queued) else { return };
         let Some(heritage) = &self.upgrades.heritage else { return };
         info!(by = upgrade.asked, program = %heritage.program.display(), "hot restart: starting the new process");
         upgrade.stage = Stage::Booting;
-        upgrade.deadline = Some(now + self.settings.process.boot_timeout + START_TIME);
+        upgrade.deadline = Some(now + boot_time + START_TIME);
         let program = heritage.program.display().to_string();
         match self.spawn_successor() {
             Ok(successor) => {
@@ -193,8 +192,9 @@ impl Supervisor {
         if heritage.is_waited_for && heritage.stand_in.is_none() && stand_in.is_none() {
             *stand_in = Some(ControlSocket::pair()?);
         }
+        let broken = self.apps.values().filter(|app| app.is_broken()).map(|app| app.name());
         let theirs = heritage.stand_in.as_ref().or(stand_in.as_ref().map(|(_, theirs)| theirs));
-        Successor::spawn(heritage, theirs, &self.events_in)
+        Successor::spawn(heritage, theirs, broken.collect(), &self.inbox)
     }
 
     pub(super) async fn successor_said(&mut self, message: FromSuccessor, now: Instant) {
@@ -281,8 +281,6 @@ impl Supervisor {
     fn upgrade_failed(&mut self, why: &str, now: Instant) {
         let Some(mut upgrade) = self.upgrades.going.take() else { return };
         error!(error = why, "the hot restart failed; this process serves on");
-        self.last_failure =
-            Some(format!("the hot restart failed: {}", why.lines().next().unwrap_or_default()));
         let report = upgrade.report(now);
         self.upgrades.past = Some(UpgradeReport { state: "failed", failure: Some(why.into()), ..report });
         self.upgrades.stand_in = None; // the next process gets a pair of its own
@@ -291,7 +289,7 @@ impl Supervisor {
             successor.signal(Signal::TERM);
             // One that was let in may have requests to answer.
             let grace = match upgrade.stage {
-                Stage::TakingOver => self.settings.process.drain_timeout,
+                Stage::TakingOver => self.settings.drain_timeout,
                 Stage::Queued | Stage::Booting => LEAVE_TIME,
             };
             self.upgrades.leaving = Some((successor, now + grace));
@@ -311,17 +309,16 @@ impl Supervisor {
         );
         self.upgrades.past = Some(UpgradeReport { state: "done", ..report });
         heritage.tell_stand_in(pid);
-        if self.wish.is_some_and(|wish| wish.asked == Asked::Signal) {
+        if self.apps.values().any(|app| app.was_told_to_restart()) {
             successor.signal(Signal::USR1); // it was asked for after the new process had begun to boot
         }
-        self.abandon_restarts(now);
         let stand_in = self.upgrades.stand_in.take().map(|(ours, _)| ours);
-        let succession = Succession::new(successor.into_process(), stand_in, &self.events_in);
+        let succession = Succession::new(successor.into_process(), stand_in, &self.inbox);
         self.upgrades.succession = Some(succession);
+        for app in self.apps.values_mut() {
+            app.hand_over(now);
+        }
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept: upgrade.kept }).await;
-        // Idle connections end when the time for draining is over; what they have asked by then has as long again.
-        self.phase =
-            Phase::Draining(now + 2 * self.settings.process.drain_timeout + super::ending::FRONT_TIME);
         checkpoint::pass("upgrade.handed_over").await;
     }
 
@@ -344,10 +341,7 @@ impl Supervisor {
         succession.pass_on(signal);
         match signal {
             Received::ChildEnded => return false,
-            Received::Terminate | Received::Interrupt => {
-                self.notify(Notice::Drain).await;
-                self.signalled(signal, now).await;
-            }
+            Received::Terminate | Received::Interrupt => self.told_to_end(signal, now).await,
             _ => {}
         }
         true

@@ -1,0 +1,250 @@
+//! What a developer is shown where no application is reached: which ones there are, how they are, and where to find
+//! them. Everybody else is told only that there is none.
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+
+use crate::app_state::{AppState, Condition};
+use crate::failure_pages::Audience;
+use crate::page::{Escaped, STYLE};
+use crate::request_head::{Host, RequestHead};
+use crate::response_head::{reason_phrase, DateCache};
+
+/// An application in the list.
+#[derive(Debug)]
+struct Listed {
+    name: String,
+    folder: String,
+    condition: Condition,
+    /// Where it is reached; the likeliest first.
+    links: Vec<String>,
+}
+
+/// What the client has asked for, and nobody has.
+#[derive(Debug)]
+struct Asked {
+    host: String,
+    /// With the colon before it.
+    port: String,
+    path: String,
+}
+
+/// The list as an answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// 200 for the front page, 404 elsewhere.
+    pub(crate) status: u16,
+    policy: String,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Answer {
+    /// The list of these applications, for a developer (`audience` is not the public).
+    pub(crate) fn new<'a>(
+        apps: impl Iterator<Item = &'a AppState>,
+        audience: Audience,
+        head: &RequestHead,
+        bytes: &[u8],
+    ) -> Answer {
+        let asked = Asked::of(head, bytes);
+        let mut listed: Vec<Listed> = apps.map(|app| Listed::of(app, &asked)).collect();
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        let status = if asked.is_front_page() { 200 } else { 404 };
+        if audience == Audience::Browser {
+            let nonce = format!("{:016x}", RandomState::new().hash_one(status));
+            let body = html(&listed, &asked, &nonce);
+            let policy = format!(
+                "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; \
+                 frame-ancestors 'none'"
+            );
+            return Answer { status, policy, content_type: "text/html; charset=utf-8", body };
+        }
+        let policy = "default-src 'none'".into();
+        Answer { status, policy, content_type: "text/plain; charset=utf-8", body: text(&listed, &asked) }
+    }
+
+    /// The whole answer; its body is left out where the method is HEAD.
+    pub(crate) fn encode(&self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
+        let Answer { status, policy, content_type, body } = self;
+        let mut answer = format!("HTTP/1.1 {status} {}\r\ndate: ", reason_phrase(*status)).into_bytes();
+        answer.extend_from_slice(&date.now());
+        let fields = format!(
+            "\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\ncontent-security-policy: {policy}\r\n\
+             cache-control: no-store\r\nx-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n{}\r\n",
+            body.len(),
+            if keep_alive { "" } else { "connection: close\r\n" },
+        );
+        answer.extend_from_slice(fields.as_bytes());
+        if !head_method {
+            answer.extend_from_slice(body.as_bytes());
+        }
+        answer
+    }
+
+    /// Bytes of its body.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
+}
+
+impl Asked {
+    fn of(head: &RequestHead, bytes: &[u8]) -> Asked {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let port = head.host().and_then(|host| host.port);
+        Asked {
+            host: head.host().map(|host: &Host| text(host.name(bytes))).unwrap_or_default(),
+            port: port.map(|port| format!(":{port}")).unwrap_or_default(),
+            path: text(head.path(bytes)),
+        }
+    }
+
+    /// Whether it is the first page of this machine, and not of any host that leads here.
+    fn is_front_page(&self) -> bool {
+        self.path == "/" && is_loopback(&self.host)
+    }
+}
+
+/// `localhost`, or a loopback address.
+fn is_loopback(host: &str) -> bool {
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host.strip_suffix('.').unwrap_or(host).eq_ignore_ascii_case("localhost"),
+    }
+}
+
+impl Listed {
+    fn of(app: &AppState, asked: &Asked) -> Listed {
+        let settings = app.settings();
+        let link = |host: &str| {
+            let is_address = host.contains(':') && !host.starts_with('[');
+            let host = if is_address { format!("[{host}]") } else { host.to_owned() };
+            format!("http://{host}{}{}/", asked.port, settings.prefix)
+        };
+        let mut hosts: Vec<&str> = settings.hosts.iter().map(String::as_str).collect();
+        if hosts.is_empty() {
+            hosts.push(&asked.host);
+        }
+        // Names that end so lead to this machine without anybody's doing (RFC 6761 section 6.3).
+        hosts.sort_by_key(|host| !(is_loopback(host) || host.ends_with(".localhost")));
+        Listed {
+            name: settings.name.clone(),
+            folder: settings.folder.display().to_string(),
+            condition: app.condition(),
+            links: hosts.into_iter().map(link).collect(),
+        }
+    }
+}
+
+impl Condition {
+    fn word(self) -> &'static str {
+        match self {
+            Condition::Serving => "serving",
+            Condition::Booting => "booting",
+            Condition::Failed => "failed",
+            Condition::Asleep => "asleep",
+        }
+    }
+}
+
+fn title(listed: &[Listed], asked: &Asked) -> String {
+    match (asked.is_front_page(), listed.len()) {
+        (true, 0) => "No applications".into(),
+        (true, 1) => "1 application".into(),
+        (true, count) => format!("{count} applications"),
+        (false, _) => {
+            let Asked { host, port, path } = asked;
+            format!("There is no application at http://{host}{port}{path}")
+        }
+    }
+}
+
+fn html(listed: &[Listed], asked: &Asked, nonce: &str) -> String {
+    let boots = listed.iter().any(|app| app.condition == Condition::Booting);
+    let refresh = if boots { "<meta http-equiv=\"refresh\" content=\"2\">\n" } else { "" };
+    let title = title(listed, asked);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
+         <title>{0}</title>\n<style nonce=\"{nonce}\">\n{STYLE}{1}</style>\n</head>\n<body>\n<main>\n\
+         <header>\n<p class=\"app\"><strong>Highball</strong> serves</p>\n<h1>{0}</h1>\n</header>\n\
+         <section>\n<ul>\n",
+        Escaped(&title),
+        include_str!("app_list.css"),
+    );
+    for app in listed {
+        page += &item(app);
+    }
+    page += "</ul>\n</section>\n</main>\n<footer>Highball shows this page in development, and to this machine alone. \
+             The same in a terminal: <code>highball status</code></footer>\n</body>\n</html>\n";
+    page
+}
+
+fn item(app: &Listed) -> String {
+    let state = app.condition.word();
+    let first = app.links.first().map_or("", String::as_str);
+    let mut text = format!(
+        "<li><a href=\"{0}\">{1}</a> <span class=\"state {state}\">{state}</span>\n<p class=\"where\">",
+        Escaped(first),
+        Escaped(&app.name)
+    );
+    for link in &app.links {
+        let _ = write!(text, "<a href=\"{0}\">{0}</a> · ", Escaped(link));
+    }
+    let _ = writeln!(text, "<code>{}</code></p></li>", Escaped(&app.folder));
+    text
+}
+
+fn text(listed: &[Listed], asked: &Asked) -> String {
+    let mut text = format!("{}\n", title(listed, asked));
+    let width = listed.iter().map(|app| app.name.len()).max().unwrap_or_default();
+    for app in listed {
+        let (state, links) = (app.condition.word(), app.links.join(" "));
+        let _ = writeln!(text, "  {:width$}  {state:7}  {links}", app.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(name: &str, condition: Condition) -> Listed {
+        Listed { name: name.into(), folder: name.into(), condition, links: vec![name.into()] }
+    }
+
+    fn asked(host: &str, path: &str) -> Asked {
+        Asked { host: host.into(), port: ":3000".into(), path: path.into() }
+    }
+
+    #[test]
+    fn the_front_page_is_that_of_this_machine() {
+        for host in ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.1.2.3", "[::1]"] {
+            assert!(asked(host, "/").is_front_page(), "{host}");
+            assert!(!asked(host, "/x").is_front_page(), "{host}");
+        }
+        for host in ["", "a.localhost", "example.com", "[::2]", "10.0.0.1", "localhost.example.com"] {
+            assert!(!asked(host, "/").is_front_page(), "{host}");
+        }
+    }
+
+    #[test]
+    fn everything_is_escaped() {
+        for evil in ["<script>x()</script>", "\"><img src=x>", "'onload='x()"] {
+            let with = html(&[listed(evil, Condition::Failed)], &asked(evil, evil), "nonce");
+            let without = html(&[listed("plain", Condition::Failed)], &asked("plain", "plain"), "nonce");
+            assert!(!with.contains(evil), "{evil}");
+            assert_eq!(with.matches('<').count(), without.matches('<').count(), "{evil}");
+        }
+    }
+
+    #[test]
+    fn the_page_is_looked_at_again_while_something_boots() {
+        let page = |condition| html(&[listed("a", condition)], &asked("localhost", "/"), "nonce");
+        assert!(page(Condition::Booting).contains("http-equiv=\"refresh\""));
+        assert!(!page(Condition::Serving).contains("http-equiv=\"refresh\""));
+    }
+}

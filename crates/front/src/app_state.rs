@@ -1,0 +1,329 @@
+//! What belongs to one application and to no other: its workers and its queue, its files, what is said when it did not
+//! boot, and whether anybody asks for it.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::access_log::AccessLog;
+use crate::clock::now_ms;
+use crate::dispatch::Dispatcher;
+use crate::exchange::Exchange;
+use crate::failure::{Failure, ShedLog};
+use crate::failure_pages::{Audience, Page};
+use crate::refusal::Refusal;
+use crate::response_head::DateCache;
+use crate::static_files::{Assets, StaticFiles};
+use crate::{AppEvent, AppFailure, AppReport, Event};
+
+/// Says what concerns one application.
+#[derive(Debug, Clone)]
+pub(crate) struct Voice {
+    pub(crate) app: AppId,
+    pub(crate) events: UnboundedSender<Event>,
+}
+
+impl Voice {
+    pub(crate) fn tell(&self, event: AppEvent) {
+        // Nobody listens any more when the program is ending.
+        let _ = self.events.send(Event::OfApp(self.app, event));
+    }
+}
+
+/// What people want to know first of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// It answers.
+    Serving,
+    /// It will, or it will turn out that it does not boot.
+    Booting,
+    /// It did not boot.
+    Failed,
+    /// It boots when somebody asks for it.
+    Asleep,
+}
+
+/// One application, as the front knows it.
+#[derive(Debug)]
+pub(crate) struct AppState {
+    pub(crate) id: AppId,
+    /// Where it is reached and what its limits are; may change while it serves.
+    app: RefCell<Arc<App>>,
+    pub(crate) dispatcher: RefCell<Dispatcher>,
+    pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    /// Set while the application that did not boot is not there.
+    failure: RefCell<Option<AppFailure>>,
+    /// Where it may have pages for its visitors: `503.html`.
+    public: RefCell<Option<PathBuf>>,
+    shed_log: ShedLog,
+    access_log: RefCell<Option<Rc<AccessLog>>>,
+    voice: Voice,
+    /// Requests that are on their way, from their heads to the ends of their answers.
+    visits: Cell<usize>,
+    /// Whether Ruby was asked for anything since the last tick.
+    asked: Cell<bool>,
+    /// When it was last found busy.
+    busy_ms: Cell<u64>,
+    /// Its processes have been ended as nobody asked for it, or not been started yet.
+    asleep: Cell<bool>,
+    /// It was removed: it finishes what it has begun.
+    leaving: Cell<bool>,
+}
+
+impl AppState {
+    /// An application of which nothing is there yet; `log` is that of the server.
+    pub(crate) fn new(
+        app: Arc<App>,
+        limits: &Limits,
+        date: &Rc<DateCache>,
+        log: Option<&Rc<AccessLog>>,
+        events: UnboundedSender<Event>,
+    ) -> Self {
+        let voice = Voice { app: app.id, events };
+        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), voice.clone());
+        AppState {
+            id: app.id,
+            dispatcher: RefCell::new(dispatcher),
+            statics: RefCell::new(None),
+            failure: RefCell::new(None),
+            public: RefCell::new(None),
+            shed_log: ShedLog::default(),
+            access_log: RefCell::new(access_log(&app, log)),
+            voice,
+            visits: Cell::new(0),
+            asked: Cell::new(false),
+            busy_ms: Cell::new(now_ms()),
+            asleep: Cell::new(!app.prestart),
+            leaving: Cell::new(false),
+            app: RefCell::new(app),
+        }
+    }
+
+    /// What the configuration says of it. Not to be kept across an await.
+    pub(crate) fn settings(&self) -> Ref<'_, App> {
+        Ref::map(self.app.borrow(), |app| &**app)
+    }
+
+    /// The configuration says something else of it from now on; `log` is that of the server.
+    pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
+        self.dispatcher.borrow_mut().set_queue_limit(app.limits.queue);
+        if app.access_log != self.settings().access_log {
+            *self.access_log.borrow_mut() = access_log(&app, log);
+        }
+        *self.app.borrow_mut() = app;
+    }
+
+    /// Says something of it.
+    pub(crate) fn tell(&self, event: AppEvent) {
+        self.voice.tell(event);
+    }
+
+    /// Where its requests are logged, if they are.
+    pub(crate) fn access_log(&self) -> Option<Rc<AccessLog>> {
+        self.access_log.borrow().as_ref().map(Rc::clone)
+    }
+
+    /// The same, if it is not that of the server.
+    pub(crate) fn own_log(&self) -> Option<Rc<AccessLog>> {
+        self.access_log().filter(|_| matches!(self.settings().access_log, LogPlace::Own(_)))
+    }
+
+    /// Takes a request in, for Ruby.
+    ///
+    /// # Errors
+    /// The queue is full; or nobody will ever serve, which may have turned out while the body came.
+    pub(crate) fn submit(&self, exchange: &Rc<Exchange>, audience: Audience) -> Result<(), Refusal> {
+        self.asked.set(true);
+        if self.is_failed_for(audience) {
+            return Err(Refusal::AppFailed);
+        }
+        self.dispatcher.borrow_mut().submit(exchange)?;
+        self.give_up_waiting();
+        Ok(())
+    }
+
+    // --- Failure and sleep ---------------------------------------------------------------------------
+
+    /// It has booted; its static files are in the folder `public`, and get these header fields, and its asset pipeline's
+    /// are there.
+    pub(crate) fn booted(
+        &self,
+        public: Option<PathBuf>,
+        headers: &[(String, String)],
+        assets: Option<Assets>,
+    ) {
+        *self.failure.borrow_mut() = None;
+        self.public.borrow_mut().clone_from(&public);
+        let rules = self.settings().static_files.clone();
+        let folder = public.filter(|_| rules.enabled);
+        let statics = folder.map(|root| {
+            let statics = StaticFiles::new(root, headers, rules.follow_symlinks);
+            match assets {
+                Some(assets) => statics.with_assets(assets, rules.follow_symlinks),
+                None => statics,
+            }
+        });
+        *self.statics.borrow_mut() = statics.map(Rc::new);
+    }
+
+    /// The files in this folder are all that there is. Nobody else will answer what waits already.
+    pub(crate) fn open_site(&self, root: PathBuf) {
+        let site = StaticFiles::of_site(root, self.settings().static_files.follow_symlinks);
+        *self.statics.borrow_mut() = Some(Rc::new(site));
+        self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
+    }
+
+    /// There is a worker for it.
+    pub(crate) fn served(&self) {
+        self.asleep.set(false);
+        *self.failure.borrow_mut() = None;
+    }
+
+    /// It did not boot: whoever waits for it is told.
+    pub(crate) fn failed(&self, failure: AppFailure) {
+        *self.public.borrow_mut() = Some(failure.public.clone());
+        *self.failure.borrow_mut() = Some(failure);
+        self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
+    }
+
+    /// Whether it is known that it is not there for whoever asks. (A developer's wish to see it is passed on, as by now
+    /// it may boot.)
+    pub(crate) fn is_failed_for(&self, audience: Audience) -> bool {
+        let failure = self.failure.borrow();
+        let Some(failure) = &*failure else { return false };
+        let is_final = failure.development.is_none() || audience == Audience::Public;
+        is_final && !self.dispatcher.borrow().is_served()
+    }
+
+    /// What a developer is shown in its place, if it did not boot.
+    pub(crate) fn page_of_failure(&self, audience: Audience) -> Option<Page> {
+        Page::of(self.failure.borrow().as_ref()?.development.as_ref()?, audience)
+    }
+
+    /// Its own page for visitors who get this status in the place of an answer, if it has one.
+    pub(crate) fn page_for_everybody(&self, status: u16) -> Option<Page> {
+        Page::of_the_application(self.public.borrow().as_deref()?, status)
+    }
+
+    /// Says in the log why a request was not answered by it.
+    pub(crate) fn log(&self, failure: &Failure) {
+        failure.log(self.settings().limits.request_timeout, &self.shed_log);
+    }
+
+    pub(crate) fn condition(&self) -> Condition {
+        let dispatcher = self.dispatcher.borrow();
+        let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
+        if is_site || dispatcher.is_served() {
+            Condition::Serving
+        } else if self.failure.borrow().is_some() {
+            Condition::Failed
+        } else if self.asleep.get() && !dispatcher.is_wanted() {
+            Condition::Asleep
+        } else {
+            Condition::Booting
+        }
+    }
+
+    /// What has to be looked after from time to time.
+    pub(crate) fn tick(&self, now_ms: u64) {
+        if let Some(statics) = self.statics.borrow().as_ref() {
+            statics.close_idle(now_ms);
+        }
+        self.own_log().iter().for_each(|log| log.flush());
+        self.look_whether_idle(now_ms);
+    }
+
+    /// Says so when Ruby has not been asked for anything for so long that its processes may end.
+    fn look_whether_idle(&self, now_ms: u64) {
+        let dispatcher = self.dispatcher.borrow();
+        let is_busy = self.asked.replace(false) || self.visits.get() > 0 || !dispatcher.is_idle();
+        if is_busy || !dispatcher.is_served() {
+            return self.busy_ms.set(now_ms);
+        }
+        let idle_ms = u128::from(now_ms.saturating_sub(self.busy_ms.get()));
+        if self.settings().sleep_after.is_some_and(|limit| idle_ms >= limit.as_millis()) {
+            // Whoever hears it may have reasons to let it be, and is told once more when as much time has passed.
+            self.busy_ms.set(now_ms);
+            self.asleep.set(true);
+            self.voice.tell(AppEvent::Idle);
+        }
+    }
+
+    // --- Removal -------------------------------------------------------------------------------------
+
+    /// It was removed: nobody is led to it any more.
+    pub(crate) fn leave(&self) {
+        self.leaving.set(true);
+        self.give_up_waiting();
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.get()
+    }
+
+    /// Where it was removed and nobody serves, nobody will.
+    pub(crate) fn give_up_waiting(&self) {
+        if self.is_leaving() {
+            let mut dispatcher = self.dispatcher.borrow_mut();
+            let refusal = if dispatcher.is_draining() {
+                Refusal::Draining { retry_after_seconds: 1 }
+            } else {
+                Refusal::NoApp
+            };
+            dispatcher.refuse_waiting(refusal);
+        }
+    }
+
+    /// Whether it was removed and has nothing in flight any more, which is said.
+    pub(crate) fn is_drained(&self) -> bool {
+        let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
+        if drained {
+            self.voice.tell(AppEvent::Drained);
+        }
+        drained
+    }
+
+    pub(crate) fn report(&self) -> AppReport {
+        let dispatcher = self.dispatcher.borrow();
+        AppReport { app: self.id, workers: dispatcher.report(), queue: dispatcher.queue_length() }
+    }
+}
+
+/// The log for this application's requests, where that of the server is `log`.
+fn access_log(app: &App, log: Option<&Rc<AccessLog>>) -> Option<Rc<AccessLog>> {
+    match &app.access_log {
+        LogPlace::OfServer => log.map(Rc::clone),
+        LogPlace::Own(path) => AccessLog::open(path).map(Rc::new),
+        LogPlace::Off => None,
+    }
+}
+
+/// A request on its way through an application, counted while this lives.
+#[derive(Debug)]
+pub(crate) struct Visit(Rc<AppState>);
+
+impl Visit {
+    pub(crate) fn new(app: Rc<AppState>) -> Self {
+        app.visits.set(app.visits.get() + 1);
+        Visit(app)
+    }
+}
+
+impl Deref for Visit {
+    type Target = Rc<AppState>;
+
+    fn deref(&self) -> &Rc<AppState> {
+        &self.0
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.visits.set(self.0.visits.get() - 1);
+    }
+}

@@ -1,0 +1,121 @@
+//! The configuration that is followed, and reading it anew after HUP.
+
+use crate::wiring::UNHEARD;
+use highball_config::{App, AppId, Changes, Invocation, Settings};
+use highball_front::{geometry, Command};
+use highball_supervisor::{AppBlueprint, MoldSource, Order};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, Notify};
+use tracing::{error, info, warn};
+
+/// The settings that are followed right now.
+#[derive(Debug, Clone)]
+pub(crate) struct Configuration {
+    settings: Arc<Mutex<Arc<Settings>>>,
+    /// HUP has come.
+    pub(crate) hangup: Arc<Notify>,
+}
+
+impl Configuration {
+    pub(crate) fn new(settings: Arc<Settings>) -> Configuration {
+        Configuration { settings: Arc::new(Mutex::new(settings)), hangup: Arc::new(Notify::new()) }
+    }
+
+    pub(crate) fn now(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The application with this number, unless it was removed.
+    pub(crate) fn app(&self, id: AppId) -> Option<Arc<App>> {
+        self.now().apps.iter().find(|app| app.id == id).map(Arc::clone)
+    }
+
+    fn follow(&self, settings: Settings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Reads it anew each time that HUP comes, for ever, and has front and hall follow it.
+    pub(crate) async fn read_anew_when_told(
+        &self,
+        front: &mpsc::Sender<Command>,
+        hall: &mpsc::Sender<Order>,
+    ) {
+        loop {
+            self.hangup.notified().await;
+            let env = |name: &str| std::env::var(name).ok();
+            match highball_config::parse(std::env::args_os(), &env) {
+                Ok(Invocation::Serve(new)) => self.change(*new, front, hall).await,
+                Ok(_) => {} // an application that was given as an object has none to read
+                Err(error) => {
+                    error!(%error, "the configuration cannot be read anew, and stays as it was");
+                }
+            }
+        }
+    }
+
+    async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, hall: &mpsc::Sender<Order>) {
+        let old = self.now();
+        if let Some(why) = cannot_follow(&new, &old) {
+            return error!(why, "the configuration cannot be followed, and stays as it was");
+        }
+        let Changes { settings, added, changed, removed, is_about_server } = Changes::between(&old, new);
+        if is_about_server {
+            warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
+        }
+        if added.is_empty() && changed.is_empty() && removed.is_empty() {
+            return;
+        }
+        info!(
+            added = added.len(),
+            changed = changed.len(),
+            removed = removed.len(),
+            "the configuration has changed"
+        );
+        let limits = settings.limits.clone();
+        // First of all, so that whoever hears of an application finds it.
+        self.follow(settings);
+        for app in removed {
+            // The hall first: it is to expect that the front has nothing left to do for the application.
+            tell(hall, Order::RemoveApp(app)).await;
+            tell(front, Command::RemoveApp(app)).await;
+        }
+        for app in added {
+            let geometry = geometry(&limits, app.threads);
+            match crate::mold_source(&app) {
+                Ok(source) => {
+                    tell(front, Command::AddApp(Arc::clone(&app))).await;
+                    let blueprint = AppBlueprint { app, source, geometry, may_fail: true };
+                    tell(hall, Order::AddApp(Box::new(blueprint))).await;
+                }
+                Err(error) => error!(%error, app = app.name, "the application cannot be added"),
+            }
+        }
+        for app in changed {
+            let geometry = geometry(&limits, app.threads);
+            tell(front, Command::ChangeApp(Arc::clone(&app))).await;
+            tell(hall, Order::ChangeApp(app, geometry)).await;
+        }
+    }
+}
+
+/// If nobody listens any more, the run is ending.
+async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
+    let _ = to.send(what).await;
+}
+
+/// Why this configuration cannot take the place of the one that is followed.
+fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
+    if new.apps.len() > UNHEARD {
+        return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
+    }
+    let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
+    let turned = new.apps.iter().find(|app| {
+        old.apps.iter().any(|before| {
+            before.name == app.name && before.folder != app.folder && is_site(before) != is_site(app)
+        })
+    })?;
+    Some(format!(
+        "{} is a static site in one place and an application in the other: give it another name",
+        turned.name
+    ))
+}

@@ -1,0 +1,83 @@
+//! When a server says that it serves: to the log, and to systemd.
+
+use crate::service_notification::notify;
+use highball_config::{App, AppId};
+use highball_supervisor::AppNotice;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tracing::info;
+
+/// What has to be there before it is said.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    apps: Vec<Arc<App>>,
+    binds: Vec<String>,
+    /// The applications that boot at once, and have neither come up nor failed.
+    coming: BTreeSet<AppId>,
+    said: bool,
+    /// Whether it was said how an application that did not boot is mended.
+    told_of_failure: bool,
+}
+
+impl Readiness {
+    /// `said`: it is said elsewhere.
+    pub(crate) fn new(apps: &[Arc<App>], binds: Vec<String>, said: bool) -> Readiness {
+        let coming = apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
+        Readiness { apps: apps.to_vec(), binds, coming, said, told_of_failure: false }
+    }
+
+    /// Nobody has to be waited for, where all applications boot when they are asked for.
+    pub(crate) fn begin(&mut self) {
+        if self.coming.is_empty() {
+            self.say();
+        }
+    }
+
+    /// Takes note of what is said of an application.
+    pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
+        let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
+        let has_failed = matches!(notice, AppNotice::AppFailed(_));
+        if self.said || !(is_up || has_failed) {
+            return;
+        }
+        // A single application that has failed is to be mended, and then the server serves.
+        if has_failed && self.apps.len() == 1 {
+            if !std::mem::replace(&mut self.told_of_failure, true) {
+                info!("mend it and reload {}: the application then boots again", self.binds.join(" "));
+            }
+            return;
+        }
+        self.coming.remove(&app);
+        if self.coming.is_empty() {
+            self.say();
+        }
+    }
+
+    fn say(&mut self) {
+        if std::mem::replace(&mut self.said, true) {
+            return;
+        }
+        info!(pid = std::process::id(), "serving on {}", self.binds.join(" "));
+        if self.apps.len() > 1 {
+            for app in &self.apps {
+                info!(app = app.name, "at {}", url(app, &self.binds));
+            }
+        }
+        notify("READY=1");
+    }
+}
+
+/// Where people find the application: at its host for this machine, if it has one, else at its first.
+pub(crate) fn url(app: &App, binds: &[String]) -> String {
+    let bind = binds.iter().find(|bind| bind.starts_with("http://")).or_else(|| binds.first());
+    let bind = bind.map(String::as_str).unwrap_or_default();
+    let local = app.hosts.iter().find(|host| host.ends_with(".localhost"));
+    let (Some(host), Some((_, port))) = (local.or_else(|| app.hosts.first()), bind.rsplit_once(':')) else {
+        return format!("{bind}{}/", app.prefix);
+    };
+    if !bind.starts_with("http://") {
+        return format!("{bind}, host {host}{}/", app.prefix);
+    }
+    let port = if port == "80" { String::new() } else { format!(":{port}") };
+    format!("http://{host}{port}{}/", app.prefix)
+}

@@ -1,0 +1,83 @@
+//! A configuration that has changed, and what the rest of the hall has to know of an application.
+
+use super::{Phase, Supervisor};
+use crate::hall::Purpose;
+use crate::refork::Schedule;
+use crate::restart::Asked;
+use crate::restart_file::RestartFile;
+use crate::restart_policy::RestartPolicy;
+use highball_config::App;
+use highball_ring::Geometry;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::{info, Instrument};
+
+impl Supervisor {
+    /// From now on it is configured like this. Its processes are replaced if they would be others.
+    pub(crate) async fn change(&mut self, app: Arc<App>, geometry: Geometry, now: Instant) {
+        let is_as_before = app.has_processes_of(&self.app);
+        if app.workers != self.app.workers && !self.is_site() {
+            self.wanted = app.workers;
+        }
+        if app.link != self.app.link {
+            self.restart_file = RestartFile::of(&app.link, now);
+        }
+        if app.process != self.app.process {
+            self.schedule = Schedule::new(app.process.refork_after.clone());
+            self.mold_policy = RestartPolicy::new(app.process.max_boot_failures);
+            self.worker_policy = RestartPolicy::new(app.process.max_boot_failures);
+            self.counts_requests = false;
+        }
+        (self.app, self.geometry) = (app, geometry);
+        info!(app = self.app.name, restarts = !is_as_before, "the application is configured anew");
+        if !is_as_before {
+            let span = self.span.clone();
+            // What speaks against it is in the log.
+            async { drop(self.ask_restart(Asked::Configuration)) }.instrument(span).await;
+        }
+    }
+
+    /// The server of this process serves: an application that does not boot is no reason any more for its end.
+    pub(crate) fn serves(&mut self) {
+        self.purpose = Purpose::Serve;
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.app.name.clone()
+    }
+
+    pub(crate) fn boot_timeout(&self) -> Duration {
+        self.app.process.boot_timeout
+    }
+
+    /// Whether it has booted, and there may be requests to be answered.
+    pub(crate) fn has_booted(&self) -> bool {
+        self.current.app.is_some()
+    }
+
+    /// Whether there is, or was until a moment ago, somebody to answer its requests.
+    pub(crate) fn can_answer(&self) -> bool {
+        self.has_booted() && !self.asleep
+    }
+
+    /// Whether it waits to be mended.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    pub(crate) fn is_of_a_caller(&self) -> bool {
+        self.source.is_caller()
+    }
+
+    /// Whether USR1 has asked for a restart that has not begun.
+    pub(crate) fn was_told_to_restart(&self) -> bool {
+        self.wish.is_some_and(|wish| wish.asked == Asked::Signal)
+    }
+
+    /// Whether it serves, sleeps, or waits to be mended, and nothing is about to change that.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let is_up = self.current.app.is_some() || self.asleep || self.broken.is_some();
+        let is_leaving = self.removed || !matches!(self.phase, Phase::Running);
+        is_leaving || (is_up && self.restart.is_none() && self.wish.is_none() && self.refork.is_none())
+    }
+}

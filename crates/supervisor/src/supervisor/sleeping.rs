@@ -1,0 +1,49 @@
+//! An application that nobody asks for has no processes. It boots when somebody does.
+
+use super::{HotRestart, Phase, Supervisor};
+use crate::mold::MoldSource;
+use std::time::Instant;
+use tracing::info;
+
+impl Supervisor {
+    /// Nobody has asked for it for so long that it may end its processes. If something is under way, the front will say
+    /// it again.
+    pub(super) fn fall_asleep(&mut self, now: Instant) {
+        if !self.may_sleep() {
+            return;
+        }
+        info!("nobody asks for the application: it falls asleep");
+        self.asleep = true; // and so no worker is wanted
+        self.counts_requests = false;
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold, now);
+    }
+
+    fn may_sleep(&self) -> bool {
+        let tally = self.tally();
+        matches!(self.phase, Phase::Running)
+            && matches!(self.source, MoldSource::Folder { .. })
+            && self.hot_restart == HotRestart::No
+            && self.is_at_rest()
+            && self.current.app.is_some()
+            && tally.is_settled()
+            && tally.coming == 0
+    }
+
+    /// Somebody asks for it. It boots what is there by now.
+    pub(super) fn wake(&mut self, now: Instant) {
+        info!("somebody asks for the application: it wakes up");
+        self.asleep = false;
+        self.current.folder = self.app_folder();
+        self.current.app = None;
+        self.begin_line(now);
+    }
+
+    /// What was forked so far has nothing to do any more with what is forked from now on.
+    pub(super) fn begin_line(&mut self, now: Instant) {
+        self.last_line += 1;
+        self.current.line = self.last_line;
+        self.mold_due = now;
+        self.fork_due = now;
+    }
+}
