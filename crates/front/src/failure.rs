@@ -207,8 +207,9 @@ mod tests {
 
     #[test]
     fn a_request_is_told_as_it_was_sent() {
-        let block =
-            block("POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n");
+        let block = block(
+            "POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n",
+        );
         let request = FailedRequest::of(&block, b"hi".to_vec());
         assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/shop/a?b=c"));
         for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {

@@ -116,12 +116,7 @@ impl RequestFailure {
     }
 
     /// All of it in words. `threads`: where those of the stuck worker are.
-    pub(crate) fn account(
-        &self,
-        death: Option<&Death>,
-        threads: &[ThreadPlace],
-        app: &App,
-    ) -> Account {
+    pub(crate) fn account(&self, death: Option<&Death>, threads: &[ThreadPlace], app: &App) -> Account {
         match &self.what {
             What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| untold()),
             What::WorkerDied { worker } => {
@@ -201,12 +196,7 @@ fn bad_answer(why: &str) -> Account {
     Account::of_ours("bad_answer", message, remedy.into())
 }
 
-fn queue_full(
-    waiting: usize,
-    oldest: Duration,
-    workers: &[(u32, Vec<String>)],
-    app: &App,
-) -> Account {
+fn queue_full(waiting: usize, oldest: Duration, workers: &[(u32, Vec<String>)], app: &App) -> Account {
     let (count, threads) = (workers.len(), app.threads);
     let mut message = format!("{waiting} requests wait already, and no more may");
     if waiting > 0 {
