@@ -76,6 +76,25 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal "good", ask(server, "good", "/").first
   end
 
+  def test_errors_while_running_are_told_by_the_page_and_name_of_the_application
+    pages = %w[bad good].to_h { |name| ["#{name}/public/500.html", "#{name} is sorry"] }
+    server, = serve_two("bad/config.ru" => RAISING, "good/config.ru" => RAISING, **pages)
+    %w[bad good].each do |name|
+      answer = server.get("/", { "Host" => name })
+      assert_equal [500, "#{name} is sorry"], [answer.status, answer.body]
+    end
+    assert_equal 502, server.get("/die", { "Host" => "bad" }).status
+    assert_match(/ERROR bad: .*the client gets 502/, server.log)
+  end
+
+  def test_developers_are_told_of_an_exception_below_a_prefix
+    server = serve_entries({ "bad" => "prefix = '/b'", "good" => "hosts = ['*']" },
+                           { "bad/config.ru" => RAISING, "good/config.ru" => echo("good") }, "development")
+    answer = server.get("/b/x?y=z", { "Host" => "localhost" }, within: HighballServer::SERVES_WITHIN)
+    assert_equal 500, answer.status
+    ["GET /b/x?y=z failed", "alas", "bad/config.ru:4"].each { |words| assert_includes answer.body, words }
+  end
+
   def test_one_that_loops_for_ever_holds_only_its_own_requests_up
     server, = serve_two("bad/config.ru" => echo("bad"))
     hanging = Array.new(8) { server.connect.tap { |one| one.send_request("GET", "/for-ever", { "Host" => "bad" }) } }

@@ -14,6 +14,13 @@ class ManyAppsTestCase < E2ETest
       [200, { "content-type" => "application/json" }, [JSON.generate(["%s", *facts])]]
     }
   RUBY
+  RAISING = <<~RUBY
+    run lambda { |env|
+      Process.kill("KILL", Process.pid) if env["PATH_INFO"] == "/die"
+      sleep if env["PATH_INFO"] == "/die"
+      raise "alas"
+    }
+  RUBY
   BROKEN = "raise \"no luck\"\n"
 
   private

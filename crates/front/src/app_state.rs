@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
 use crate::clock::now_ms;
@@ -155,7 +156,7 @@ impl AppState {
         &self,
         public: Option<PathBuf>,
         headers: &[(String, String)],
-        assets: Option<Assets>,
+        assets: Option<Box<Assets>>,
     ) {
         *self.failure.borrow_mut() = None;
         self.public.borrow_mut().clone_from(&public);
@@ -164,7 +165,7 @@ impl AppState {
         let statics = folder.map(|root| {
             let statics = StaticFiles::new(root, headers, rules.follow_symlinks);
             match assets {
-                Some(assets) => statics.with_assets(assets, rules.follow_symlinks),
+                Some(assets) => statics.with_assets(*assets, rules.follow_symlinks),
                 None => statics,
             }
         });
@@ -210,9 +211,11 @@ impl AppState {
         Page::of_the_application(self.public.borrow().as_deref()?, status)
     }
 
-    /// Says in the log why a request was not answered by it.
-    pub(crate) fn log(&self, failure: &Failure) {
-        failure.log(self.settings().limits.request_timeout, &self.shed_log);
+    /// Says in the log why a request was not answered by it, and by its name, unless it is alone.
+    pub(crate) fn log(&self, failure: &Failure, alone: bool) {
+        let settings = self.settings();
+        let span = if alone { Span::none() } else { error_span!("app", application = settings.name) };
+        span.in_scope(|| failure.log(settings.limits.request_timeout, &self.shed_log));
     }
 
     pub(crate) fn condition(&self) -> Condition {

@@ -25,6 +25,11 @@ impl Apps {
         self.all.iter().filter(|app| !app.is_leaving())
     }
 
+    /// Whether there is one alone.
+    pub(crate) fn is_one(&self) -> bool {
+        self.all.len() == 1
+    }
+
     pub(crate) fn get(&self, id: AppId) -> Option<Rc<AppState>> {
         self.all.iter().find(|app| app.id == id).map(Rc::clone)
     }

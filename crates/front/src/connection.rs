@@ -186,7 +186,7 @@ impl Connection {
             app.page_of_failure(self.audience)
         } else {
             let failure = self.failure(app, refusal);
-            app.log(&failure);
+            app.log(&failure, self.shared.apps.borrow().is_one());
             self.explain(app, failure).await.and_then(|pages| Page::of(&pages, self.audience))
         };
         match page.or_else(|| app.page_for_everybody(refusal.status())) {

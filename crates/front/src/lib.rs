@@ -114,7 +114,7 @@ pub enum AppCommand {
         /// Header fields for static files.
         headers: Vec<(String, String)>,
         /// Where the assets of a Rails application are.
-        assets: Option<Assets>,
+        assets: Option<Box<Assets>>,
     },
     /// From now on there is no application: the files of this folder are all that there is.
     OpenSite {

@@ -70,7 +70,7 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
         AppNotice::AppBooted(booted) => AppCommand::Booted {
             public: booted.public,
             headers: booted.public_headers.into_iter().collect(),
-            assets: booted.assets.map(|told| assets(*told)),
+            assets: booted.assets.map(|told| Box::new(assets(*told))),
         },
         AppNotice::AppFailed(diagnosis) => AppCommand::Failed(AppFailure {
             development: app?.is_development().then(|| diagnosis_page::pages(&diagnosis)),
