@@ -71,7 +71,7 @@ class FailedUpgradesTest < UpgradeTestCase
 
   def test_a_program_that_never_says_anything
     app = version(1)
-    server, binary = serve_by_copy(app, "--boot-timeout", "1s")
+    server, binary = serve_by_copy(app, "--boot-timeout", "3s")
     File.rename(binary, "#{binary}.away")
     File.write(binary, "#!/bin/sh\nexec sleep 1000\n")
     File.chmod(0o755, binary)

@@ -81,14 +81,14 @@ module ProcessFacts
     Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select { |pid| descriptors(pid).intersect?(sockets) }
   end
 
-  # What its descriptors lead to; empty if it has gone.
+  # What its descriptors lead to; empty if it has gone, or is none of our business.
   def descriptors(pid)
     Dir.children("/proc/#{pid}/fd").filter_map do |fd|
       File.readlink("/proc/#{pid}/fd/#{fd}")
     rescue Errno::ENOENT
       next # closed meanwhile
     end
-  rescue Errno::ENOENT, Errno::ESRCH
+  rescue Errno::ENOENT, Errno::ESRCH, Errno::EACCES
     []
   end
 

@@ -160,7 +160,7 @@ impl Run {
         let connections = ((f64::from(load.connections) * kind.share).round() as u32).max(1);
         let rate = load.rate.map(|rate| rate * kind.share);
         let mut command = Command::new(program()?);
-        command.args(["--no-tui", "--no-color", "--output-format", "json", "--disable-compression"]);
+        command.args(["--no-tui", "--output-format", "json", "--disable-compression"]);
         command.args(["-c", &connections.to_string(), "-z", &format!("{}ms", time.as_millis()), "-w"]);
         command.args(["-r", "0", "-t", &format!("{}s", TIME_OUT.as_secs())]);
         if let Some(rate) = rate {

@@ -322,7 +322,10 @@ impl Supervisor {
             }
             _ => {
                 warn!(worker, pid, %ending, state = handle.state.name(), "the worker died");
-                self.last_failure = Some(format!("worker {worker} died: {ending}"));
+                // Where it has said why, that is what there is to say.
+                if handle.failure.is_none() {
+                    self.last_failure = Some(format!("worker {worker} died: {ending}"));
+                }
             }
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
