@@ -318,13 +318,17 @@ impl InstanceSocket {
     /// Opens the socket of this process below `folder`.
     pub(crate) fn open(folder: &Path) -> io::Result<InstanceSocket> {
         claim_folder(folder)?;
-        let path = folder.join(format!("{}.sock", getpid().as_raw_nonzero()));
-        match fs::remove_file(&path) {
+        let pid = getpid().as_raw_nonzero();
+        // Whoever finds a socket that nobody listens at removes it: it gets its name when somebody does.
+        let nameless = folder.join(format!("new-{pid}.sock"));
+        match fs::remove_file(&nameless) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {} // a process with our id may have been killed before
         }
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        let listener = UnixListener::bind(&nameless)?;
+        fs::set_permissions(&nameless, fs::Permissions::from_mode(0o600))?;
+        let path = folder.join(format!("{pid}.sock"));
+        fs::rename(nameless, &path)?;
         Ok(InstanceSocket { listener, path })
     }
 
