@@ -1,7 +1,7 @@
 //! Schemes and deployments: the real files of `bench/schemes`, and real processes.
 
 use highball_bench::deployment::{Deployment, Setting};
-use highball_bench::scheme::Scheme;
+use highball_bench::scheme::{Floor, Scheme};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -518,13 +518,17 @@ mod processes {
 fn every_scheme_answers() {
     let _company = ALONE.read().unwrap_or_else(PoisonError::into_inner);
     let app = tree().join("bench/apps/hello");
+    let site = TempDir::new().expect("a temporary folder");
+    fs::create_dir(site.path().join("public")).expect("made");
+    fs::write(site.path().join("public/index.html"), "Hello World").expect("written");
     let mut failures = Vec::new();
     for scheme in schemes() {
+        let app = if scheme.floor == Some(Floor::Files) { site.path() } else { &app };
         if let Some(missing) = scheme.missing() {
             eprintln!("skipped {}: {} {:?}", scheme.name, missing.why, missing.packages);
             continue;
         }
-        let setting = Setting { workers: 2, ..Setting::new(&app) };
+        let setting = Setting { workers: 2, ..Setting::new(app) };
         match try_out(&scheme, &setting) {
             Ok(cold_start) => eprintln!("{}: {} in {cold_start:?}", scheme.name, scheme.version()),
             Err(words) => failures.push(format!("{}: {words}", scheme.name)),
