@@ -24,7 +24,7 @@ folder = File.join(root, "lib/highball", RbConfig::CONFIG["ruby_version"])
 target = ENV.fetch("CARGO_TARGET_DIR", File.join(root, "target"))
 tidy = "rm -rf \"#{target}\"" unless ENV.key?("CARGO_TARGET_DIR")
 
-# cargo runs the rustc beside it.
+# cargo runs the rustc beside it. RubyGems runs `clean` after `install`, too: what is installed is not touched by it.
 File.write("Makefile", <<~MAKEFILE)
   .PHONY: all install clean
   all:
@@ -35,5 +35,5 @@ File.write("Makefile", <<~MAKEFILE)
   \tcp "#{target}/release/libhighball_ext.so" "#{folder}/highball_ext.so"
   \t#{tidy}
   clean:
-  \trm -rf "#{folder}"
+  \t#{tidy}
 MAKEFILE

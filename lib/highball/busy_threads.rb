@@ -10,9 +10,10 @@ module Highball
     MOST = 8
     LINES = 20
 
-    # In the words of the message `threads`.
-    def self.of(server)
-      server.threads.reject { |thread| idle?(thread) }.first(MOST).map { |thread| told(thread) }
+    # In the words of the message `threads`: those of the server with this name.
+    def self.of(server_name)
+      serving = Thread.list.select { |thread| thread.name&.start_with?("#{server_name} thread ") }
+      serving.reject { |thread| idle?(thread) }.first(MOST).map { |thread| told(thread) }
     end
 
     def self.told(thread)

@@ -57,7 +57,9 @@ module Highball
       settle
       load_app unless @app
       Highball.hooks.run(:after_fork, @number)
-      open_server.tap { @step = nil }
+      server = open_server
+      @step = nil
+      server
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
       give_up(e)
     end
@@ -84,14 +86,16 @@ module Highball
       @control.say(:booted, **@app.description, restartable: true)
     end
 
+    def name = "worker #{@number}"
+
+    # Nobody keeps it: its ring is closed when it is collected, if this process becomes a mold.
     def open_server
       numbers = @ring_descriptors.map do |io|
         io.autoclose = false # the ring owns them from now on
         io.fileno
       end
       log = Log.new(format: @log_format, worker: @number)
-      @server = Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: "worker #{@number}",
-                                                              log: log, **@serving)
+      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, **@serving)
     end
 
     # Returns, when every request has been answered, why it does: `:drain` or `:promote`.
@@ -137,7 +141,7 @@ module Highball
       when "promote" then return :promote
       when "may_promote" then tell_whether_fit
       when "heap" then tell_heap(collect: message[:gc])
-      when "threads" then @control.say(:threads, threads: BusyThreads.of(@server))
+      when "threads" then @control.say(:threads, threads: BusyThreads.of(name))
       else warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
       end
       nil

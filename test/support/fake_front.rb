@@ -134,7 +134,11 @@ class FakeFront
   # Ends waits in the ring: threads look anew for requests, or for room.
   def wake
     waiting = Thread.list.select { |thread| WAITS.include?(thread.backtrace_locations(0, 1)&.first&.base_label) }
-    waiting.each { |thread| thread.wakeup if thread.alive? }
+    waiting.each do |thread|
+      thread.wakeup
+    rescue ThreadError
+      nil # it has ended since
+    end
   end
 
   # The descriptor that a FILE or HIJACK frame speaks of.

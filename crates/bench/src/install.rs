@@ -44,8 +44,11 @@ pub(crate) fn install(wanted: &Wanted) -> Result<(), Failure> {
     }
     check_rights(&of_machine)?;
     Place::Machine.install(&of_machine)?;
-    if let Err(failure) = load::install_oha(&cache()) {
-        eprintln!("{failure}");
+    if let Some(command) = load::oha_installation(&cache()) {
+        eprintln!("building oha, which takes minutes");
+        if let Err(failure) = run(command, load::OHA_INSTALL) {
+            eprintln!("{failure}; what wrk cannot send is left out");
+        }
     }
     for (root, packages) in wanted {
         let Some(root) = root else { continue };

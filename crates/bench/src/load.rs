@@ -22,7 +22,7 @@ const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
 pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
-pub(crate) use oha::install as install_oha;
+pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
 
 /// Who is asked, and what.
 #[derive(Debug, Clone, Copy)]

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// What brings it: 1.11.0 is the last version for Rust 1.85.
-const INSTALL: &str = "cargo install oha --locked --version 1.11.0";
+pub(crate) const INSTALL: &str = "cargo install oha --locked --version 1.11.0";
 /// How it is built: not for hours.
 const PROFILE: [(&str, &str); 2] =
     [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
@@ -59,30 +59,18 @@ fn program() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure(format!("oha is missing: {INSTALL}")))
 }
 
-/// Builds it with cargo where it is missing, into the folder where `bin/test` has it. What is done is told on standard
-/// error; it takes minutes.
-///
-/// # Errors
-/// There is no cargo, or it fails; the words say what is done without oha.
-pub(crate) fn install(cache: &Path) -> Result<(), Failure> {
+/// The command that builds it with cargo, into the folder where `bin/test` has it; `None` where it is there.
+pub(crate) fn installation(cache: &Path) -> Option<Command> {
     if program().is_ok() {
-        return Ok(());
+        return None;
     }
-    let left_out = "what wrk cannot send is left out";
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/bin/cargo"));
     let cargo = home.filter(|cargo| cargo.is_file()).unwrap_or_else(|| "cargo".into());
     let tools = cache.join("cargo-tools");
-    eprintln!("building oha: {INSTALL} --root {}", tools.display());
     let mut command = Command::new(cargo);
     command.args(INSTALL.split(' ').skip(1)).arg("--root").arg(&tools).envs(PROFILE);
-    command.env("CARGO_TARGET_DIR", tools.join("target")).stdin(Stdio::null());
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure(format!("oha could not be built ({status}): {left_out}"))),
-        Err(error) => {
-            Err(Failure(format!("cargo, which builds oha, cannot be started ({error}): {left_out}")))
-        }
-    }
+    command.env("CARGO_TARGET_DIR", tools.join("target"));
+    Some(command)
 }
 
 /// Runs oha for so long.
