@@ -370,7 +370,9 @@ mod processes {
             trap("TERM", "IGNORE")
             exit if fork
             Process.setsid
+            middle = $$
             exit if fork
+            sleep 0.01 while Process.ppid == middle
             fork { Process.setsid; fork { note; sleep }; note; sleep }
             fork { note; sleep }
             note
@@ -389,7 +391,10 @@ mod processes {
     #[test]
     fn nothing_is_left_of_one_that_hides_its_environment() {
         let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-        let script = Script::alone("exit if fork; Process.setsid; exit if fork; $0 = 'x' * 20; note; serve");
+        let script = Script::alone(
+            "exit if fork; Process.setsid; middle = $$; exit if fork; sleep 0.01 while Process.ppid == middle
+            $0 = 'x' * 20; note; serve",
+        );
         let deployment = script.start().expect("started");
         assert_eq!(deployment.roots(), script.noted());
         let address = deployment.address();
