@@ -64,6 +64,8 @@ pub(crate) struct AppState {
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     voice: Voice,
+    /// Whether it is looked at in every turn of the event loop.
+    pub(crate) active: Cell<bool>,
     /// Requests that are on their way, from their heads to the ends of their answers.
     visits: Cell<usize>,
     /// Whether Ruby was asked for anything since the last tick.
@@ -96,6 +98,7 @@ impl AppState {
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             voice,
+            active: Cell::new(false),
             visits: Cell::new(0),
             asked: Cell::new(false),
             busy_ms: Cell::new(now_ms()),

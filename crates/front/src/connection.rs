@@ -162,6 +162,7 @@ impl Connection {
                 if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
+                self.shared.activate(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
