@@ -53,7 +53,9 @@ pub struct AppBlueprint {
     pub source: MoldSource,
     /// The size of each worker's ring.
     pub geometry: Geometry,
-    /// Whether it does not matter to a process that is to be succeeded ([`Purpose::Succeed`]) that it does not boot.
+    /// Whether it is no reason for the end of everything that it does not boot: while it is served
+    /// ([`Purpose::Serve`]), even where it is the only one; where it is to be served in the place of another process
+    /// ([`Purpose::Succeed`]), only where there are others.
     pub may_fail: bool,
 }
 

@@ -54,6 +54,8 @@ pub(crate) enum HotRestart {
     Queued,
     /// It is under way.
     Going,
+    /// The other process serves: this one only answers what still comes over connections that it has.
+    Done,
 }
 
 /// Where the application is.
@@ -122,7 +124,7 @@ pub(crate) struct Supervisor {
     diagnosis: Option<Diagnosis>,
     deaths: Deaths,
     purpose: Purpose,
-    /// Whether it does not matter to a process that is to be succeeded that it does not boot.
+    /// See [`AppBlueprint::may_fail`].
     may_fail: bool,
     broken: Option<Broken>,
     /// Why it was given up, until that is acted upon.
@@ -243,7 +245,12 @@ impl Supervisor {
                 warn!("requests were still in flight when the time for draining was over");
                 self.end(Outcome::Halted, now);
             }
-            Phase::Draining(_) => self.staff_for_drain(now).await,
+            Phase::Draining(_) => {
+                if self.is_brought_up() && self.needs_mold() {
+                    self.boot(now).await;
+                }
+                self.staff_for_drain(now).await;
+            }
             Phase::Finishing { curt, .. } if self.workers.is_empty() => {
                 self.end(if curt { Outcome::Stopped } else { Outcome::Drained }, now);
             }
