@@ -61,7 +61,7 @@ mod worker_handle;
 
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
-pub use hall::{AppBlueprint, Blueprint, Hall, Outcome, Purpose};
+pub use hall::{time_for_turns, AppBlueprint, Blueprint, Hall, Outcome, Purpose};
 pub use message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,

@@ -84,7 +84,7 @@ impl Supervisor {
             }
         }
         let idle = self.restart.is_none() && self.refork.is_none() && self.hot_restart != HotRestart::Going;
-        if idle && self.current.app.is_some() {
+        if idle && self.may_boot && self.current.app.is_some() {
             if let Some(wish) = self.wish.take() {
                 self.begin_restart(wish, now).await;
             }
