@@ -155,6 +155,38 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal 1, app(server, "new")["generation"], "a host is no reason for a restart"
   end
 
+  def test_hup_has_files_served_by_other_rules
+    server, folder = serve_two("bad/public/file.txt" => "a file")
+    assert_equal "a file", server.get("/file.txt", { "Host" => "bad" }).body
+    configure(server, folder, { "bad" => "static_files = false", "good" => "" })
+    wait_for("the change", within: 30) { server.get("/file.txt", { "Host" => "bad" }).body != "a file" }
+    assert_equal ["bad", "", "/file.txt"], ask(server, "bad", "/file.txt").first(3)
+  end
+
+  def test_hup_leaves_one_alone_whose_link_leads_elsewhere
+    server, folder = serve_two("one/config.ru" => echo("one"), "two/config.ru" => echo("two"))
+    link = File.join(folder, "current")
+    File.symlink("one", link)
+    linked = { "current" => "name = 'linked'", "good" => "" }
+    configure(server, folder, linked)
+    wait_for("the link's") { app(server, "linked")&.fetch("phase") == "serving" }
+    File.unlink(link)
+    File.symlink("two", link)
+    configure(server, folder, linked.merge("good" => "hosts = ['other']"))
+    wait_for("the other host") { server.get("/", { "Host" => "other" }).status == 200 }
+    assert_empty app(server, "linked")["restarts"]
+    assert_equal "one", ask(server, "linked", "/").first
+  end
+
+  def test_hup_mends_one_that_hangs_while_it_boots
+    hangs = "sleep if ENV['HANG']\n"
+    server, folder = serve_two("new/config.ru" => "#{hangs}#{echo('new')}")
+    configure(server, folder, { "bad" => "", "good" => "", "new" => "variables = { HANG = 'yes' }" })
+    wait_for("the new one") { app(server, "new")&.dig("mold", "pid") }
+    configure(server, folder, { "bad" => "", "good" => "", "new" => "" })
+    assert_equal "new", ask(server, "new", "/").first
+  end
+
   def test_a_removed_application_finishes_what_it_has_begun
     server, folder = serve_two("new/config.ru" => echo("new"))
     server.connect do |connection|
@@ -227,7 +259,7 @@ class ManyAppsTest < ManyAppsTestCase
     end
     refute_equal server.pid, server.full_status["pid"]
     assert_equal "bad", ask(server, "bad", "/").first
-    assert_equal %w[serving serving failed], phases(server)
+    wait_for("the third to fail again") { phases(server) == %w[serving serving failed] }
     File.write(File.join(folder, "good/config.ru"), BROKEN)
     output, ended = HighballServer.run("upgrade", *server.which, within: 60)
     refute_predicate ended, :success?, "it would lose an application that serves:\n#{output}"

@@ -39,9 +39,9 @@ class ManyAppsTestCase < E2ETest
   end
 
   # The first of them is the application by which the server is known.
-  def serve_many(*places, environment: "production")
+  def serve_many(*places, environment: "production", started_by: [])
     options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
-    command = [HighballServer::BINARY, "serve", *options, *places]
+    command = [*started_by, HighballServer::BINARY, "serve", *options, *places]
     server = HighballServer.new(places.first, command: command)
     @servers << server
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do

@@ -40,7 +40,10 @@ impl Changes {
                     Arc::clone(app)
                 }
                 Some(before) => {
-                    let now = App { id: before.id, ..App::clone(app) };
+                    // Where a link leads to by now is for a restart to find out, and none of the configuration.
+                    let is_there = (&before.link, &before.file) == (&app.link, &app.file);
+                    let folder = if is_there { &before.folder } else { &app.folder };
+                    let now = App { id: before.id, folder: folder.clone(), ..App::clone(app) };
                     if now == **before {
                         Arc::clone(before)
                     } else {

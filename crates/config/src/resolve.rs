@@ -45,9 +45,13 @@ pub(crate) fn gather<'a>(
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env);
     let named = given.path("config", &current, |_, path| Ok(path))?;
+    let place = named.as_deref().map(file::folder_of);
     let file = server_file(named, &paths, &current)?;
-    if let [first, _, ..] = &paths[..] {
-        if !file.entries.is_empty() {
+    if let [first, others @ ..] = &paths[..] {
+        // A single one may be the folder that the file was found in.
+        let is_about_file =
+            others.is_empty() && place.is_none_or(|place| is_same(&place, &current.join(first)));
+        if !file.entries.is_empty() && !is_about_file {
             return Err(ConfigError::Usage(twice_given(first)));
         }
     }
@@ -82,6 +86,11 @@ impl Sources<'_> {
         files.for_each(|file| all.add_all(file, |_| true));
         all.as_arguments(&self.place.current)
     }
+}
+
+/// Whether both lead to the same place.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Where relative paths begin that stand in no file, and the environment.
@@ -188,7 +197,7 @@ fn app(
     let is_development = given.word("environment")? == "development";
     Ok(App {
         id: AppId::next(),
-        hosts: hosts(given.hosts()?, many && prefix.is_empty(), &name),
+        hosts: hosts(given.hosts()?, many && prefix.is_empty(), &name, &app.link)?,
         prefix,
         environment: given.word("environment")?,
         workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
@@ -217,13 +226,26 @@ fn app(
 }
 
 /// None: every host. `by_name`: without any, those that are named after the application.
-fn hosts(given: Option<Vec<String>>, by_name: bool, name: &str) -> Vec<String> {
-    let name = name.to_ascii_lowercase();
+fn hosts(
+    given: Option<Vec<String>>,
+    by_name: bool,
+    name: &str,
+    link: &Path,
+) -> Result<Vec<String>, ConfigError> {
     match given {
-        Some(hosts) if hosts.iter().any(|host| host == "*") => Vec::new(),
-        Some(hosts) => hosts,
-        None if by_name => vec![format!("{name}.localhost"), name],
-        None => Vec::new(),
+        Some(hosts) if hosts.iter().any(|host| host == "*") => Ok(Vec::new()),
+        Some(hosts) => Ok(hosts),
+        None if by_name => {
+            let host = value::host(name).ok().filter(|host| host != "*").ok_or_else(|| {
+                ConfigError::Usage(format!(
+                    "the application {} cannot be reached by its name, as `{name}` is no host name; give it `hosts`, a \
+                     `prefix` or another `name`, in its [[app]] or its own config/highball.toml",
+                    link.display()
+                ))
+            })?;
+            Ok(vec![format!("{host}.localhost"), host])
+        }
+        None => Ok(Vec::new()),
     }
 }
 

@@ -107,7 +107,8 @@ impl App {
         self.environment == "development"
     }
 
-    /// Whether its processes are the same as those of `other`: only what concerns the front differs.
+    /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the
+    /// front alone differs.
     pub fn has_processes_of(&self, other: &App) -> bool {
         let differing = other.clone();
         let same = App {
@@ -115,7 +116,6 @@ impl App {
             name: differing.name,
             hosts: differing.hosts,
             limits: differing.limits,
-            static_files: differing.static_files,
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,

@@ -2,12 +2,15 @@
 //!
 //! Each function takes the text and returns the value, or one sentence that says what it may be.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::settings::Bind;
+
+/// The longest host name, in bytes (RFC 1035 section 2.3.4).
+const HOST_BYTES: usize = 253;
 
 /// The number and the unit of a text such as `1.5s`; no digits give an empty number.
 fn split_unit(text: &str) -> (&str, &str) {
@@ -125,12 +128,16 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A host name, in small letters; `*` is every one.
+/// A host name as it is compared: in small letters, without a dot at its end, an IPv6 address in its canonical form; `*`
+/// is every one.
 pub(crate) fn host(text: &str) -> Result<String, String> {
-    let host = text.to_ascii_lowercase();
+    let literal = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(address) = literal.and_then(|literal| literal.parse::<Ipv6Addr>().ok()) {
+        return Ok(format!("[{address}]"));
+    }
+    let host = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_address = host.starts_with('[') && host.ends_with(']');
-    if host == "*" || is_address || (!host.is_empty() && host.bytes().all(is_name)) {
+    if host == "*" || ((1..=HOST_BYTES).contains(&host.len()) && host.bytes().all(is_name)) {
         return Ok(host);
     }
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
@@ -154,7 +161,8 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins_well = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
     if !text.contains('=') || !begins_well || !name.bytes().all(is_name) || value.contains('\0') {
-        return Err(format!("`{text}` is not a variable; write NAME=VALUE, such as LANG=C.UTF-8"));
+        // Without what may be a secret.
+        return Err("this is not a variable; write NAME=VALUE, such as LANG=C.UTF-8".into());
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -296,7 +304,9 @@ mod tests {
         {
             assert_eq!(host(text), Ok(name.into()));
         }
-        for text in ["", "a:80", "a/b", "*.a", "a b"] {
+        assert_eq!(host("A.example.").as_deref(), Ok("a.example"));
+        assert_eq!(host("[0::0001]").as_deref(), Ok("[::1]"));
+        for text in ["", ".", "a:80", "a/b", "*.a", "a b", "[a]", "[::1", &"a".repeat(254)] {
             assert!(host(text).is_err(), "{text}");
         }
         for (text, path) in [("/", ""), ("/blog", "/blog"), ("/blog/", "/blog"), ("/a/b-c", "/a/b-c")] {

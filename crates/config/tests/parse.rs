@@ -426,8 +426,35 @@ fn entries_that_cannot_be() {
     let here = folder_with(&["blog", "shop"], &[("server.toml", "[[app]]\npath = 'blog'")]);
     let error = here.try_many(&["-c", &here.at("server.toml")], &["blog", "shop"]).unwrap_err().to_string();
     assert!(error.contains("name them in one place"), "{error}");
+    let error = here.try_many(&["-c", &here.at("server.toml")], &["shop"]).unwrap_err().to_string();
+    assert!(error.contains("name them in one place"), "it would not be served: {error}");
     let error = here.try_many(&[], &["blog", "blog"]).unwrap_err().to_string();
     assert!(error.contains("was given twice"), "{error}");
+}
+
+#[test]
+fn hosts_are_compared_as_requests_name_them() {
+    let here = folder_with(&["blog", "my shop"], &[]);
+    let two = |first: &str, second: &str| {
+        let text =
+            format!("[[app]]\npath = 'blog'\n{first}\n[[app]]\npath = 'my shop'\nname = 'shop'\n{second}");
+        std::fs::write(here.path().join("highball.toml"), text).unwrap();
+        here.try_many(&[], &[""]).map_err(|error| error.to_string())
+    };
+    assert!(two("hosts = ['a.example']", "hosts = ['A.Example.']").unwrap_err().contains("both be reached"));
+    assert!(two("hosts = ['[::1]']", "hosts = ['[0::1]']").unwrap_err().contains("both be reached"));
+    assert!(two("hosts = ['[::x]']", "").unwrap_err().contains("is not a host name"));
+    assert_eq!(two("", "").unwrap().apps[1].hosts, ["shop.localhost", "shop"]);
+    std::fs::remove_file(here.path().join("highball.toml")).unwrap();
+    let error = here.try_many(&[], &["blog", "my shop"]).unwrap_err().to_string();
+    assert!(error.contains("my shop cannot be reached by its name"), "{error}");
+}
+
+#[test]
+fn what_may_be_a_secret_is_not_told() {
+    let here = folder_with(&["blog"], &[("highball.toml", "variables = ['DATABASE URL=hunter2']")]);
+    let error = here.try_many(&[], &[""]).unwrap_err().to_string();
+    assert!(error.contains("NAME=VALUE") && !error.contains("hunter2"), "{error}");
 }
 
 #[test]
@@ -456,4 +483,19 @@ fn a_configuration_that_is_read_anew() {
     let hosts =
         Changes::between(&old, read(entry("blog", "hosts = ['b']\nmax_queue = 5") + &entry("shop", "")));
     assert!(hosts.changed[0].has_processes_of(&old.apps[0]));
+    let files = Changes::between(&old, read(entry("blog", "static_files = 'off'") + &entry("shop", "")));
+    assert!(!files.changed[0].has_processes_of(&old.apps[0]), "they say where the files are");
+}
+
+#[test]
+fn where_a_link_leads_to_is_no_change_of_the_configuration() {
+    let here = folder_with(&["1", "2"], &[]);
+    let link_to = |release: &str| {
+        let link = here.path().join("current");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(release, link).unwrap();
+        here.many(&[], &["current"])
+    };
+    let changes = Changes::between(&link_to("1"), link_to("2"));
+    assert!(changes.added.is_empty() && changes.changed.is_empty() && changes.removed.is_empty());
 }

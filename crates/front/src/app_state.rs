@@ -64,6 +64,8 @@ pub(crate) struct AppState {
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     voice: Voice,
+    /// Whether it is looked at in every turn of the event loop.
+    pub(crate) active: Cell<bool>,
     /// Requests that are on their way, from their heads to the ends of their answers.
     visits: Cell<usize>,
     /// Whether Ruby was asked for anything since the last tick.
@@ -74,6 +76,8 @@ pub(crate) struct AppState {
     asleep: Cell<bool>,
     /// It was removed: it finishes what it has begun.
     leaving: Cell<bool>,
+    /// The server stops, and there will be no worker for it any more.
+    abandoned: Cell<bool>,
 }
 
 impl AppState {
@@ -96,11 +100,13 @@ impl AppState {
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             voice,
+            active: Cell::new(false),
             visits: Cell::new(0),
             asked: Cell::new(false),
             busy_ms: Cell::new(now_ms()),
             asleep: Cell::new(!app.prestart),
             leaving: Cell::new(false),
+            abandoned: Cell::new(false),
             app: RefCell::new(app),
         }
     }
@@ -143,9 +149,10 @@ impl AppState {
         if self.is_failed_for(audience) {
             return Err(Refusal::AppFailed);
         }
-        self.dispatcher.borrow_mut().submit(exchange)?;
-        self.give_up_waiting();
-        Ok(())
+        if let Some(refusal) = self.last_word() {
+            return Err(refusal);
+        }
+        self.dispatcher.borrow_mut().submit(exchange)
     }
 
     // --- Failure and sleep ---------------------------------------------------------------------------
@@ -257,7 +264,7 @@ impl AppState {
         }
     }
 
-    // --- Removal -------------------------------------------------------------------------------------
+    // --- The end -------------------------------------------------------------------------------------
 
     /// It was removed: nobody is led to it any more.
     pub(crate) fn leave(&self) {
@@ -269,16 +276,26 @@ impl AppState {
         self.leaving.get()
     }
 
-    /// Where it was removed and nobody serves, nobody will.
+    /// There will be no worker for it any more. Whoever still comes is told that the server stops.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.set(true);
+        self.give_up_waiting();
+    }
+
+    /// What whoever asks is told where nobody serves, and nobody will.
+    fn last_word(&self) -> Option<Refusal> {
+        let dispatcher = self.dispatcher.borrow();
+        if !(self.leaving.get() || self.abandoned.get()) || dispatcher.is_served() {
+            return None;
+        }
+        let stops = dispatcher.is_draining();
+        Some(if stops { Refusal::Draining { retry_after_seconds: 1 } } else { Refusal::NoApp })
+    }
+
+    /// Those who wait for nobody are told so.
     pub(crate) fn give_up_waiting(&self) {
-        if self.is_leaving() {
-            let mut dispatcher = self.dispatcher.borrow_mut();
-            let refusal = if dispatcher.is_draining() {
-                Refusal::Draining { retry_after_seconds: 1 }
-            } else {
-                Refusal::NoApp
-            };
-            dispatcher.refuse_waiting(refusal);
+        if let Some(refusal) = self.last_word() {
+            self.dispatcher.borrow_mut().refuse_waiting(refusal);
         }
     }
 

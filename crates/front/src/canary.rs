@@ -22,8 +22,9 @@ pub(crate) async fn ask(worker: u32, path: String, app: Rc<AppState>, shared: Rc
     app.tell(AppEvent::CanaryAnswered { worker, answer });
 }
 
-async fn answer_of(worker: u32, path: &str, app: &AppState, shared: &Shared) -> Result<u16, String> {
+async fn answer_of(worker: u32, path: &str, app: &Rc<AppState>, shared: &Shared) -> Result<u16, String> {
     let exchange = request(path, app, shared)?;
+    shared.activate(app);
     if !app.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
         return Err("it was gone before it could be asked".into());
     }

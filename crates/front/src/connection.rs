@@ -162,6 +162,7 @@ impl Connection {
                 if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
+                self.shared.activate(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
@@ -249,8 +250,12 @@ impl Connection {
 
     /// The request at hand has ended. However it did: no worker goes on for nobody, no request waits for nobody.
     fn leave_app(&mut self) {
-        if let Some(visit) = self.visit.take() {
-            visit.dispatcher.borrow_mut().cancel(&self.exchange);
+        let Some(visit) = self.visit.take() else { return };
+        visit.dispatcher.borrow_mut().cancel(&self.exchange);
+        if Rc::strong_count(&self.exchange) > 1 {
+            // A worker still has it, and the next request may be for an application where its place is another's.
+            let generation = self.exchange.borrow().generation;
+            self.exchange = Rc::new(Exchange::after(generation));
         }
     }
 }

@@ -193,9 +193,14 @@ impl Dispatcher {
         self.wanted
     }
 
-    /// Whether nothing waits, and nothing is with any worker.
+    /// Whether nothing waits, and no worker has anything to say.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.workers.iter().all(Worker::is_idle)
+    }
+
+    /// Whether it is quiet, and no connection has been taken over.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.workers.iter().all(|worker| worker.is_idle() && worker.hijacked == 0)
+        self.is_quiet() && self.workers.iter().all(|worker| worker.hijacked == 0)
     }
 
     /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
@@ -504,8 +509,8 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than [`Dispatcher::ring_workers`]
-    /// has said. `false`: there is news after all.
+    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than
+    /// [`Dispatcher::ring_workers`] has said. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
         !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())

@@ -71,11 +71,16 @@ pub(crate) struct Inner {
 impl Exchange {
     /// An exchange of nothing yet.
     pub(crate) fn new() -> Self {
+        Exchange::after(0)
+    }
+
+    /// An exchange of nothing yet, where this generation of the application answered last.
+    pub(crate) fn after(generation: u32) -> Self {
         Exchange(RefCell::new(Inner {
             request: Request::default(),
             response: Response::new(),
             place: Place::Connection,
-            generation: 0,
+            generation,
             taken_over_by: None,
             waker: None,
         }))

@@ -39,7 +39,8 @@ fn with_shared(act: impl FnOnce(&Shared)) {
     });
 }
 
-/// Serves on these listeners, from the start or from when it is told, until nobody holds the other end of `commands` any more. Takes this thread.
+/// Serves on these listeners, from the start or from when it is told, until nobody holds the other end of `commands` any
+/// more. Takes this thread.
 ///
 /// # Errors
 /// The event loop cannot be set up.
@@ -104,6 +105,7 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::Booted { public, headers, assets } => app.booted(public, &headers, assets),
         AppCommand::OpenSite { root } => app.open_site(root),
         AppCommand::Failed(failure) => app.failed(failure),
+        AppCommand::Abandon => app.abandon(),
         AppCommand::AddWorker(new) => {
             app.served();
             app.dispatcher.borrow_mut().add_worker(new, State::Serving);

@@ -123,6 +123,8 @@ pub enum AppCommand {
     },
     /// It did not boot: this is what those who ask for it are told.
     Failed(AppFailure),
+    /// The server stops before it serves: whoever waits for it, and whoever comes, is told that.
+    Abandon,
     /// A worker waits for requests.
     AddWorker(NewWorker),
     /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this

@@ -45,6 +45,9 @@ pub(crate) enum Leaving {
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) apps: RefCell<Apps>,
+    /// Those that were asked for lately, or have something in flight: the others have nothing to do with the turns of the
+    /// event loop, however many they are.
+    active: RefCell<Vec<Rc<AppState>>>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one that has no log of its own.
@@ -83,6 +86,7 @@ impl Shared {
         let apps = settings.apps.clone();
         let shared = Shared {
             apps: RefCell::default(),
+            active: RefCell::default(),
             date: Rc::new(DateCache::new()),
             deadlines: Deadlines::default(),
             access_log: settings.log.access.as_deref().and_then(AccessLog::open).map(Rc::new),
@@ -151,6 +155,13 @@ impl Shared {
         Voice { app, events: self.events.clone() }.tell(event);
     }
 
+    /// An application is about to be given a request.
+    pub(crate) fn activate(&self, app: &Rc<AppState>) {
+        if !app.active.replace(true) {
+            self.active.borrow_mut().push(Rc::clone(app));
+        }
+    }
+
     /// What has to be looked after from time to time.
     pub(crate) fn tick(&self, now_ms: u64) {
         let mut apps = self.apps.borrow_mut();
@@ -159,6 +170,10 @@ impl Shared {
             app.dispatcher.borrow_mut().ring_for_overdue();
             app.tick(now_ms);
         }
+        self.active.borrow_mut().retain(|app| {
+            app.active.set(!app.dispatcher.borrow().is_quiet());
+            app.active.get()
+        });
         apps.forget_drained();
         self.access_log.iter().for_each(|log| log.flush());
     }
@@ -231,7 +246,7 @@ impl Shared {
         self.steps_in_turn.set(self.steps_in_turn.get() + 1);
         if self.steps_in_turn.get() >= TURN_BOUND {
             self.steps_in_turn.set(0);
-            for app in self.apps.borrow().iter() {
+            for app in self.active.borrow().iter() {
                 let mut dispatcher = app.dispatcher.borrow_mut();
                 if dispatcher.ring_workers() {
                     self.overdue.notify_one();
@@ -246,7 +261,7 @@ impl Shared {
     /// sleep.
     pub(crate) fn before_sleep(&self) {
         self.steps_in_turn.set(0);
-        let apps = self.apps.borrow();
+        let apps = self.active.borrow();
         if !self.looked.get() && apps.iter().any(|app| app.dispatcher.borrow_mut().is_gathering()) {
             self.looked.set(true);
             return self.look.notify_one();
@@ -272,7 +287,7 @@ impl Shared {
 
     /// After the event loop's sleep.
     pub(crate) fn after_sleep(&self) {
-        for app in self.apps.borrow().iter() {
+        for app in self.active.borrow().iter() {
             let mut dispatcher = app.dispatcher.borrow_mut();
             dispatcher.retract_sleep();
             dispatcher.read_rings();

@@ -222,6 +222,29 @@ fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
 }
 
 #[test]
+fn while_the_server_stops_nobody_waits_for_one_that_does_not_serve() {
+    let front = two();
+    let _other = front.worker_for(1, 1).serve(1, say_where(1));
+    let mut waiting = front.get_from("a", "/");
+    front.until("it waits", |report| report.apps[0].queue == 1);
+    let mut late = ["a", "b"].map(|host| {
+        let mut client = front.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n"));
+        client
+    });
+    front.until("they are there", |report| report.connections == 3);
+    front.tell(Command::Drain);
+    front.tell_of(0, AppCommand::Abandon);
+    assert_eq!(waiting.answer().status, 503);
+    let answers = late.each_mut().map(|client| {
+        client.send("\r\n");
+        client.answer()
+    });
+    assert_eq!(answers[0].text(), "503 Service Unavailable: the server is stopping\n");
+    assert_eq!(answers[1].text(), "1 |/");
+}
+
+#[test]
 fn nobody_waits_either_whose_body_comes_later() {
     let front = two();
     let upload = |host: &str| {

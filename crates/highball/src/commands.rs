@@ -127,8 +127,8 @@ pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     })
 }
 
-/// Does it for the selected application; or for each that the selected instance has, one after the other, but for those
-/// that sleep: they have nothing to be replaced.
+/// Does it for the selected application; or for each that the selected instance has, one after the other. Those that sleep
+/// have nothing to be replaced.
 fn for_each_app(
     selector: &Selector,
     act: impl Fn(&Instance, u32) -> Result<(), CommandError>,
@@ -136,12 +136,13 @@ fn for_each_app(
     let found = selected(selector)?;
     let instance = the_only(&found)?;
     let all = &instance.status.apps;
-    let is_meant = |app: &&AppStatus| match &selector.app {
-        Some(selector) => is_selected(selector, app),
-        None => all.len() == 1 || app.phase != "asleep",
-    };
-    let meant: Vec<&AppStatus> = all.iter().filter(is_meant).collect();
-    if let [app] = meant[..] {
+    let is_meant = |app: &&AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
+        all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
+    for app in asleep {
+        println!("{} sleeps, and boots what is there when somebody asks for it", app.name);
+    }
+    if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
         return act(instance, app.id);
     }
     let mut failed = 0;

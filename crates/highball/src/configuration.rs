@@ -108,10 +108,13 @@ fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
     if new.apps.len() > UNHEARD {
         return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
     }
+    if let Some(why) = crate::one_too_many(new) {
+        return Some(why.into());
+    }
     let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {
         old.apps.iter().any(|before| {
-            before.name == app.name && before.folder != app.folder && is_site(before) != is_site(app)
+            before.name == app.name && before.link != app.link && is_site(before) != is_site(app)
         })
     })?;
     Some(format!(

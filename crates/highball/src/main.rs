@@ -137,6 +137,9 @@ struct Begun {
 impl Begun {
     fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
+        if let Some(why) = one_too_many(&settings) {
+            return Err(why.into());
+        }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => Some(Pidfile::claim(path)?),
@@ -283,10 +286,24 @@ fn blueprints(
     settings.apps.iter().map(blueprint).collect()
 }
 
+/// Whether the application was given as an object, to a process that started us and put the control socket onto our
+/// standard input.
+fn is_given_as_object() -> bool {
+    std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin")
+}
+
+/// What is wrong with several applications where there can only be one.
+fn one_too_many(settings: &Settings) -> Option<&'static str> {
+    (is_given_as_object() && settings.apps.len() > 1).then_some(
+        "the application was given as an object (by rackup or rails server), and the configuration file has several: \
+         start `highball` itself, or name another file in HIGHBALL_CONFIG",
+    )
+}
+
 /// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
-/// that started us and put the control socket onto our standard input.
+/// that started us.
 fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
-    if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
+    if is_given_as_object() {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
     if app.file.is_none() && Site::in_folder(&app.folder).is_some() {

@@ -6,7 +6,7 @@ use crate::pidfile::Pidfile;
 use crate::wiring::UNHEARD;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
-use highball_supervisor::{checkpoint, Heritage, Order, Predecessor};
+use highball_supervisor::{checkpoint, time_for_turns, Heritage, Order, Predecessor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,10 +91,12 @@ impl Candidate {
     }
 }
 
-/// When the old process should give this one up: the mold and the workers have their time each, and so has the probe.
+/// When the old process should give this one up: the mold and the workers have their time each, and so has the probe;
+/// and several applications take turns.
 pub(crate) fn patience(settings: &Settings) -> Duration {
     let patience = |app: &Arc<App>| 2 * app.process.boot_timeout + app.process.probe_timeout;
-    settings.apps.iter().map(patience).max().unwrap_or_default() + OWN_TIME
+    let longest = settings.apps.iter().map(patience).max().unwrap_or_default();
+    longest + time_for_turns(settings.apps.len()) + OWN_TIME
 }
 
 /// How far an application has come.

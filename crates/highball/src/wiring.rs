@@ -55,7 +55,6 @@ pub(crate) async fn tell_front(
                 Command::ReopenLogs
             }
             Notice::Drain => Command::Drain,
-            Notice::RefuseWaiting(app) => Command::RemoveApp(app),
         };
         if front.send(command).await.is_err() {
             return; // the front has ended, and with it the run
@@ -76,6 +75,7 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
             development: app?.is_development().then(|| diagnosis_page::pages(&diagnosis)),
             public: diagnosis.folder.join("public"),
         }),
+        AppNotice::Abandoned => AppCommand::Abandon,
         AppNotice::SiteOpened { root } => {
             candidate.tell(id, News::SiteOpened);
             AppCommand::OpenSite { root }

@@ -22,8 +22,9 @@ use highball_ring::Geometry;
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZero;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use upgrading::Upgrades;
@@ -32,6 +33,20 @@ use upgrading::Upgrades;
 const NEWS: usize = 256;
 /// Children reaped per turn of the loop.
 const REAP_AT_A_TIME: usize = 128;
+
+/// So long a boot keeps others from beginning: one that hangs does not hold them up for longer.
+const TURN: Duration = Duration::from_secs(10);
+
+/// Applications that boot at a time: more of them than there are processors would only take longer, and together longer
+/// than each may.
+fn boots_at_a_time() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get).max(2)
+}
+
+/// How long it takes at most until the last of so many applications begins to boot.
+pub fn time_for_turns(apps: usize) -> Duration {
+    TURN * u32::try_from(apps / boots_at_a_time()).unwrap_or(u32::MAX)
+}
 
 /// What a hall is built from.
 #[derive(Debug)]
@@ -53,7 +68,9 @@ pub struct AppBlueprint {
     pub source: MoldSource,
     /// The size of each worker's ring.
     pub geometry: Geometry,
-    /// Whether it does not matter to a process that is to be succeeded ([`Purpose::Succeed`]) that it does not boot.
+    /// Whether it is no reason for the end of everything that it does not boot: while it is served
+    /// ([`Purpose::Serve`]), even where it is the only one; where it is to be served in the place of another process
+    /// ([`Purpose::Succeed`]), only where there are others.
     pub may_fail: bool,
 }
 
@@ -108,6 +125,7 @@ pub struct Hall {
     apps: BTreeMap<AppId, Supervisor>,
     /// Whether everything is to end.
     stopping: bool,
+    boots_at_a_time: usize,
     /// When the first signal to end came.
     signalled_at: Option<Instant>,
     /// When it is not waited any longer for a process that was to take this one's place.
@@ -128,6 +146,7 @@ impl Hall {
             purpose,
             apps: BTreeMap::new(),
             stopping: false,
+            boots_at_a_time: boots_at_a_time(),
             signalled_at: None,
             left_at: None,
             upgrades: Upgrades::default(),
@@ -156,8 +175,12 @@ impl Hall {
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
         set_child_subreaper(Some(getpid()))?;
         let mut signals = Signals::listen()?;
-        while !self.advance(Instant::now()).await {
-            let deadline = self.next_deadline();
+        loop {
+            let now = Instant::now();
+            if self.advance(now).await {
+                break;
+            }
+            let deadline = self.next_deadline(now);
             let event = tokio::select! {
                 signal = signals.next() => Event::Signal(signal),
                 Some(order) = orders.recv() => Event::Order(order),
@@ -211,17 +234,24 @@ impl Hall {
         self.enforce_upgrade_deadlines(now);
         self.advance_upgrade(now);
         let (alone, hot_restart) = (self.apps.len() == 1, self.upgrades.progress());
+        let has_turn = |app: &Supervisor| app.boots_since().is_some_and(|began| now < began + TURN);
+        let mut turns = self.apps.values().filter(|app| has_turn(app)).count();
         for app in self.apps.values_mut() {
-            app.surroundings(alone, hot_restart);
+            let had_turn = has_turn(app);
+            app.surroundings(alone, hot_restart, had_turn || turns < self.boots_at_a_time);
             app.advance(now).await;
+            turns = turns + usize::from(has_turn(app)) - usize::from(had_turn);
         }
         self.apps.retain(|_, app| !(app.is_removed() && app.has_ended(now)));
         self.end_with_its_apps(now).await;
         self.has_ended(now)
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
+    /// When there is something to do that was not due yet at the turn of `now`.
+    fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let apps = self.apps.values().filter_map(Supervisor::next_deadline);
+        let turns = self.apps.values().filter_map(Supervisor::boots_since).map(|began| began + TURN);
+        let apps = apps.chain(turns.filter(|end| *end > now));
         apps.chain(self.upgrades.next_deadline()).chain(self.left_at).min()
     }
 

@@ -61,7 +61,7 @@ mod worker_handle;
 
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
-pub use hall::{AppBlueprint, Blueprint, Hall, Outcome, Purpose};
+pub use hall::{time_for_turns, AppBlueprint, Blueprint, Hall, Outcome, Purpose};
 pub use message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,
@@ -101,8 +101,6 @@ pub enum Notice {
     },
     /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
     Drain,
-    /// Everything is about to end, and nobody will answer what waits for this application.
-    RefuseWaiting(AppId),
 }
 
 /// What a supervisor wants the front to know about its application.
@@ -117,6 +115,8 @@ pub enum AppNotice {
     },
     /// The application did not boot, and nothing serves.
     AppFailed(Box<Diagnosis>),
+    /// Everything is about to end, and nobody will answer what waits for it.
+    Abandoned,
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`AppOrder::CanaryAnswered`].

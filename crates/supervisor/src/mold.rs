@@ -190,6 +190,14 @@ impl Mold {
         self.pid.map(Pid::as_raw_pid)
     }
 
+    /// Since when it boots, if it does.
+    pub(crate) fn boots_since(&self) -> Option<Instant> {
+        match &self.state {
+            MoldState::Booting(journey) => Some(journey.began()),
+            MoldState::Dumping(_) | MoldState::Booted | MoldState::Halted => None,
+        }
+    }
+
     pub(crate) fn is_booted(&self) -> bool {
         matches!(self.state, MoldState::Booted)
     }

@@ -87,6 +87,10 @@ impl Journey {
         self.step
     }
 
+    pub(crate) fn began(&self) -> Instant {
+        self.started
+    }
+
     pub(crate) fn elapsed(&self, now: Instant) -> Duration {
         now - self.started
     }

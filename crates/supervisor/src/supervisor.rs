@@ -54,6 +54,8 @@ pub(crate) enum HotRestart {
     Queued,
     /// It is under way.
     Going,
+    /// The other process serves: this one only answers what still comes over connections that it has.
+    Done,
 }
 
 /// Where the application is.
@@ -81,6 +83,8 @@ pub(crate) struct Supervisor {
     /// Whether it is the only application of the server.
     alone: bool,
     hot_restart: HotRestart,
+    /// Whether it is its turn to boot, among others.
+    may_boot: bool,
 
     phase: Phase,
     /// It was taken out of the configuration.
@@ -122,7 +126,7 @@ pub(crate) struct Supervisor {
     diagnosis: Option<Diagnosis>,
     deaths: Deaths,
     purpose: Purpose,
-    /// Whether it does not matter to a process that is to be succeeded that it does not boot.
+    /// See [`AppBlueprint::may_fail`].
     may_fail: bool,
     broken: Option<Broken>,
     /// Why it was given up, until that is acted upon.
@@ -170,6 +174,7 @@ impl Supervisor {
             span: Span::none(),
             alone: true,
             hot_restart: HotRestart::No,
+            may_boot: true,
             phase: Phase::Running,
             removed: false,
             wants_the_end: false,
@@ -193,13 +198,19 @@ impl Supervisor {
     }
 
     /// Takes note of what is around it.
-    pub(crate) fn surroundings(&mut self, alone: bool, hot_restart: HotRestart) {
+    pub(crate) fn surroundings(&mut self, alone: bool, hot_restart: HotRestart, may_boot: bool) {
         if self.alone != alone {
             self.alone = alone;
             // Of the highest level: it is about lines of all levels.
             self.span = if alone { Span::none() } else { error_span!("app", application = self.app.name) };
         }
         self.hot_restart = hot_restart;
+        self.may_boot = may_boot || self.is_site();
+    }
+
+    /// Since when it boots, if it does.
+    pub(crate) fn boots_since(&self) -> Option<Instant> {
+        self.molds().filter_map(Mold::boots_since).max()
     }
 
     /// One of its processes has said something.
@@ -233,7 +244,7 @@ impl Supervisor {
                 self.advance_refork(now).await;
                 self.stand_back_if_lost(now).await;
                 self.try_again_if_mended(now);
-                if self.needs_mold() && now >= self.mold_due {
+                if self.needs_mold() && self.may_boot && now >= self.mold_due {
                     self.boot(now).await;
                 }
                 self.retire_leaving(now).await;
@@ -243,7 +254,12 @@ impl Supervisor {
                 warn!("requests were still in flight when the time for draining was over");
                 self.end(Outcome::Halted, now);
             }
-            Phase::Draining(_) => self.staff_for_drain(now).await,
+            Phase::Draining(_) => {
+                if self.is_brought_up() && self.needs_mold() && self.may_boot {
+                    self.boot(now).await;
+                }
+                self.staff_for_drain(now).await;
+            }
             Phase::Finishing { curt, .. } if self.workers.is_empty() => {
                 self.end(if curt { Outcome::Stopped } else { Outcome::Drained }, now);
             }
@@ -317,7 +333,7 @@ impl Supervisor {
             Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
         };
         let running = matches!(self.phase, Phase::Running);
-        let boot = (running && self.needs_mold()).then_some(self.mold_due);
+        let boot = (running && self.needs_mold() && self.may_boot).then_some(self.mold_due);
         let fork = (self.waits_to_fork() && self.fork_due > Instant::now()).then_some(self.fork_due);
         let leaving = running.then(|| self.workers.next_leaving()).flatten();
         let file = running.then_some(self.restart_file.due);

@@ -96,9 +96,7 @@ impl Connection {
             self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
     }
-}
 
-impl Connection {
     fn is_to_leave(&self) -> bool {
         let leaves = |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.exchange);
         self.visit.as_ref().is_some_and(|visit| leaves(visit))

@@ -11,7 +11,6 @@ use crate::access_log::{quoted, Entry};
 use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
-use crate::exchange::Exchange;
 use crate::failure_pages::Audience;
 use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
@@ -79,12 +78,9 @@ impl Connection {
             }
         };
         shed(&mut self.out);
-        // A worker may still be at a request whose answer was given up.
-        if Rc::strong_count(&self.exchange) == 1 {
-            let mut inner = self.exchange.borrow();
-            shed(&mut inner.response.out);
-            shed(&mut inner.request.head);
-        }
+        let mut inner = self.exchange.borrow();
+        shed(&mut inner.response.out);
+        shed(&mut inner.request.head);
     }
 
     /// Looks at what has just been read, together with what was kept before.
@@ -213,10 +209,6 @@ impl Connection {
 
     fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], keep_alive: bool) {
         let generation = self.generation_of(app.id);
-        if Rc::strong_count(&self.exchange) > 1 {
-            // A worker still has the one before.
-            self.exchange = Rc::new(Exchange::new());
-        }
         let settings = app.settings();
         let mut inner = self.exchange.borrow();
         inner.generation = generation;

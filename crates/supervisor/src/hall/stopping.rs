@@ -4,7 +4,7 @@ use super::Hall;
 use crate::checkpoint;
 use crate::signals::Received;
 use crate::supervisor::SAME_SIGNAL;
-use crate::{Notice, Outcome};
+use crate::{AppNotice, Notice, Outcome};
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
@@ -44,7 +44,8 @@ impl Hall {
         for (id, app) in &mut self.apps {
             app.drain(curt, now);
             if !app.can_answer() {
-                self.notices.send(Notice::RefuseWaiting(*id)).await.ok(); // if nobody listens, the run is ending
+                // If nobody listens, the run is ending.
+                let _ = self.notices.send(Notice::OfApp(*id, AppNotice::Abandoned)).await;
             }
         }
         if !curt {

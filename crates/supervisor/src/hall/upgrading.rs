@@ -91,6 +91,7 @@ impl Upgrades {
     /// How far the one that was asked for has come.
     pub(super) fn progress(&self) -> HotRestart {
         match &self.going {
+            None if self.succession.is_some() => HotRestart::Done,
             None => HotRestart::No,
             Some(upgrade) if upgrade.stage == Stage::Queued => HotRestart::Queued,
             Some(_) => HotRestart::Going,

@@ -1,6 +1,6 @@
 //! Booting the mold, and booting it again.
 
-use super::{unasked, Outcome, Phase, Purpose, Supervisor, BACKTRACE_LINES};
+use super::{unasked, Outcome, Purpose, Supervisor, BACKTRACE_LINES};
 use crate::diagnosis::Diagnosis;
 use crate::event::Who;
 use crate::message::{BootFailure, Booted, FromMold};
@@ -174,7 +174,7 @@ impl Supervisor {
     async fn current_mold_gone(&mut self, ending: Ending, now: Instant) {
         let Some(mold) = self.current.mold.take() else { return };
         self.forks_are_lost(self.current.line, now);
-        if !matches!(self.phase, Phase::Running) {
+        if !self.is_brought_up() {
             return;
         }
         match mold.state {
@@ -233,7 +233,7 @@ impl Supervisor {
     pub(super) async fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
         let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
         self.last_failure = Some(diagnosis.summary());
-        if !matches!(self.phase, Phase::Running) {
+        if !self.is_brought_up() {
             return;
         }
         error!(

@@ -2,6 +2,7 @@
 
 use super::{Phase, Supervisor};
 use crate::hall::Purpose;
+use crate::mold::MoldSource;
 use crate::refork::Schedule;
 use crate::restart::Asked;
 use crate::restart_file::RestartFile;
@@ -32,9 +33,22 @@ impl Supervisor {
         info!(app = self.app.name, restarts = !is_as_before, "the application is configured anew");
         if !is_as_before {
             let span = self.span.clone();
-            // What speaks against it is in the log.
-            async { drop(self.ask_restart(Asked::Configuration)) }.instrument(span).await;
+            async { self.replace_processes(now) }.instrument(span).await;
         }
+    }
+
+    /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.
+    fn replace_processes(&mut self, now: Instant) {
+        let boots = matches!(self.phase, Phase::Running) && self.current.app.is_none();
+        let is_of_folder = matches!(self.source, MoldSource::Folder { .. });
+        if !boots || !is_of_folder || self.asleep || self.broken.is_some() {
+            let _ = self.ask_restart(Asked::Configuration); // what speaks against it is in the log
+            return;
+        }
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold, now);
+        self.current.folder = self.app_folder();
+        self.begin_line(now);
     }
 
     /// The server of this process serves: an application that does not boot is no reason any more for its end.

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Phase, Supervisor};
 use crate::checkpoint;
+use crate::restart::Failure;
 use std::time::{Duration, Instant};
 use tracing::info;
 
@@ -18,8 +19,7 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Running) {
             return;
         }
-        self.abandon_restarts(now);
-        self.abandon_refork(now);
+        self.abandon_changes(now);
         if curt {
             self.finish(now + CURT_DRAIN, true);
         } else {
@@ -30,10 +30,23 @@ impl Supervisor {
     /// Another process serves in the place of this one. Idle connections end when the time for draining is over; what
     /// they have asked by then has as long again.
     pub(crate) fn hand_over(&mut self, now: Instant) {
-        self.abandon_restarts(now);
+        self.abandon_changes(now);
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Draining(now + 2 * self.settings.drain_timeout + FRONT_TIME);
         }
+    }
+
+    /// Gives up what is under way, as the application, or everything, is to end.
+    fn abandon_changes(&mut self, now: Instant) {
+        let why = if self.removed {
+            let remedy = "Add it to the configuration again: it boots what is there then.";
+            Failure::new("the application was removed".into(), remedy)
+        } else {
+            let remedy = "Start it again: it boots what is there then.";
+            Failure::new("the server was told to stop".into(), remedy)
+        };
+        self.abandon_restarts(&why, now);
+        self.abandon_refork(&why.what, now);
     }
 
     /// It is an application of this server no more. The front routes nothing to it any more.
@@ -70,8 +83,7 @@ impl Supervisor {
         for (_, handle) in self.workers.iter_mut() {
             handle.halt(now);
         }
-        self.abandon_restarts(now);
-        self.abandon_refork(now);
+        self.abandon_changes(now);
         match &mut self.current.mold {
             Some(mold) if mold.is_caller() => self.current.mold = None,
             Some(mold) => mold.halt(now),

@@ -2,7 +2,8 @@
 //!
 //! In development it is mended by people, who then reload their page: Highball stays, and boots again when somebody asks
 //! for the application and there is reason to hope. Where there are other applications, it also looks by itself whether
-//! the folder has changed.
+//! the folder has changed. In production nobody's asking counts, and what was wrong may lie elsewhere: it is also tried
+//! again from time to time.
 
 use super::{Outcome, Phase, Supervisor};
 use crate::diagnosis::Diagnosis;
@@ -23,6 +24,10 @@ use tracing::{error, info};
 const TRY_ANYWAY: Duration = Duration::from_secs(5);
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// No more than one part of so many of the time is spent with that, however large the folder is.
+const LOOK_SHARE: u32 = 50;
+/// How often a boot is repeated without a change of files where nobody asks for it.
+const TRY_UNASKED: Duration = Duration::from_secs(60);
 
 /// An application that waits to be mended.
 #[derive(Debug)]
@@ -37,7 +42,11 @@ pub(super) struct Broken {
 impl Supervisor {
     /// Whether it can be done without for a while.
     fn can_be_missing(&self) -> bool {
-        !self.alone && (self.purpose == Purpose::Serve || (self.purpose == Purpose::Succeed && self.may_fail))
+        match self.purpose {
+            Purpose::Serve => self.may_fail || !self.alone,
+            Purpose::Succeed => self.may_fail && !self.alone,
+            Purpose::Examine => false,
+        }
     }
 
     /// Whether a boot that failed is left to people: it is repeated when they ask for it.
@@ -59,7 +68,8 @@ impl Supervisor {
         if let Some(wish) = self.wish.take() {
             self.past_restarts.add(wish, Duration::ZERO, Some(&failure));
         }
-        if !self.waits_for_people() && !self.can_be_missing() {
+        let serves = matches!(self.phase, Phase::Running);
+        if serves && !self.waits_for_people() && !self.can_be_missing() {
             return self.end(Outcome::BootFailed(Box::new(diagnosis)), now);
         }
         // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
@@ -68,6 +78,7 @@ impl Supervisor {
         }
         let files = FolderState::of(&self.current.folder);
         self.broken = Some(Broken { files, since: now, due: now + LOOK_EVERY });
+        self.begin_line(now); // those that are still to end are none of the next attempt's
         self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
     }
 
@@ -86,8 +97,9 @@ impl Supervisor {
     pub(super) async fn stand_back_if_lost(&mut self, now: Instant) {
         let Some(why) = self.lost.take() else { return };
         error!(why, "giving the application up until its folder changes, or it is restarted");
-        self.abandon_restarts(now);
-        self.abandon_refork(now);
+        let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
+        self.abandon_restarts(&Failure::new(why.clone(), remedy), now);
+        self.abandon_refork(&why, now);
         self.workers.forget_unborn();
         for (_, handle) in self.workers.iter_mut() {
             handle.halt(now);
@@ -95,10 +107,8 @@ impl Supervisor {
         let mold = self.current.mold.take();
         self.let_go(self.current.line, mold, now);
         self.current.app = None;
-        self.begin_line(now);
         self.mold_policy = RestartPolicy::new(self.app.process.max_boot_failures);
         self.worker_policy = RestartPolicy::new(self.app.process.max_boot_failures);
-        let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
         let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
         let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
         self.not_booted(diagnosis, now).await;
@@ -107,7 +117,7 @@ impl Supervisor {
     /// Somebody asks for an application that sleeps: wakes it up. Or for one that did not boot: boots it if that may
     /// turn out otherwise by now, or else says once more what is wrong.
     pub(super) async fn wanted_by_somebody(&mut self, now: Instant) {
-        if !matches!(self.phase, Phase::Running) {
+        if !matches!(self.phase, Phase::Running) && !self.wakes_for_last_requests() {
             return;
         }
         if self.asleep {
@@ -124,23 +134,28 @@ impl Supervisor {
         self.try_again(folder, now);
     }
 
-    /// When it is looked at next whether the files of a broken application have changed.
+    /// When it is looked at next whether a broken application is worth another try.
     pub(super) fn mended_due(&self) -> Option<Instant> {
-        self.broken.as_ref().filter(|_| !self.alone).map(|broken| broken.due)
+        let is_looked_at = !self.alone || !self.waits_for_people();
+        self.broken.as_ref().filter(|_| is_looked_at).map(|broken| broken.due)
     }
 
     pub(super) fn try_again_if_mended(&mut self, now: Instant) {
         if self.mended_due().is_none_or(|due| now < due) {
             return;
         }
-        let folder = self.app_folder();
+        let (folder, is_repeated) = (self.app_folder(), self.is_repeated());
         let files = FolderState::of(&folder);
         let Some(broken) = &mut self.broken else { return };
-        broken.due = now + LOOK_EVERY;
+        broken.due = now + LOOK_EVERY.max(LOOK_SHARE * now.elapsed());
         if files != broken.files {
             info!("the folder of the application has changed: trying again");
-            self.try_again(folder, now);
+        } else if is_repeated && now >= broken.since + TRY_UNASKED {
+            info!("trying again, as what was wrong may lie elsewhere");
+        } else {
+            return;
         }
+        self.try_again(folder, now);
     }
 
     /// Boots at the next turn.

@@ -261,9 +261,9 @@ impl Supervisor {
         self.end_refork(what, now);
     }
 
-    /// The server stops, and has no use for another mold.
-    pub(super) fn abandon_refork(&mut self, now: Instant) {
-        self.end_refork("the server was told to stop".into(), now);
+    /// There is no use for another mold any more.
+    pub(super) fn abandon_refork(&mut self, why: &str, now: Instant) {
+        self.end_refork(why.into(), now);
     }
 
     fn end_refork(&mut self, what: String, now: Instant) {

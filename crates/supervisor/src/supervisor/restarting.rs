@@ -84,7 +84,7 @@ impl Supervisor {
             }
         }
         let idle = self.restart.is_none() && self.refork.is_none() && self.hot_restart != HotRestart::Going;
-        if idle && self.current.app.is_some() {
+        if idle && self.may_boot && self.current.app.is_some() {
             if let Some(wish) = self.wish.take() {
                 self.begin_restart(wish, now).await;
             }
@@ -271,20 +271,16 @@ impl Supervisor {
         }
     }
 
-    /// The server stops: a restart has no sense any more. What serves already is needed for what is in flight.
-    pub(super) fn abandon_restarts(&mut self, now: Instant) {
-        let failure = Failure::new(
-            "the server was told to stop".into(),
-            "Start it again: it boots what is there then.",
-        );
+    /// A restart has no sense any more. What serves already is needed for what is in flight.
+    pub(super) fn abandon_restarts(&mut self, why: &Failure, now: Instant) {
         if let Some(wish) = self.wish.take() {
-            self.past_restarts.add(wish, Duration::ZERO, Some(&failure));
+            self.past_restarts.add(wish, Duration::ZERO, Some(why));
         }
         let Some(restart) = self.restart.take() else { return };
         if restart.stage != Stage::Undoing {
             warn!(generation = restart.next.number, stage = restart.stage.name(), "the restart is given up");
             let wish = Wish { generation: restart.next.number, asked: restart.asked };
-            self.past_restarts.add(wish, now - restart.began, Some(&failure));
+            self.past_restarts.add(wish, now - restart.began, Some(why));
         }
         self.let_go(restart.next.line, restart.next.mold, now);
     }

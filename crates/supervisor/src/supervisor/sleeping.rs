@@ -34,9 +34,23 @@ impl Supervisor {
     pub(super) fn wake(&mut self, now: Instant) {
         info!("somebody asks for the application: it wakes up");
         self.asleep = false;
+        self.may_fail = true; // what keeps it from booting now need not do so for long
         self.current.folder = self.app_folder();
         self.current.app = None;
         self.begin_line(now);
+    }
+
+    /// Whether another process serves in the place of this one, and it boots nevertheless for those who ask for it over
+    /// a connection that they had before.
+    pub(super) fn wakes_for_last_requests(&self) -> bool {
+        let drains = matches!(self.phase, Phase::Draining(_)) && !self.removed;
+        drains && self.hot_restart == HotRestart::Done
+    }
+
+    /// Whether it is brought up where it is not there.
+    pub(super) fn is_brought_up(&self) -> bool {
+        let is_missed = self.current.app.is_none() && self.wakes_for_last_requests();
+        matches!(self.phase, Phase::Running) || is_missed
     }
 
     /// What was forked so far has nothing to do any more with what is forked from now on.

@@ -242,7 +242,8 @@ impl Supervisor {
 
     /// It has loaded the application, which its mold has not.
     async fn worker_booted(&mut self, worker: u32, app: Booted) {
-        let Some(handle) = self.workers.get_mut(worker) else { return };
+        let handle = self.workers.get_mut(worker).filter(|handle| handle.state == WorkerState::Starting);
+        let Some(handle) = handle else { return }; // it was told to end meanwhile
         let generation = handle.generation;
         if self.is_next(generation) {
             if let Some(restart) = &mut self.restart {
@@ -329,12 +330,9 @@ impl Supervisor {
             }
         }
         let expected = handle.state == WorkerState::Draining && ending == Ending::Exited(0);
-        let running = matches!(self.phase, Phase::Running);
+        let running = self.is_brought_up();
         if running && handle.line != self.current.line && self.restart.is_none() && self.refork.is_none() {
-            return; // it is of a time before the application fell asleep, or was given up
-        }
-        if running && self.broken.is_some() {
-            return; // it was told to end because of another one
+            return; // it is of a time before the application fell asleep, or did not boot
         }
         if running && !expected && self.is_failed_boot(&handle) {
             return self.not_staffed(handle.failure, ending, now).await;
