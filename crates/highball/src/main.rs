@@ -23,7 +23,7 @@ mod wiring;
 
 use configuration::Configuration;
 use front::Opening;
-use highball_config::{App, Bind, Deployment, Invocation, Settings};
+use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_supervisor::{
     AppBlueprint, Blueprint, Hall, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site,
@@ -143,7 +143,8 @@ impl Begun {
             _ => None, // or once we have taken over
         };
         log::start(settings.log.format);
-        warn_of_root(&settings);
+        let is_of_a_caller = apps.iter().any(|app| matches!(app.source, MoldSource::Caller(_)));
+        warn_of_root(&settings, is_of_a_caller);
         warn_of_ignored(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut()));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
@@ -151,7 +152,6 @@ impl Begun {
             predecessor.drop_rest();
             predecessor.take_stand_in()
         });
-        let is_of_a_caller = apps.iter().any(|app| matches!(app.source, MoldSource::Caller(_)));
         let heritage = if is_of_a_caller { None } else { heritage(&settings, &listeners, stand_in)? };
         Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage })
     }
@@ -253,10 +253,26 @@ fn heritage(
     }))
 }
 
-/// Highball does not change users yet: whoever starts it is who the application runs as.
-fn warn_of_root(settings: &Settings) {
-    if rustix::process::geteuid().is_root() && !settings.is_development() {
-        warn!("running as root, and so does the application: start Highball as the application's own user");
+/// Nobody wants an application to be root who has not thought of it.
+fn warn_of_root(settings: &Settings, is_of_a_caller: bool) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if is_of_a_caller {
+        return warn!(
+            "running as root, and so does the application, as root has loaded it: start it as its own user"
+        );
+    }
+    let by_chance = |app: &&Arc<App>| app.runs_as == RunsAs::RootUnasked && !app.is_development();
+    for app in settings.apps.iter().filter(by_chance) {
+        let (name, folder) = (&app.name, app.folder.display());
+        warn!(
+            remedy = format!(
+                "Let it belong to a user of its own (sudo adduser --system --group {name}; sudo chown -R {name}: {folder}), or \
+                 name one by `user`; `user = \"root\"` asks for root."
+            ),
+            "{name} runs as root, as its files belong to root"
+        );
     }
 }
 

@@ -9,11 +9,13 @@ use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::{App, LogFormat};
+use highball_users::{with_rights_of, OutOfReach};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,6 +70,17 @@ impl MoldState {
     }
 }
 
+/// Why there is no process to become a mold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStarted {
+    /// The user that it is to run as may not read what it needs.
+    #[error(transparent)]
+    OutOfReach(#[from] OutOfReach),
+    /// The system refused it.
+    #[error(transparent)]
+    Refused(#[from] io::Error),
+}
+
 /// The supervisor's view of the mold.
 #[derive(Debug)]
 pub(crate) struct Mold {
@@ -96,14 +109,12 @@ impl Mold {
         boot: u32,
         examine: bool,
         inbox: &Inbox,
-    ) -> io::Result<Mold> {
+    ) -> Result<Mold, NotStarted> {
+        let boot_file = gem_lib.join("highball/boot.rb");
+        let mut command = command(app, folder, &boot_file)?;
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-        fcntl_setfd(&theirs, FdFlags::empty())?;
-        let env = |name: &str| std::env::var_os(name);
-        let mut command = Interpreter::choose(app.ruby.as_deref(), folder, &env)
-            .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
-            .command();
+        fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
         if examine {
             // Its own words would stand among the findings.
             command
@@ -115,7 +126,7 @@ impl Mold {
             command.env("RAILS_RELATIVE_URL_ROOT", &app.prefix);
         }
         let child = command
-            .arg(gem_lib.join("highball/boot.rb"))
+            .arg(boot_file)
             .args(&app.file)
             .current_dir(folder)
             .envs(&app.env)
@@ -126,7 +137,7 @@ impl Mold {
             .env("APP_ENV", &app.environment)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
         let limit = app.process.boot_timeout;
         Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox))
@@ -279,4 +290,26 @@ impl Mold {
     pub(crate) fn is_caller(&self) -> bool {
         self.process.is_none()
     }
+}
+
+/// What starts Ruby in the application's folder, as the user that it runs as, who has to reach both that and Highball's
+/// own code.
+fn command(app: &App, folder: &Path, boot_file: &Path) -> Result<Command, NotStarted> {
+    let user = app.runs_as.another();
+    if let Some(user) = user {
+        user.reaches(boot_file)?;
+        user.reaches(folder)?;
+    }
+    let env = |name: &str| match (name, user) {
+        ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
+        _ => std::env::var_os(name),
+    };
+    let choose = || Interpreter::choose(app.ruby.as_deref(), folder, &env);
+    let interpreter = with_rights_of(user, choose)?;
+    let interpreter = interpreter.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
+    let mut command = interpreter.command();
+    if let Some(user) = user {
+        user.runs(&mut command);
+    }
+    Ok(command)
 }
