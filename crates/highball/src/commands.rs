@@ -468,7 +468,8 @@ fn app_table(app: &AppStatus) -> String {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
     };
-    fact(&mut text, "app", &format!("{} ({})", app.app.display(), app.environment));
+    let user = if app.user.is_empty() { String::new() } else { format!(", as {}", app.user) };
+    fact(&mut text, "app", &format!("{} ({}{user})", app.app.display(), app.environment));
     fact(&mut text, "runs on", &format!("{framework}{ruby}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
@@ -588,6 +589,7 @@ mod tests {
             app: "/srv/blog".into(),
             link: "/srv/blog/current".into(),
             environment: "production".into(),
+            user: "deploy".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
             generation: 2,

@@ -31,6 +31,7 @@ use highball_supervisor::{
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use readiness::Readiness;
+use rustix::process::geteuid;
 use std::error::Error;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -135,16 +136,22 @@ struct Begun {
 }
 
 impl Begun {
-    fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
+    fn begin(
+        mut settings: Settings,
+        mut predecessor: Option<&mut Predecessor>,
+    ) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
+        if is_of_a_caller() {
+            // Who has loaded it, it stays.
+            settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
+        }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => Some(Pidfile::claim(path)?),
             _ => None, // or once we have taken over
         };
         log::start(settings.log.format);
-        let is_of_a_caller = apps.iter().any(|app| matches!(app.source, MoldSource::Caller(_)));
-        warn_of_root(&settings, is_of_a_caller);
+        warn_of_root(&settings);
         warn_of_ignored(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut()));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
@@ -152,7 +159,7 @@ impl Begun {
             predecessor.drop_rest();
             predecessor.take_stand_in()
         });
-        let heritage = if is_of_a_caller { None } else { heritage(&settings, &listeners, stand_in)? };
+        let heritage = if is_of_a_caller() { None } else { heritage(&settings, &listeners, stand_in)? };
         Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage })
     }
 
@@ -254,26 +261,30 @@ fn heritage(
 }
 
 /// Nobody wants an application to be root who has not thought of it.
-fn warn_of_root(settings: &Settings, is_of_a_caller: bool) {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    if is_of_a_caller {
-        return warn!(
+fn warn_of_root(settings: &Settings) {
+    if is_of_a_caller() && geteuid().is_root() && !settings.is_development() {
+        warn!(
             "running as root, and so does the application, as root has loaded it: start it as its own user"
         );
     }
-    let by_chance = |app: &&Arc<App>| app.runs_as == RunsAs::RootUnasked && !app.is_development();
-    for app in settings.apps.iter().filter(by_chance) {
-        let (name, folder) = (&app.name, app.folder.display());
-        warn!(
-            remedy = format!(
-                "Let it belong to a user of its own (sudo adduser --system --group {name}; sudo chown -R {name}: {folder}), or \
-                 name one by `user`; `user = \"root\"` asks for root."
-            ),
-            "{name} runs as root, as its files belong to root"
-        );
+    for app in settings.apps.iter().filter(|app| is_root_by_chance(app)) {
+        warn!(remedy = remedy_for_root(app), "{} {ROOT_BY_CHANCE}", app.name);
     }
+}
+
+/// What is said of an application that runs as root without anybody having asked for it.
+const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
+
+fn is_root_by_chance(app: &App) -> bool {
+    app.runs_as == RunsAs::RootUnasked && !app.is_development()
+}
+
+fn remedy_for_root(app: &App) -> String {
+    let (name, folder) = (&app.name, app.link.display());
+    format!(
+        "Let it belong to a user of its own (adduser --system --group {name}; chown -R {name}: {folder}), or name one by \
+         `user`. If it has to be root, say so: user = \"root\"."
+    )
 }
 
 /// An option that does not count should not be looked for in vain.
@@ -299,10 +310,15 @@ fn blueprints(
     settings.apps.iter().map(blueprint).collect()
 }
 
+/// Whether the application was loaded by the process that started us.
+fn is_of_a_caller() -> bool {
+    std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin")
+}
+
 /// Where the application comes from: its folder, where there may be nothing to load but files to serve; or the process
 /// that started us and put the control socket onto our standard input.
 fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
-    if std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin") {
+    if is_of_a_caller() {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
     if app.file.is_none() && Site::in_folder(&app.folder).is_some() {

@@ -8,7 +8,7 @@ use crate::message::{RubyHeap, ToMold};
 use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
-use highball_config::{App, LogFormat};
+use highball_config::{App, LogFormat, User};
 use highball_users::{with_rights_of, OutOfReach};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
@@ -91,6 +91,8 @@ pub(crate) struct Mold {
     pub(crate) deadline: Option<Instant>,
     /// `None` for a caller until it says its pid.
     pub(crate) pid: Option<Pid>,
+    /// Whom it runs as, if another than Highball's: what is configured may be somebody else by now.
+    pub(crate) user: Option<User>,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
     process: Option<HeldProcess>,
@@ -140,7 +142,8 @@ impl Mold {
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
         let limit = app.process.boot_timeout;
-        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox))
+        let mold = Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox);
+        Ok(Mold { user: app.runs_as.another().cloned(), ..mold })
     }
 
     /// Talks with a caller that has loaded the application already.
@@ -178,6 +181,7 @@ impl Mold {
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             pid,
+            user: None,
             promoted_from: None,
             process,
             departure: Departure::default(),
@@ -193,7 +197,9 @@ impl Mold {
         let took = journey.elapsed(now);
         self.state = MoldState::Booted;
         self.deadline = None;
-        self.pid = Pid::from_raw(pid);
+        if self.is_caller() {
+            self.pid = Pid::from_raw(pid); // of all others it is known, whatever they say
+        }
         Some(took)
     }
 

@@ -80,6 +80,7 @@ impl Supervisor {
     pub(super) async fn mold_said(&mut self, boot: u32, message: FromMold, now: Instant) {
         let role = self.role_of(boot);
         let Some(mold) = self.mold_mut(boot) else { return };
+        let is_caller = mold.is_caller();
         match (message, &mut mold.state) {
             (FromMold::Step { step }, MoldState::Booting(journey)) => {
                 let before = journey.step();
@@ -126,7 +127,7 @@ impl Supervisor {
                 }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
-            (FromMold::Stop, _) => self.wants_the_end = true,
+            (FromMold::Stop, _) if is_caller => self.wants_the_end = true,
             (FromMold::Heap { heap }, _) => {
                 if !mold.heap_questions.answered(heap) {
                     let boot = mold.boot;
