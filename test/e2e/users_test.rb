@@ -44,15 +44,20 @@ class UsersTest < UsersTestCase
     mold, worker = games.map { |pid| private_files(pid).values }
     assert_equal [0, 1], [mold, worker].map { |files| files.grep(/memfd/).length }, "only a worker has a ring, its own"
     assert_operator mold.length, :<=, 3, "#{mold}: its control socket, and what Ruby wakes itself by"
+    assert_includes ProcessFacts.descriptors(server.pid), left_open
+    [*games, *daemon].each { |pid| refute_includes ProcessFacts.descriptors(pid), left_open }
   end
 
   # Root would signal whatever process it is shown.
   def test_a_worker_cannot_pass_another_process_off_as_itself
     forged = "Highball::Native.define_singleton_method(:pidfd) { Kernel.syscall(434, Process.ppid, 0) }\n"
     app = app_of("games", "config.ru" => "#{forged}#{FACTS}")
-    server = serve_as_root(app, app_of("daemon", "config.ru" => FACTS))
-    wait_for("the complaint") { server.log.match?(/games: .*runs as games, has sent a pidfd that is not that of/) }
-    assert_runs_as "daemon", facts(server, { "Host" => "daemon" })
+    server = serve_as_root(app, app_of("daemon", "config.ru" => FACTS), environment: "development")
+    server.connect do |connection|
+      connection.send_request("GET", "/", { "Host" => "games" })
+      wait_for("the complaint", within: 30) { server.log.match?(/runs as games, has sent a pidfd that is not that of/) }
+      assert_runs_as "daemon", facts(server, { "Host" => "daemon" })
+    end
   end
 
   def test_the_owner_is_who_can_change_what_is_run
@@ -104,7 +109,7 @@ class UsersTest < UsersTestCase
   def test_who_is_named_need_not_be_changed_to
     app = app_of("daemon", "config.ru" => "raise Process.uid.to_s\n")
     output = refused(app, "--user", "daemon", user: "daemon")
-    assert_match(/RuntimeError: #{Etc.getpwnam('daemon').uid}$/, output)
+    assert_match(/RuntimeError: #{Etc.getpwnam('daemon').uid}"/, output)
   end
 
   def test_a_file_that_the_user_may_not_write

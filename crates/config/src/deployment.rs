@@ -201,7 +201,7 @@ impl Deployment {
             ("highball", Some(plain_path(&highball)?)),
             ("command", Some(command.join(" "))),
             ("of_root", when(self.user.is_none())),
-            ("user", Some(self.user.clone().unwrap_or_else(|| FOR_ROOT.into()))),
+            ("user", Some(plain(self.user.as_deref().unwrap_or(FOR_ROOT), "the user")?)),
             ("path", set(&self.path)),
             ("lib", set(&self.lib)),
             ("private_tmp", when(!seen_by_others)),

@@ -85,8 +85,8 @@ impl Sources<'_> {
 
     /// Takes the user away that is asked for: who starts applications otherwise than now changes users by other means.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
-        let all = [&mut self.given].into_iter();
-        let all = all.chain(self.apps.iter_mut().map(|app| &mut app.own)).chain([&mut self.top]);
+        let of_apps = self.apps.iter_mut().map(|app| &mut app.own);
+        let all = std::iter::once(&mut self.given).chain(of_apps).chain([&mut self.top]);
         let mut asked = None;
         for given in all {
             asked = asked.or(given.take_word("user")?);
@@ -235,6 +235,7 @@ fn app(
     })
 }
 
+/// Who is asked for, else the owner of the application's files.
 fn runs_as(given: &Given, app: &Where) -> Result<RunsAs, ConfigError> {
     let starter = Starter::now();
     let asked = given.optional("user", |text| starter.runs_as(text))?;

@@ -15,7 +15,6 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -113,10 +112,13 @@ impl Mold {
         inbox: &Inbox,
     ) -> Result<Mold, NotStarted> {
         let boot_file = gem_lib.join("highball/boot.rb");
-        let mut command = command(app, folder, &boot_file)?;
+        let mut command = interpreter(app, folder, &boot_file)?.command();
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
+        if let Some(user) = app.runs_as.another() {
+            user.runs(&mut command, theirs.as_fd())?;
+        }
         if examine {
             // Its own words would stand among the findings.
             command
@@ -298,9 +300,8 @@ impl Mold {
     }
 }
 
-/// What starts Ruby in the application's folder, as the user that it runs as, who has to reach both that and Highball's
-/// own code.
-fn command(app: &App, folder: &Path, boot_file: &Path) -> Result<Command, NotStarted> {
+/// The Ruby for the user that the application runs as, who has to reach its folder and Highball's own code.
+fn interpreter(app: &App, folder: &Path, boot_file: &Path) -> Result<Interpreter, NotStarted> {
     let user = app.runs_as.another();
     if let Some(user) = user {
         user.reaches(boot_file)?;
@@ -311,11 +312,6 @@ fn command(app: &App, folder: &Path, boot_file: &Path) -> Result<Command, NotSta
         _ => std::env::var_os(name),
     };
     let choose = || Interpreter::choose(app.ruby.as_deref(), folder, &env);
-    let interpreter = with_rights_of(user, choose)?;
-    let interpreter = interpreter.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
-    let mut command = interpreter.command();
-    if let Some(user) = user {
-        user.runs(&mut command);
-    }
-    Ok(command)
+    let chosen = with_rights_of(user, choose)?;
+    Ok(chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?)
 }
