@@ -227,7 +227,7 @@ class ManyAppsTest < ManyAppsTestCase
     end
     refute_equal server.pid, server.full_status["pid"]
     assert_equal "bad", ask(server, "bad", "/").first
-    assert_equal %w[serving serving failed], phases(server)
+    wait_for("the end of its boot", within: 30) { phases(server) == %w[serving serving failed] }
     File.write(File.join(folder, "good/config.ru"), BROKEN)
     output, ended = HighballServer.run("upgrade", *server.which, within: 60)
     refute_predicate ended, :success?, "it would lose an application that serves:\n#{output}"
