@@ -79,6 +79,11 @@ class UsersTestCase < ManyAppsTestCase
     assert_equal [user.dir, name, name, user.shell], facts["variables"]
   end
 
+  # The rings that a process has mapped: their inodes.
+  def rings(pid)
+    File.readlines("/proc/#{pid}/maps").filter_map { |line| line.split[4] if line.include?("memfd:highball-ring") }.uniq
+  end
+
   # The memory, sockets and pipes that a process has open: [device, inode] of each, with what its link says.
   def private_files(pid)
     Dir.children("/proc/#{pid}/fd").each_with_object({}) do |fd, found|
