@@ -94,6 +94,9 @@ class UsersTest < UsersTestCase
     assert_equal [0, 0, 0, 0], facts(server)["ids"]
     assert_match(/WARN .*runs as root, as its files belong to root/, server.log)
     assert_match(/adduser --system --group app; chown -R app: #{app}/, server.log)
+    output, ended = HighballServer.run("doctor", "-e", "production", "-p", "0", app, env: env, within: 60)
+    assert_predicate ended, :success?, output
+    assert_match(/^warning  runs_as_root: /, output)
   end
 
   def test_a_user_who_cannot_be

@@ -636,7 +636,7 @@ mod tests {
         for part in [
             "pid 42",
             "up 1h 1m",
-            "/srv/blog (production)",
+            "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
             "http://127.0.0.1:3000",
             "given as an object",
