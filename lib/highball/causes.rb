@@ -52,6 +52,14 @@ module Highball
       name && "sudo systemctl start #{name}"
     end
 
+    # Who this process runs as: by name, where there is one. (Etc is a gem: it is loaded when the application's are.)
+    def self.user
+      require "etc"
+      Etc.getpwuid(Process.euid).name
+    rescue LoadError, ArgumentError
+      "with the number #{Process.euid}"
+    end
+
     # The smallest one there is.
     DATABASE_YML = "printf 'development:\\n  adapter: sqlite3\\n  database: db/development.sqlite3\\n' " \
                    "> config/database.yml"
@@ -97,7 +105,7 @@ module Highball
                     "#{RUBY_VERSION}.)",
             command: "highball --ruby /path/to/ruby"),
       cause(:permission_denied, %w[Bundler::PermissionError],
-            remedy: "Let this user read and write the file that the message names.",
+            remedy: ->(_) { "Let the user #{user} read and write the file that the message names." },
             command: "ls -l"),
       cause(:gemfile_lock, %w[Bundler::LockfileError Bundler::ProductionError Bundler::VersionConflict
                               Bundler::SolveFailure Bundler::BundlerError],
@@ -163,7 +171,9 @@ module Highball
 
       # --- The system
       cause(:permission_denied, %w[Errno::EACCES Errno::EPERM Errno::EROFS],
-            remedy: "Let this user read (or write) the file that the message names.",
+            remedy: lambda { |_|
+              "The application runs as the user #{user}: let #{user} read (or write) the file that the message names."
+            },
             command: ->(error) { LoadErrors.look_at(error) }),
       cause(:missing_file, %w[Errno::ENOENT Errno::ENOTDIR],
             remedy: "Create the file or folder that the message names, or correct its path."),

@@ -37,7 +37,7 @@ class BootingInTurnsTest < ManyAppsTestCase
   # Two at a time is the least.
   def serve_on_one_processor(places, environment)
     processor = File.read("/proc/self/status")[/Cpus_allowed_list:\s*(\d+)/, 1]
-    serve_many(*places, environment: environment, started_by: ["taskset", "-c", processor])
+    serve_many(*places, environment: environment, through: ["taskset", "-c", processor])
   end
 
   def most_at_a_time(folder)

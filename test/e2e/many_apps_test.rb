@@ -259,7 +259,7 @@ class ManyAppsTest < ManyAppsTestCase
     end
     refute_equal server.pid, server.full_status["pid"]
     assert_equal "bad", ask(server, "bad", "/").first
-    wait_for("the third to fail again") { phases(server) == %w[serving serving failed] }
+    wait_for("the third to fail again", within: 30) { phases(server) == %w[serving serving failed] }
     File.write(File.join(folder, "good/config.ru"), BROKEN)
     output, ended = HighballServer.run("upgrade", *server.which, within: 60)
     refute_predicate ended, :success?, "it would lose an application that serves:\n#{output}"

@@ -41,6 +41,12 @@ class ServiceTest < E2ETest
     assert_equal ["daemon"], settings(printed(app), "User")
   end
 
+  def test_it_runs_as_who_is_asked_for_whoever_asks
+    unit = printed(app_that_says("one"), "--user", "games")
+    assert_equal ["games"], settings(unit, "User")
+    refute_match(/--user/, settings(unit, "ExecStart").first)
+  end
+
   private
 
   def app_that_says(word)

@@ -39,10 +39,11 @@ class ManyAppsTestCase < E2ETest
   end
 
   # The first of them is the application by which the server is known.
-  def serve_many(*places, environment: "production", started_by: [])
+  # `through` is what starts the binary.
+  def serve_many(*places, environment: "production", through: [], env: {})
     options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
-    command = [*started_by, HighballServer::BINARY, "serve", *options, *places]
-    server = HighballServer.new(places.first, command: command)
+    command = [*through, HighballServer::BINARY, "serve", *options, *places]
+    server = HighballServer.new(places.first, command: command, env: env)
     @servers << server
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
       server.log.include?("serving on") || !server.running?

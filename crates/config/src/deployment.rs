@@ -3,13 +3,13 @@
 //! left out; that is all there is of conditions.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::given::Given;
+use crate::ownership::owner;
 use crate::resolve::gather;
 use crate::settings::{App, Bind, Settings};
 
@@ -52,6 +52,8 @@ pub struct Deployment {
     settings: Settings,
     /// The only application of these settings.
     app: Arc<App>,
+    /// Who it is to run as, if somebody else than root.
+    user: Option<String>,
     /// What was said on the command line and in the environment, as arguments for `highball serve`.
     arguments: Vec<String>,
     /// `PATH`, and `HIGHBALL_LIB` where it is set.
@@ -77,12 +79,15 @@ impl Deployment {
     ) -> Result<Deployment, ConfigError> {
         let mut sources = gather(paths, given, env)?;
         sources.top.unless_said("environment", "production");
+        let user = sources.take_user()?;
         let arguments = sources.as_arguments()?;
         let settings = sources.settings()?;
         let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
         let app = Arc::clone(app);
         let (path, lib) = (env("PATH"), env("HIGHBALL_LIB"));
-        Ok(Deployment { program, host, settings, app, arguments, path, lib })
+        let owner = || owner(&app.link, &app.folder, app.file.as_deref()).map(|owner| owner.name);
+        let user = user.or_else(owner);
+        Ok(Deployment { program, host, settings, app, user, arguments, path, lib })
     }
 
     /// The configuration; `highball` is the path of this program.
@@ -177,7 +182,6 @@ impl Deployment {
     /// What only systemd needs to know.
     fn service_values(&self, highball: &Path) -> Result<Values, ConfigError> {
         let (app, highball) = (tidy(&self.app.link), tidy(highball));
-        let owner = owner_of(&self.app);
         let file = self.app.file.as_ref().map_or_else(|| app.clone(), |file| app.join(file));
         let mut command = vec![plain_path(&highball)?, "serve".into()];
         for argument in &self.arguments {
@@ -196,8 +200,8 @@ impl Deployment {
         Ok(Values::from([
             ("highball", Some(plain_path(&highball)?)),
             ("command", Some(command.join(" "))),
-            ("of_root", when(owner.is_none())),
-            ("user", Some(owner.unwrap_or_else(|| FOR_ROOT.into()))),
+            ("of_root", when(self.user.is_none())),
+            ("user", Some(plain(self.user.as_deref().unwrap_or(FOR_ROOT), "the user")?)),
             ("path", set(&self.path)),
             ("lib", set(&self.lib)),
             ("private_tmp", when(!seen_by_others)),
@@ -264,19 +268,6 @@ fn name_of(app: &Path) -> String {
         Some(first) if first.is_ascii_digit() => format!("app-{name}"),
         Some(_) => name.into(),
     }
-}
-
-/// The user that the application belongs to, by name where it has one here; `None` for root.
-fn owner_of(app: &App) -> Option<String> {
-    let files = [app.folder.join("config.ru"), app.folder.clone()];
-    let uid = files.iter().find_map(|file| file.metadata().ok())?.uid();
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);
-        (id.parse() == Ok(uid)).then(|| name.to_owned())
-    });
-    (uid != 0).then(|| named.unwrap_or_else(|| uid.to_string()))
 }
 
 /// A path without `.` and `..`; links stay, as what they lead to may change.

@@ -1,6 +1,8 @@
 //! The configuration file: TOML, each key the name of an option; and an `[[app]]` for each application, where there are
 //! several.
 
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -52,8 +54,8 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
 /// Reads the file at `path`. Without entries, relative paths in it begin at `app`.
 pub(crate) fn read(path: &Path, app: &Path) -> Result<File, ConfigError> {
     let wrong = |line, problem| ConfigError::File { path: path.to_owned(), line, problem };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(None, reason(&error)))?;
-    let reader = Reader { path, text: &text };
+    let (text, owner) = text_and_owner(path).map_err(|error| wrong(None, reason(&error)))?;
+    let reader = Reader { path, text: &text, owner };
     let table = DeTable::parse(&text).map_err(|error| {
         wrong(error.span().map(|span| reader.line_of(span.start)), error.message().to_owned())
     })?;
@@ -79,9 +81,19 @@ pub(crate) fn read(path: &Path, app: &Path) -> Result<File, ConfigError> {
     Ok(file)
 }
 
+/// What stands in a file, and the number of the user whom it belongs to: of the file that was read, whatever stands there
+/// by then.
+fn text_and_owner(path: &Path) -> io::Result<(String, u32)> {
+    let mut file = std::fs::File::open(path)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok((text, file.metadata()?.uid()))
+}
+
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
+    owner: u32,
 }
 
 impl Reader<'_> {
@@ -126,7 +138,7 @@ impl Reader<'_> {
         let wrong = |problem| self.wrong(line, problem);
         let option = option(name).map_err(wrong)?;
         let (path, folder) = (self.path.to_owned(), folder.to_owned());
-        let origin = Origin::File { path, line, name: option.name, folder };
+        let origin = Origin::File { path, line, name: option.name, folder, owner: self.owner };
         let texts = texts(option, value).map_err(wrong)?;
         let values = texts.into_iter().map(|text| Raw { text, origin: origin.clone() }).collect();
         given.add(option, values);

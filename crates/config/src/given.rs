@@ -34,6 +34,8 @@ pub enum Origin {
         name: &'static str,
         /// Where relative paths begin.
         folder: PathBuf,
+        /// The number of the user whom the file belongs to.
+        owner: u32,
     },
     /// The table of options.
     Default {
@@ -64,7 +66,7 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// An error that names the place this value was given at.
-    fn wrong(&self, problem: String) -> ConfigError {
+    pub(crate) fn wrong(&self, problem: String) -> ConfigError {
         ConfigError::Value { origin: self.origin.clone(), problem }
     }
 
@@ -106,6 +108,18 @@ impl Given {
     pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Origin> {
         let options = OPTIONS.iter().filter(move |option| option.scope == scope);
         options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
+    }
+
+    /// Every value that was written down.
+    pub(crate) fn raws(&self) -> impl Iterator<Item = &Raw> {
+        self.values.values().flatten()
+    }
+
+    /// The value of an option that has no default; it counts as not given from then on.
+    pub(crate) fn take_word(&mut self, name: &str) -> Result<Option<String>, ConfigError> {
+        let word = if self.has(name) { Some(self.word(name)?) } else { None };
+        self.values.remove(name);
+        Ok(word)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -9,6 +9,7 @@
 //! - `file`: the configuration file;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
+//! - `ownership`: who an application runs as, and what root believes of files that belong to others;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
@@ -24,6 +25,7 @@ mod file;
 mod given;
 mod manual;
 mod options;
+mod ownership;
 mod resolve;
 pub mod settings;
 mod value;
@@ -36,8 +38,11 @@ pub use deployment::Deployment;
 pub use error::ConfigError;
 pub use manual::manual;
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Process, RunsAs, Settings, StaticFiles,
 };
+
+/// A user of this machine.
+pub use highball_users::User;
 
 use command_line::Command;
 

@@ -350,6 +350,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               May be given several times (in the file: a table, or a list). Other applications do not see it.",
     },
     Opt {
+        name: "user",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Word,
+        default: Default::Without("who started Highball; where that is root, the owner of the application's files"),
+        section: Section::Apps,
+        example: "blog",
+        doc: "User that the application runs as, by name or number. Only root can start it as another one; and as root, \
+              Highball runs it as root only where its files belong to root, or `root` is asked for here. See \
+              [users.md](users.md).",
+    },
+    Opt {
         name: "prestart",
         scope: Scope::App,
         short: None,

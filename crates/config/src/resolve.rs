@@ -12,8 +12,9 @@ use crate::error::{reason, ConfigError};
 use crate::file::{self, File};
 use crate::given::{Given, Origin};
 use crate::options::Scope;
+use crate::ownership::{owner, Starter};
 use crate::settings::{
-    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, Settings, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, RunsAs, Settings, StaticFiles,
 };
 use crate::value;
 
@@ -23,7 +24,9 @@ pub(crate) fn resolve(
     given: Given,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
-    gather(paths, given, env)?.settings()
+    let sources = gather(paths, given, env)?;
+    sources.files().try_for_each(|file| Starter::now().believes(file))?;
+    sources.settings()
 }
 
 /// All that was said, and about which applications.
@@ -79,11 +82,26 @@ impl Sources<'_> {
         server(&given, apps, ignored, &place)
     }
 
+    /// What files say.
+    fn files(&self) -> impl Iterator<Item = &Given> {
+        self.apps.iter().map(|app| &app.own).chain([&self.top])
+    }
+
+    /// Takes the user away that is asked for: who starts applications otherwise than now changes users by other means.
+    pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
+        let of_apps = self.apps.iter_mut().map(|app| &mut app.own);
+        let all = std::iter::once(&mut self.given).chain(of_apps).chain([&mut self.top]);
+        let mut asked = None;
+        for given in all {
+            asked = asked.or(given.take_word("user")?);
+        }
+        Ok(asked)
+    }
+
     /// What the command line and the environment say, as arguments for `highball serve` and its only application.
     pub(crate) fn as_arguments(&self) -> Result<Vec<String>, ConfigError> {
         let mut all = self.given.clone();
-        let files = self.apps.iter().map(|app| &app.own).chain([&self.top]);
-        files.for_each(|file| all.add_all(file, |_| true));
+        self.files().for_each(|file| all.add_all(file, |_| true));
         all.as_arguments(&self.place.current)
     }
 }
@@ -204,6 +222,7 @@ fn app(
         threads: given.count("threads")?,
         early_hints: given.switch("early_hints")?,
         ruby: given.path("ruby", &place.current, |text, path| ruby(text, path, place.env))?,
+        runs_as: runs_as(&given, &app)?,
         env: given.variables()?,
         limits: AppLimits {
             body_bytes: given.size_or_none("max_body")?,
@@ -223,6 +242,13 @@ fn app(
         file: app.file,
         name,
     })
+}
+
+/// Who is asked for, else the owner of the application's files.
+fn runs_as(given: &Given, app: &Where) -> Result<RunsAs, ConfigError> {
+    let starter = Starter::now();
+    let asked = given.optional("user", |text| starter.runs_as(text))?;
+    Ok(asked.unwrap_or_else(|| starter.runs_unasked(owner(&app.link, &app.folder, app.file.as_deref()))))
 }
 
 /// None: every host. `by_name`: without any, those that are named after the application.

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use highball_users::User;
+
 /// Everything one run of `highball serve` needs to know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -85,6 +87,8 @@ pub struct App {
     pub early_hints: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
+    /// Who its processes run as.
+    pub runs_as: RunsAs,
     /// Variables of its own in the environment of its processes.
     pub env: BTreeMap<String, String>,
     /// Limits on its requests.
@@ -122,6 +126,27 @@ impl App {
             ..self.clone()
         };
         same == *other
+    }
+}
+
+/// Who an application's processes run as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunsAs {
+    /// Who runs Highball.
+    Starter,
+    /// Root, as Highball does: nobody has asked for it, but its files belong to root.
+    RootUnasked,
+    /// Somebody else.
+    User(User),
+}
+
+impl RunsAs {
+    /// The user, where it is another one than Highball's.
+    pub fn another(&self) -> Option<&User> {
+        match self {
+            RunsAs::User(user) => Some(user),
+            RunsAs::Starter | RunsAs::RootUnasked => None,
+        }
     }
 }
 

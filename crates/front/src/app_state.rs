@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
+use highball_users::with_rights_of;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
@@ -167,7 +168,8 @@ impl AppState {
     ) {
         *self.failure.borrow_mut() = None;
         self.public.borrow_mut().clone_from(&public);
-        let rules = self.settings().static_files.clone();
+        let settings = self.settings();
+        let rules = &settings.static_files;
         let folder = public.filter(|_| rules.enabled);
         let statics = folder.map(|root| {
             let statics = StaticFiles::new(root, headers, rules.follow_symlinks);
@@ -176,12 +178,15 @@ impl AppState {
                 None => statics,
             }
         });
+        let statics = statics.map(|statics| statics.opened_as(settings.runs_as.another()));
         *self.statics.borrow_mut() = statics.map(Rc::new);
     }
 
     /// The files in this folder are all that there is. Nobody else will answer what waits already.
     pub(crate) fn open_site(&self, root: PathBuf) {
-        let site = StaticFiles::of_site(root, self.settings().static_files.follow_symlinks);
+        let settings = self.settings();
+        let site = StaticFiles::of_site(root, settings.static_files.follow_symlinks);
+        let site = site.opened_as(settings.runs_as.another());
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
     }
@@ -215,7 +220,10 @@ impl AppState {
 
     /// Its own page for visitors who get this status in the place of an answer, if it has one.
     pub(crate) fn page_for_everybody(&self, status: u16) -> Option<Page> {
-        Page::of_the_application(self.public.borrow().as_deref()?, status)
+        let public = self.public.borrow();
+        let read = || Page::of_the_application(public.as_deref()?, status);
+        // As with static files: the application decides what it is.
+        with_rights_of(self.settings().runs_as.another(), read).ok()?
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.

@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use highball_config::User;
 use highball_ring::frame::is_token_byte;
 
 use crate::request_head::{known_key, BodyFraming, Method, RequestHead};
@@ -136,6 +137,19 @@ impl StaticFiles {
             self.pipeline =
                 pipeline.map(|rules| RefCell::new(Pipeline::new(prefix.clone(), rules, follow_symlinks)));
             self.assets = Some(prefix);
+        }
+        self
+    }
+
+    /// The same, but with files opened by the rights of this user: an application has a say in which they are, by links
+    /// and by what it says of itself, and is to give out none that it could not read.
+    #[must_use]
+    pub fn opened_as(mut self, user: Option<&User>) -> Self {
+        if let Some(user) = user {
+            self.folder.get_mut().user = Some(user.clone());
+            if let Some(pipeline) = &mut self.pipeline {
+                pipeline.get_mut().open_as(user);
+            }
         }
         self
     }

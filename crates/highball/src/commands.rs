@@ -469,7 +469,8 @@ fn app_table(app: &AppStatus) -> String {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
     };
-    fact(&mut text, "app", &format!("{} ({})", app.app.display(), app.environment));
+    let user = if app.user.is_empty() { String::new() } else { format!(", as {}", app.user) };
+    fact(&mut text, "app", &format!("{} ({}{user})", app.app.display(), app.environment));
     fact(&mut text, "runs on", &format!("{framework}{ruby}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
@@ -589,6 +590,7 @@ mod tests {
             app: "/srv/blog".into(),
             link: "/srv/blog/current".into(),
             environment: "production".into(),
+            user: "deploy".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
             generation: 2,
@@ -635,7 +637,7 @@ mod tests {
         for part in [
             "pid 42",
             "up 1h 1m",
-            "/srv/blog (production)",
+            "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
             "http://127.0.0.1:3000",
             "given as an object",

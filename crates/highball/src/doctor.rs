@@ -96,6 +96,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
 fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<dyn Error>> {
     let mut checks =
         vec![Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment))];
+    checks.extend(user(app));
     checks.extend(settings.binds.iter().map(address));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site => {
@@ -125,6 +126,16 @@ fn application(booted: &Booted) -> Vec<Check> {
     let what = booted.framework.clone() + &gems.collect::<String>();
     let findings = booted.findings.iter().map(Check::warning);
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
+}
+
+/// Who it runs as, where that is a question.
+fn user(app: &App) -> Option<Check> {
+    if crate::is_root_by_chance(app) {
+        let what = format!("the application {}", crate::ROOT_BY_CHANCE);
+        let remedy = Some(crate::remedy_for_root(app));
+        return Some(Check { state: State::Warning, remedy, ..Check::ok("runs_as_root", what) });
+    }
+    app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
 }
 
 /// Whether it could be listened on.

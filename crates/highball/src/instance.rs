@@ -176,6 +176,9 @@ pub(crate) struct AppStatus {
     /// The folder as it was given, with its symbolic links.
     pub(crate) link: PathBuf,
     pub(crate) environment: String,
+    /// Who it runs as; empty from versions that do not say it.
+    #[serde(default)]
+    pub(crate) user: String,
     /// `Rails 6.1.7`, once the application was booted.
     pub(crate) framework: Option<String>,
     pub(crate) ruby: Option<String>,

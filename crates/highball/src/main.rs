@@ -23,7 +23,7 @@ mod wiring;
 
 use configuration::Configuration;
 use front::Opening;
-use highball_config::{App, Bind, Deployment, Invocation, Settings};
+use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_supervisor::{
     AppBlueprint, Blueprint, Hall, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site,
@@ -31,6 +31,7 @@ use highball_supervisor::{
 use instance::InstanceSocket;
 use pidfile::Pidfile;
 use readiness::Readiness;
+use rustix::process::geteuid;
 use std::error::Error;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -135,10 +136,17 @@ struct Begun {
 }
 
 impl Begun {
-    fn begin(settings: Settings, mut predecessor: Option<&mut Predecessor>) -> Result<Begun, Box<dyn Error>> {
+    fn begin(
+        mut settings: Settings,
+        mut predecessor: Option<&mut Predecessor>,
+    ) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
         if let Some(why) = one_too_many(&settings) {
             return Err(why.into());
+        }
+        if is_given_as_object() {
+            // Who has loaded it, it stays.
+            settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
         }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
@@ -154,8 +162,7 @@ impl Begun {
             predecessor.drop_rest();
             predecessor.take_stand_in()
         });
-        let is_of_a_caller = apps.iter().any(|app| matches!(app.source, MoldSource::Caller(_)));
-        let heritage = if is_of_a_caller { None } else { heritage(&settings, &listeners, stand_in)? };
+        let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, stand_in)? };
         Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage })
     }
 
@@ -256,11 +263,31 @@ fn heritage(
     }))
 }
 
-/// Highball does not change users yet: whoever starts it is who the application runs as.
+/// Nobody wants an application to be root who has not thought of it.
 fn warn_of_root(settings: &Settings) {
-    if rustix::process::geteuid().is_root() && !settings.is_development() {
-        warn!("running as root, and so does the application: start Highball as the application's own user");
+    if is_given_as_object() && geteuid().is_root() && !settings.is_development() {
+        warn!(
+            "running as root, and so does the application, as root has loaded it: start it as its own user"
+        );
     }
+    for app in settings.apps.iter().filter(|app| is_root_by_chance(app)) {
+        warn!(remedy = remedy_for_root(app), "{} {ROOT_BY_CHANCE}", app.name);
+    }
+}
+
+/// What is said of an application that runs as root without anybody having asked for it.
+const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
+
+fn is_root_by_chance(app: &App) -> bool {
+    app.runs_as == RunsAs::RootUnasked && !app.is_development()
+}
+
+fn remedy_for_root(app: &App) -> String {
+    let (name, folder) = (&app.name, app.link.display());
+    format!(
+        "Let it belong to a user of its own (adduser --system --group {name}; chown -R {name}: {folder}), or name one by \
+         `user`. If it has to be root, say so: user = \"root\"."
+    )
 }
 
 /// An option that does not count should not be looked for in vain.

@@ -308,6 +308,7 @@ fn app_status(
         app: report.folder,
         link: app.link.clone(),
         environment: app.environment.clone(),
+        user: user(app),
         framework: report.app.as_ref().map(|app| app.framework.clone()),
         ruby: report.app.and_then(|app| app.ruby),
         generation: report.generation,
@@ -322,6 +323,12 @@ fn app_status(
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }
+}
+
+/// The name of the user that it runs as.
+fn user(app: &App) -> String {
+    let own = || highball_users::name_of(rustix::process::geteuid().as_raw()).unwrap_or_default();
+    app.runs_as.another().map_or_else(own, |user| user.name.clone())
 }
 
 /// What the supervisor knows of a worker, and what the front does, if it knows it at all.

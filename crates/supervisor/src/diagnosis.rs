@@ -6,10 +6,12 @@ use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
 use crate::request_failure::{Death, RequestFailure};
 use crate::restart::Failure;
 use crate::spawn_journey::Step;
-use highball_config::App;
+use highball_config::{App, User};
 use highball_secrets::Secrets;
+use highball_users::with_rights_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -116,8 +118,15 @@ impl Diagnosis {
         folder: &Path,
     ) -> Diagnosis {
         let mask = |text: &String| secrets.known_masked(text);
+        // The application says which files these are, by what it raises and by links: they are for whom it may read
+        // them. Without the rights for that, nothing of them is shown.
+        let (sources, end_of_log) = with_rights_of(app.runs_as.another(), || {
+            let log = folder.join("log").join(format!("{}.log", app.environment));
+            (excerpts(&account.error, &account.causes, folder, secrets), end_of_log(&log))
+        })
+        .unwrap_or_default();
         let mut log_tail = account.output;
-        log_tail.extend(end_of_log(&folder.join("log").join(format!("{}.log", app.environment))));
+        log_tail.extend(end_of_log);
         let mut versions = account.versions;
         versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
         versions.insert(
@@ -129,7 +138,7 @@ impl Diagnosis {
             (name.clone(), value)
         };
         Diagnosis {
-            sources: excerpts(&account.error, &account.causes, folder, secrets),
+            sources,
             cause: account.cause,
             step: None,
             request: None,
@@ -229,6 +238,9 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<String, String> = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect();
+    let text = |text: &OsStr| text.to_string_lossy().into_owned();
+    let of_user = app.runs_as.another().into_iter().flat_map(User::variables);
+    variables.extend(of_user.map(|(name, value)| (name.into(), text(value))));
     variables.extend(app.env.clone());
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
         variables.insert(name.into(), app.environment.clone());

@@ -7,6 +7,7 @@
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
+//! - [`identity`]: whether they are whose they are said to be;
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
 //! - [`restart_file`], [`source_files`]: how files ask for that;
 //! - [`refork`]: how a warm worker takes the place of the mold;
@@ -34,6 +35,7 @@ mod failed_request;
 mod folder_state;
 mod hall;
 mod handover;
+mod identity;
 mod inherited_fd;
 mod interpreter;
 mod message;

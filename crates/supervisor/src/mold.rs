@@ -8,7 +8,8 @@ use crate::message::{RubyHeap, ToMold};
 use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
-use highball_config::{App, LogFormat};
+use highball_config::{App, LogFormat, User};
+use highball_users::{with_rights_of, OutOfReach};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
@@ -68,6 +69,17 @@ impl MoldState {
     }
 }
 
+/// Why there is no process to become a mold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStarted {
+    /// The user that it is to run as may not read what it needs.
+    #[error(transparent)]
+    OutOfReach(#[from] OutOfReach),
+    /// The system refused it.
+    #[error(transparent)]
+    Refused(#[from] io::Error),
+}
+
 /// The supervisor's view of the mold.
 #[derive(Debug)]
 pub(crate) struct Mold {
@@ -78,6 +90,8 @@ pub(crate) struct Mold {
     pub(crate) deadline: Option<Instant>,
     /// `None` for a caller until it says its pid.
     pub(crate) pid: Option<Pid>,
+    /// Whom it runs as, if another than Highball's: what is configured may be somebody else by now.
+    pub(crate) user: Option<User>,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
     process: Option<HeldProcess>,
@@ -96,14 +110,15 @@ impl Mold {
         boot: u32,
         examine: bool,
         inbox: &Inbox,
-    ) -> io::Result<Mold> {
+    ) -> Result<Mold, NotStarted> {
+        let boot_file = gem_lib.join("highball/boot.rb");
+        let mut command = interpreter(app, folder, &boot_file)?.command();
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-        fcntl_setfd(&theirs, FdFlags::empty())?;
-        let env = |name: &str| std::env::var_os(name);
-        let mut command = Interpreter::choose(app.ruby.as_deref(), folder, &env)
-            .map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?
-            .command();
+        fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
+        if let Some(user) = app.runs_as.another() {
+            user.runs(&mut command, theirs.as_fd())?;
+        }
         if examine {
             // Its own words would stand among the findings.
             command
@@ -115,7 +130,7 @@ impl Mold {
             command.env("RAILS_RELATIVE_URL_ROOT", &app.prefix);
         }
         let child = command
-            .arg(gem_lib.join("highball/boot.rb"))
+            .arg(boot_file)
             .args(&app.file)
             .current_dir(folder)
             .envs(&app.env)
@@ -126,10 +141,11 @@ impl Mold {
             .env("APP_ENV", &app.environment)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
         let limit = app.process.boot_timeout;
-        Ok(Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox))
+        let mold = Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox);
+        Ok(Mold { user: app.runs_as.another().cloned(), ..mold })
     }
 
     /// Talks with a caller that has loaded the application already.
@@ -167,6 +183,7 @@ impl Mold {
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             pid,
+            user: None,
             promoted_from: None,
             process,
             departure: Departure::default(),
@@ -182,7 +199,9 @@ impl Mold {
         let took = journey.elapsed(now);
         self.state = MoldState::Booted;
         self.deadline = None;
-        self.pid = Pid::from_raw(pid);
+        if self.is_caller() {
+            self.pid = Pid::from_raw(pid); // of all others it is known, whatever they say
+        }
         Some(took)
     }
 
@@ -287,4 +306,20 @@ impl Mold {
     pub(crate) fn is_caller(&self) -> bool {
         self.process.is_none()
     }
+}
+
+/// The Ruby for the user that the application runs as, who has to reach its folder and Highball's own code.
+fn interpreter(app: &App, folder: &Path, boot_file: &Path) -> Result<Interpreter, NotStarted> {
+    let user = app.runs_as.another();
+    if let Some(user) = user {
+        user.reaches(boot_file)?;
+        user.reaches(folder)?;
+    }
+    let env = |name: &str| match (name, user) {
+        ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
+        _ => std::env::var_os(name),
+    };
+    let choose = || Interpreter::choose(app.ruby.as_deref(), folder, &env);
+    let chosen = with_rights_of(user, choose)?;
+    Ok(chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?)
 }

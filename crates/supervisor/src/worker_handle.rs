@@ -3,13 +3,17 @@
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{HeldProcess, Inbox, Watch, Who};
+use crate::identity;
 use crate::message::{BootFailure, RubyError, RubyHeap, ThreadPlace, ToWorker};
 use crate::mold::Mold;
 use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
+use highball_config::User;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,6 +94,8 @@ pub(crate) struct WorkerHandle {
     ready_at: Option<Instant>,
     /// Known once it has said hello.
     pub(crate) pid: Option<Pid>,
+    /// Whom it has to run as, if another than Highball's.
+    user: Option<User>,
     /// Why it could not start, if it has said so.
     pub(crate) failure: Option<StartFailure>,
     /// Whether it was asked where its threads are.
@@ -122,6 +128,7 @@ impl WorkerHandle {
             forked_at: now,
             ready_at: None,
             pid: None,
+            user: None,
             failure: None,
             is_dumped: false,
             process: None,
@@ -132,6 +139,16 @@ impl WorkerHandle {
             thread_questions: Questions::default(),
             _watch: watch,
         }
+    }
+
+    /// The same, of an application that runs as another user than Highball, if one is given.
+    pub(crate) fn of(self, user: Option<User>) -> WorkerHandle {
+        WorkerHandle { user, ..self }
+    }
+
+    /// Looks whether this pidfd, with which it said hello, is that of a process that it can be.
+    pub(crate) fn check_identity(&self, pidfd: BorrowedFd<'_>, pid: i32) -> io::Result<()> {
+        self.user.as_ref().map_or(Ok(()), |user| identity::check(pidfd, pid, user))
     }
 
     /// It said hello, and has to be ready by `deadline`.
@@ -231,7 +248,9 @@ impl WorkerHandle {
     /// It has become the mold of this boot; `None` if it never said hello.
     pub(crate) fn into_mold(self, boot: u32, worker: u32, inbox: &Inbox) -> Option<Mold> {
         let process = self.process?.watched_as(Who::Mold(boot), inbox.clone());
-        Some(Mold::promoted(self.control, process, self.pid, (boot, worker), inbox))
+        let mut mold = Mold::promoted(self.control, process, self.pid, (boot, worker), inbox);
+        mold.user = self.user;
+        Some(mold)
     }
 
     /// Asks one that loads the application, and hangs, for its backtraces; false if it was asked before.

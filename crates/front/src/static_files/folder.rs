@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use highball_users::{with_rights_of, User};
 use rustix::fs::{fstat, open, openat, openat2, Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -26,6 +27,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub(super) struct Folder {
     root: PathBuf,
     follow_symlinks: bool,
+    /// Whose rights files are opened with, if not Highball's own.
+    pub(super) user: Option<User>,
     /// When the folder was last looked at.
     checked_ms: Option<u64>,
     opened: Option<Opened>,
@@ -44,7 +47,7 @@ struct Opened {
 
 impl Folder {
     pub(super) fn new(root: PathBuf, follow_symlinks: bool) -> Self {
-        Folder { root, follow_symlinks, checked_ms: None, opened: None }
+        Folder { root, follow_symlinks, user: None, checked_ms: None, opened: None }
     }
 
     /// Whether a path that begins with this component could be that of a file.
@@ -60,7 +63,8 @@ impl Folder {
     /// Opens the folder anew (it may have been replaced), and reads its names if they may have changed.
     fn look(&mut self) -> Option<Opened> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = open(&self.root, flags, Mode::empty()).ok()?;
+        let open = || open(&self.root, flags, Mode::empty());
+        let descriptor = with_rights_of(self.user.as_ref(), open).ok()?.ok()?;
         let stat = fstat(&descriptor).ok()?;
         let stamp = (stat.st_dev, stat.st_ino, stat.st_mtime as i64, stat.st_mtime_nsec as i64);
         if let Some(known) = self.opened.take() {
@@ -103,12 +107,16 @@ impl Folder {
     }
 
     fn open_below(&self, opened: &Opened, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        if self.follow_symlinks {
-            openat(&opened.descriptor, path, flags, Mode::empty())
-        } else {
-            let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            openat2(&opened.descriptor, path, flags, Mode::empty(), within)
-        }
+        let open = || {
+            if self.follow_symlinks {
+                openat(&opened.descriptor, path, flags, Mode::empty())
+            } else {
+                let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+                openat2(&opened.descriptor, path, flags, Mode::empty(), within)
+            }
+        };
+        let opened = with_rights_of(self.user.as_ref(), open);
+        opened.unwrap_or_else(|error| Err(Errno::from_io_error(&error).unwrap_or(Errno::PERM)))
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 
+use highball_config::User;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
@@ -92,6 +93,11 @@ impl Pipeline {
     pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
         let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
         Pipeline { prefix, folders, rules }
+    }
+
+    /// Opens files with the rights of this user from now on.
+    pub(super) fn open_as(&mut self, user: &User) {
+        self.folders.iter_mut().for_each(|folder| folder.user = Some(user.clone()));
     }
 
     /// The file that the pipeline would answer with; `None`: it has to be asked.

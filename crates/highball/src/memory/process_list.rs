@@ -101,17 +101,9 @@ fn parent_and_uid(status: &str) -> Option<(i32, u32)> {
     Some((parent, effective))
 }
 
-/// The name of a user; `uid 33` where `/etc/passwd` does not know it.
+/// The name of a user; `uid 33` where there is none.
 pub(crate) fn user_name(uid: u32) -> String {
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    name_in(&passwd, uid).unwrap_or_else(|| format!("uid {uid}"))
-}
-
-/// A line is `name:password:uid:…`; see passwd(5).
-fn name_in(passwd: &str, uid: u32) -> Option<String> {
-    let uid = uid.to_string();
-    let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    lines.find(|fields| fields.get(2) == Some(&uid.as_str())).map(|fields| fields[0].to_owned())
+    highball_users::name_of(uid).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 #[cfg(test)]
@@ -141,9 +133,8 @@ mod tests {
 
     #[test]
     fn users_have_names_where_they_are_known() {
-        let passwd = "root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33:www-data:/var/www:/bin/sh\n";
-        assert_eq!(name_in(passwd, 33).as_deref(), Some("www-data"));
-        assert_eq!(name_in(passwd, 3), None);
+        assert_eq!(user_name(0), "root");
+        assert_eq!(user_name(4_000_000_000), "uid 4000000000");
     }
 
     #[test]

@@ -4,13 +4,14 @@ use super::{unasked, Outcome, Purpose, Supervisor, BACKTRACE_LINES};
 use crate::diagnosis::Diagnosis;
 use crate::event::Who;
 use crate::message::{BootFailure, Booted, FromMold};
-use crate::mold::{Mold, MoldSource, MoldState};
+use crate::mold::{Mold, MoldSource, MoldState, NotStarted};
 use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
 use crate::AppNotice;
 use highball_config::App;
+use highball_users::OutOfReach;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -47,22 +48,21 @@ impl Supervisor {
         let folder = self.current.folder.clone();
         match self.spawn_mold(&folder) {
             Ok(mold) => self.current.mold = Some(mold),
-            Err(error) => self.boot_failed(no_ruby(&self.app, &folder, &error), now).await,
+            Err(error) => self.boot_failed(not_started(&self.app, &folder, &error), now).await,
         }
     }
 
-    pub(super) fn spawn_mold(&mut self, folder: &Path) -> io::Result<Mold> {
+    pub(super) fn spawn_mold(&mut self, folder: &Path) -> Result<Mold, NotStarted> {
         self.boots += 1;
         match &self.source {
             MoldSource::Folder { gem_lib } => {
-                info!(app = %folder.display(), environment = self.app.environment, "booting");
+                let user = self.app.runs_as.another().map(tracing::field::display);
+                info!(app = %folder.display(), environment = self.app.environment, user, "booting");
                 let examine = self.purpose == Purpose::Examine;
                 Mold::spawn(&self.app, folder, gem_lib, self.boots, examine, &self.inbox)
             }
-            MoldSource::Site => Err(io::Error::other("a static site has no mold")),
-            MoldSource::Caller(socket) => {
-                socket.try_clone().and_then(|socket| Mold::adopt(socket, &self.app, &self.inbox))
-            }
+            MoldSource::Site => Err(io::Error::other("a static site has no mold").into()),
+            MoldSource::Caller(socket) => Ok(Mold::adopt(socket.try_clone()?, &self.app, &self.inbox)?),
         }
     }
 
@@ -80,6 +80,7 @@ impl Supervisor {
     pub(super) async fn mold_said(&mut self, boot: u32, message: FromMold, now: Instant) {
         let role = self.role_of(boot);
         let Some(mold) = self.mold_mut(boot) else { return };
+        let is_caller = mold.is_caller();
         match (message, &mut mold.state) {
             (FromMold::Step { step }, MoldState::Booting(journey)) => {
                 let before = journey.step();
@@ -126,7 +127,7 @@ impl Supervisor {
                 }
                 self.worker_gone(worker, Ending::Unknown, now).await;
             }
-            (FromMold::Stop, _) => self.wants_the_end = true,
+            (FromMold::Stop, _) if is_caller => self.wants_the_end = true,
             (FromMold::Heap { heap }, _) => {
                 if !mold.heap_questions.answered(heap) {
                     let boot = mold.boot;
@@ -307,19 +308,42 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     }
 }
 
-pub(super) fn no_ruby(app: &App, folder: &Path, error: &io::Error) -> BootFailure {
+pub(super) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
+    match why {
+        NotStarted::OutOfReach(out) => out_of_reach(out),
+        NotStarted::Refused(error) => no_ruby(app, folder, error),
+    }
+}
+
+/// The user of the application may not enter its folder, or may not read Highball's own code.
+fn out_of_reach(out: &OutOfReach) -> BootFailure {
+    let OutOfReach { user, path, barrier, .. } = out;
+    let elsewhere = if path.ends_with("highball/boot.rb") {
+        " (Highball is to be installed where every user may read it, for example below /opt)"
+    } else {
+        ""
+    };
+    let barrier = barrier.display();
+    let remedy =
+        format!("Let {user} into {barrier}, or choose another `user` for the application{elsewhere}.");
+    BootFailure::of_ours(Step::StartRuby, "permission_denied", out.to_string(), remedy)
+        .with_command(&format!("namei -l {}", path.display()))
+}
+
+fn no_ruby(app: &App, folder: &Path, error: &io::Error) -> BootFailure {
     let ruby = app.ruby.as_ref().map_or_else(|| "ruby".into(), |ruby| ruby.display().to_string());
     let place = folder.display();
+    let user = app.runs_as.another();
+    let who = user.map_or_else(|| "this user".into(), |user| format!("the user {user}"));
     let remedy = match error.kind() {
         io::ErrorKind::NotFound if !folder.is_dir() => format!("{place} is not a folder any more."),
         io::ErrorKind::NotFound => {
-            "Install Ruby (Debian: apt-get install ruby), or name one with --ruby.".to_string()
+            format!("Install Ruby (Debian: apt-get install ruby) for {who}, or name one with --ruby.")
         }
-        io::ErrorKind::PermissionDenied => {
-            format!("Check that this user may enter {place} and run {ruby}.")
-        }
+        io::ErrorKind::PermissionDenied => format!("Check that {who} may enter {place} and run {ruby}."),
         _ => "The system refused it; see the message.".to_string(),
     };
-    let message = format!("cannot run {ruby} in {place}: {error}");
+    let whose = user.map_or_else(String::new, |user| format!(" as {user}"));
+    let message = format!("cannot run {ruby} in {place}{whose}: {error}");
     BootFailure::of_ours(Step::StartRuby, "no_ruby", message, remedy)
 }

@@ -2,7 +2,7 @@
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
 //! serves on: the transaction is taken back.
 
-use super::booting::{died_while_booting, no_ruby};
+use super::booting::{died_while_booting, not_started};
 use super::{HotRestart, Phase, Supervisor, BACKTRACE_LINES};
 use crate::checkpoint;
 use crate::diagnosis::Diagnosis;
@@ -101,7 +101,7 @@ impl Supervisor {
         let link = self.app.link.clone();
         let folder = link.canonicalize().unwrap_or(link);
         let spawned = self.spawn_mold(&folder);
-        let failed = spawned.as_ref().err().map(|error| no_ruby(&self.app, &folder, error));
+        let failed = spawned.as_ref().err().map(|error| not_started(&self.app, &folder, error));
         self.last_line += 1;
         let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });

@@ -171,7 +171,7 @@ impl Supervisor {
         let control = Arc::new(control);
         let watch = watch_worker(Arc::clone(&control), worker, self.inbox.clone());
         let limit = self.app.process.boot_timeout;
-        Ok(WorkerHandle::forking((generation, line), control, watch, ring, now, limit))
+        Ok(WorkerHandle::forking((generation, line), control, watch, ring, now, limit).of(mold.user.clone()))
     }
 
     pub(super) async fn worker_said(
@@ -188,6 +188,7 @@ impl Supervisor {
                 let held = descriptors
                     .pop()
                     .ok_or_else(|| io::Error::other("no pidfd came with it"))
+                    .and_then(|fd| handle.check_identity(fd.as_fd(), pid).map(|()| fd))
                     .and_then(|fd| HeldProcess::hold(fd, Who::Worker(worker), self.inbox.clone()));
                 match held {
                     Ok(process) => handle.exists(Pid::from_raw(pid), process, now + start_limit),

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+require "etc"
+require_relative "many_apps_test_case"
+
+# A test in which root serves applications of other users, who exist on every Debian and own nothing there.
+class UsersTestCase < ManyAppsTestCase
+  # Answers with who it is, and what its process has and may do.
+  FACTS = <<~'RUBY'
+    require "json"
+    READ = lambda do |path|
+      File.binread(path)[0, 10]
+    rescue SystemCallError => e
+      e.class.name
+    end
+    run lambda { |env|
+      path = env["QUERY_STRING"][/read=(.*)/, 1]
+      facts = { "ids" => [Process.uid, Process.euid, Process.gid, Process.egid], "groups" => Process.groups.sort,
+                "variables" => ENV.values_at("HOME", "USER", "LOGNAME", "SHELL"), "runtime" => ENV["XDG_RUNTIME_DIR"],
+                "folder" => Dir.pwd, "pid" => Process.pid, "session" => Process.getsid, "read" => path && READ.(path) }
+      [200, {}, [JSON.generate(facts)]]
+    }
+  RUBY
+
+  def setup
+    super
+    skip "needs root, to become somebody else" unless Process.uid.zero?
+    # Everybody may enter /tmp, wherever temporary files lie otherwise; and a copy, as the repository may lie where only
+    # its owner may look.
+    @place = Dir.mktmpdir("highball-users", "/tmp")
+    @folders << @place
+    FileUtils.cp_r(HighballServer::ENVIRONMENT.fetch("HIGHBALL_LIB"), lib)
+    open_to_all(@place)
+  end
+
+  private
+
+  def lib = File.join(@place, "lib")
+  def env = { "HIGHBALL_LIB" => lib }
+
+  # Everybody may read what is there now.
+  def open_to_all(path)
+    FileUtils.chmod_R("a+rX", path)
+  end
+
+  # Root may have more groups than its own, and a shell may have left files open: nothing of it is for applications.
+  def serve_as_root(*apps, **settings)
+    File.write(left_open, "", perm: 0o600)
+    through = ["setpriv", "--groups", "0,4,27", "sh", "-c", 'exec "$@" 9<"$0"', left_open]
+    serve_many(*apps, through: through, env: env.merge("XDG_RUNTIME_DIR" => runtime), **settings)
+  end
+
+  def left_open = File.join(@place, "left-open")
+  def runtime = File.join(@place, "run").tap { |folder| FileUtils.mkdir_p(folder, mode: 0o700) }
+
+  # A folder with these files that belongs to this user.
+  def app_of(user, files, name = user)
+    folder = File.join(@place, name)
+    files.each do |file, content|
+      FileUtils.mkdir_p(File.dirname(File.join(folder, file)))
+      File.write(File.join(folder, file), content)
+    end
+    FileUtils.chown_R(user, Etc.getgrgid(Etc.getpwnam(user).gid).name, folder)
+    open_to_all(folder)
+    folder
+  end
+
+  def facts(server, headers = {}, read: nil)
+    answer = server.get("/?#{"read=#{read}" if read}", headers)
+    assert_equal 200, answer.status, answer.body
+    JSON.parse(answer.body)
+  end
+
+  # Whether all that the application says of itself is this user's.
+  def assert_runs_as(name, facts)
+    user = Etc.getpwnam(name)
+    assert_equal [user.uid, user.uid, user.gid, user.gid], facts["ids"]
+    assert_equal `id -G #{name}`.split.map(&:to_i).sort, facts["groups"]
+    assert_equal [user.dir, name, name, user.shell], facts["variables"]
+  end
+
+  # The rings that a process has mapped: their inodes.
+  def rings(pid)
+    File.readlines("/proc/#{pid}/maps").filter_map { |line| line.split[4] if line.include?("memfd:highball-ring") }.uniq
+  end
+
+  # The memory, sockets and pipes that a process has open: [device, inode] of each, with what its link says.
+  def private_files(pid)
+    Dir.children("/proc/#{pid}/fd").each_with_object({}) do |fd, found|
+      link = File.readlink("/proc/#{pid}/fd/#{fd}")
+      file = File.stat("/proc/#{pid}/fd/#{fd}")
+      found[[file.dev, file.ino]] = link if link.start_with?("/memfd:", "socket:", "pipe:")
+    rescue Errno::ENOENT
+      next # closed meanwhile
+    end
+  end
+end
