@@ -115,11 +115,14 @@ impl Connection {
         examined.map(|(step, _)| step)
     }
 
-    /// Parses the head at the start of `bytes`: what becomes of the request, and the bytes of the head.
+    /// Parses the head at the start of `bytes`: what becomes of the request, and how many of the bytes are done with.
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
-            Ok(Parsed::Complete { length }) => Some((self.route(bytes), length)),
+            Ok(Parsed::Complete { length }) => match self.route(bytes) {
+                step @ Step::Read(..) => Some((step, 0)),
+                step => Some((step, length)),
+            },
             Err(refusal) => Some((self.refuse_unread(refusal), bytes.len())),
         }
     }
@@ -199,8 +202,10 @@ impl Connection {
             },
             answer => answer,
         };
+        let has_read = std::mem::take(&mut self.has_read);
         match answer {
-            StaticAnswer::NotMine => None,
+            StaticAnswer::Unread(unread) if !has_read => Some(Step::Read(statics, unread)),
+            StaticAnswer::NotMine | StaticAnswer::Unread(_) => None,
             StaticAnswer::Written { status, body_bytes } => {
                 Some(Step::Static { keep_alive, status, body_bytes })
             }
