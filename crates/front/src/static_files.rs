@@ -36,7 +36,7 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
 use crate::clock::now_ms;
-use crate::request_head::{known_key, BodyFraming, Method, RequestHead};
+use crate::request_head::{known_key, Method, RequestHead};
 use crate::response_head::{reason_phrase, write_connection, write_number, DateCache};
 use conditions::Verdict;
 use folder::Folder;
@@ -153,11 +153,7 @@ impl StaticFiles {
 
     /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
     pub fn lookup(&self, request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
-        let head = request.head;
-        let asks_for_file = matches!(head.method, Method::Get | Method::Head)
-            && head.framing == BodyFraming::None
-            && !head.upgrade;
-        if !asks_for_file {
+        if !request.head.may_be_for_file() {
             return StaticAnswer::NotMine;
         }
         let Some(path) = SafePath::of_target(request.path) else {

@@ -119,7 +119,7 @@ impl Connection {
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
-            Ok(Parsed::Complete { length }) => match self.route(bytes) {
+            Ok(Parsed::Complete { length }) => match self.route(&bytes[..length]) {
                 step @ Step::Read(..) => Some((step, 0)),
                 step => Some((step, length)),
             },
@@ -133,7 +133,8 @@ impl Connection {
         Step::Refuse(refusal)
     }
 
-    /// Whose request it is: that of an application, and there of a static file or of Ruby; or nobody's.
+    /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
+    /// nobody's.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
@@ -238,6 +239,10 @@ impl Connection {
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
+        inner.request.received.clear();
+        if self.head.may_be_for_file() && !app.knows_files() {
+            inner.request.received.extend_from_slice(bytes);
+        }
         inner.response.reset(HeadContext {
             request_version: self.head.version,
             head_method: self.head.method == Method::Head,
