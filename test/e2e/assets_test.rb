@@ -61,6 +61,43 @@ class AssetsTest < E2ETest
     assert_empty reached_assets
   end
 
+  # Many ask for them at once, and all the while others are answered.
+  def test_large_source_files_never_reach_ruby_either
+    server = serve(app, environment: "development")
+    AssetApp::LARGE.each do |file, bytes|
+      path = digested(server, file.partition("/").last)
+      answers = concurrently(4) { server.get(path, within: 30) } << server.get(path)
+      answers.each do |answer|
+        assert_equal [200, sha(bytes), "no-cache"], [answer.status, sha(answer.body), answer["cache-control"]], path
+      end
+      assert_equal 304, server.get(path, { "If-None-Match" => answers.last["etag"] }).status, path
+      part = server.get(path, { "Range" => "bytes=1000000-1000009" })
+      assert_equal [206, bytes[1_000_000, 10]], [part.status, part.body.b]
+    end
+    assert_empty reached_assets
+  end
+
+  def test_two_requests_for_a_large_source_file_in_one_write
+    server = serve(app, environment: "development")
+    path = digested(server, "large.png")
+    request = "GET #{path} HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1\r\n"
+    answers = server.exchange("#{request}\r\n#{request}Connection: close\r\n\r\n")
+    assert_equal [[206, AssetApp::LARGE["images/large.png"][0, 2]]] * 2,
+                 (answers.map { |answer| [answer.status, answer.body.b] })
+    assert_empty reached_assets
+  end
+
+  def test_a_large_source_file_that_changes_has_another_digest
+    server = serve(app, environment: "development")
+    path = digested(server, "large.png")
+    assert_equal 200, server.get(path).status
+    bytes = AssetApp::LARGE["images/large.png"].sub(/./mn, "!")
+    File.binwrite(File.join(app, "app/assets/images/large.png"), bytes)
+    wait_for("the end of the old digest") { server.get(path).body.b != AssetApp::LARGE["images/large.png"] }
+    answer = server.get("/assets/large-#{after_digest(bytes, path)}.png")
+    assert_equal [200, sha(bytes)], [answer.status, sha(answer.body)]
+  end
+
   # Whatever is asked for, with the right digest, with a wrong one, or without: the answer is that of Rails.
   def test_answers_are_those_of_rails
     bypassing = serve(app, environment: "development")

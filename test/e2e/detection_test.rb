@@ -2,30 +2,14 @@
 
 require_relative "../support/e2e_test"
 require_relative "../support/browser"
+require_relative "../support/examples"
 
 # `highball PATH`, and nothing else said: it finds out what lies there, says so, and serves it.
 class DetectionTest < E2ETest
-  # What each example is found to be, and what its page says.
-  EXAMPLES = {
-    "blog" => [/app="Rails [\d.]+ in development"/, "Blog"],
-    "rails-file" => [/app="Rails [\d.]+ in development"/, "Rails in a file"],
-    "sinatra" => [/app="Sinatra [\d.]+ \(modular\) in development"/, "Guest book"],
-    "sinatra-file" => [/app="Sinatra [\d.]+ \(modular\) in development"/, "Modular Sinatra"],
-    "sinatra-classic" => [/app="Sinatra [\d.]+ \(classic\) in development"/, "Classic Sinatra"],
-    "grape" => [/app="Grape [\d.]+ in development"/, "brocken"],
-    "camping" => [/app="Camping [\d.]+ in development"/, "room for 7 more tents"],
-    "rack" => [/app="Rack [\d.]+ in development" because="there is config.ru"/, "Hello World"],
-    "rack-file" => [/app="Rack [\d.]+ in development" because="app.rb says /, "Rack in a file: GET /"],
-    "streaming" => [/app="Rack [\d.]+ in development"/, "clock"],
-    "static" => [/app="static site"/, "A static site"],
-    "jekyll" => [/app="Jekyll site" because="there are _config.yml and _site/, "written in Markdown"],
-    "dist" => [/app="static site" because="there is dist/, "A site that was built"],
-    "public" => [/app="static site" because="there is public/, "Pages in public"]
-  }.freeze
-
-  EXAMPLES.each do |name, (found, content)|
+  Examples::ALL.each do |name, (found, content)|
     define_method("test_example_#{name.tr('-', '_')}") do
-      needs_packages_of name
+      missing = Examples.missing_packages(name)
+      skip "not installed: #{missing.join(', ')}" if missing.any?
       app = name == "blog" ? copy_of_example(name) : File.join(HighballServer::EXAMPLES, name)
       server = start(app)
       assert_includes server.get("/", { "Host" => "localhost" }).body, content
@@ -34,7 +18,7 @@ class DetectionTest < E2ETest
   end
 
   def test_every_example_is_here
-    assert_equal EXAMPLES.keys.sort, Dir.children(HighballServer::EXAMPLES).sort
+    assert_equal Examples::ALL.keys.sort, Dir.children(HighballServer::EXAMPLES).sort
   end
 
   def test_the_current_folder
@@ -46,7 +30,7 @@ class DetectionTest < E2ETest
     Browser.open do |browser|
       %w[rails-file sinatra-classic sinatra-file].each do |name|
         browser.visit start(File.join(HighballServer::EXAMPLES, name)).url
-        browser.find "h1", text: EXAMPLES[name].last
+        browser.find "h1", text: Examples::ALL[name].last
       end
       browser.visit start(File.join(HighballServer::EXAMPLES, "dist")).url
       browser.find "#script", text: "The script has run."
@@ -184,12 +168,5 @@ class DetectionTest < E2ETest
     File.symlink(name, "#{releases}/next")
     File.rename("#{releases}/next", "#{releases}/current")
     HighballServer.run("restart", "--port", server.port.to_s).last
-  end
-
-  # Not every Debian has every framework.
-  def needs_packages_of(name)
-    packages = File.readlines(File.join(HighballServer::EXAMPLES, name, "debian-packages"), chomp: true)
-    missing = packages.reject { |package| system("dpkg-query", "--status", package, %i[out err] => File::NULL) }
-    skip "not installed: #{missing.join(', ')}" if missing.any?
   end
 end

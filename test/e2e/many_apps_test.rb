@@ -16,19 +16,6 @@ class ManyAppsTest < ManyAppsTestCase
     wait_for("both to serve") { phases(server) == %w[serving serving serving] }
   end
 
-  def test_examples
-    names = %w[blog jekyll rack sinatra static]
-    folder = folder_with
-    names.each { |name| FileUtils.cp_r(copy_of_example(name), File.join(folder, name)) }
-    server = serve_many(*names.map { |name| File.join(folder, name) }, environment: "development")
-    { "rack" => "Hello World", "sinatra" => "<form", "static" => "<html", "jekyll" => "<h1", "blog" => "<html" }
-      .each do |name, sign|
-      answer = server.get("/", { "Host" => "#{name}.localhost" }, within: 60)
-      assert_equal 200, answer.status, "#{name}: #{answer.body}"
-      assert_includes answer.body, sign, name
-    end
-  end
-
   def test_below_a_prefix
     server = serve_entries({ "echo" => "prefix = '/e/cho'", "main" => "hosts = ['*']" },
                            "echo/config.ru" => echo("echo"), "echo/public/file.txt" => "a file",

@@ -3,25 +3,22 @@
 require "cgi"
 require "open3"
 require_relative "../support/broken_app"
+require_relative "../support/broken_blog"
 
-# Why Rails applications do not boot; and that the remedies, as they are printed, make them run.
+# Why Rails applications do not boot. (That the remedies make them run is in remedies_test.rb.)
 class RailsCausesTest < BrokenAppTest
-  CHECK = "ActiveRecord::Migration.public_send(ActiveRecord::Migration.respond_to?(:check_all_pending!) ? " \
-          ":check_all_pending! : :check_pending!)\n"
+  include BrokenBlog
 
   def test_pending_migrations
-    blog = blog_with(CHECK)
-    server = assert_diagnosed(blog, cause: "pending_migrations", file: "config.ru", line: 5,
-                                    command: %r{\Abin/rails db:migrate\z})
-    runs_after_remedy(server, blog)
+    blog = blog_with(UNMIGRATED)
+    assert_diagnosed blog, cause: "pending_migrations", file: "config.ru", line: 5,
+                           command: %r{\Abin/rails db:migrate\z}
   end
 
-  # PostgreSQL and MySQL refuse like this; SQLite makes the database by itself.
   def test_a_database_that_is_missing
-    blog = blog_with("raise ActiveRecord::NoDatabaseError unless Rails.root.glob('db/*.sqlite3').any?\n")
-    server = assert_diagnosed(blog, cause: "database_missing", file: "config.ru", line: 5,
-                                    command: %r{\Abin/rails db:create db:migrate\z})
-    runs_after_remedy(server, blog)
+    blog = blog_with(WITHOUT_DATABASE)
+    assert_diagnosed blog, cause: "database_missing", file: "config.ru", line: 5,
+                           command: %r{\Abin/rails db:create db:migrate\z}
   end
 
   def test_no_database_yml
@@ -84,21 +81,6 @@ class RailsCausesTest < BrokenAppTest
   private
 
   def anything = //
-
-  # The blog, without making its database by itself, and with this line in config.ru.
-  def blog_with(line)
-    blog = copy_of_example("blog")
-    config = File.join(blog, "config.ru")
-    File.write(config, File.read(config).sub("Blog.prepare_database\n", line))
-    blog
-  end
-
-  # Does as the page says, then reloads it.
-  def runs_after_remedy(server, blog)
-    run_command(server, blog)
-    answer = server.get("/", HTML, within: 60)
-    assert_equal 200, answer.status, answer.body
-  end
 
   def run_command(server, blog)
     page = CGI.unescapeHTML(server.get("/", HTML, within: 60).body.force_encoding("UTF-8"))

@@ -74,6 +74,9 @@ module AssetApp
     "fonts/text.woff2" => BYTES.bytes(2002)
   }.freeze
 
+  # The same, but read aside, since its digest takes a while.
+  LARGE = { "images/large.png" => BYTES.bytes(5_000_000), "images/larger.mp4" => BYTES.bytes(20_000_000) }.freeze
+
   # Where it may do something else: what it does is its own affair.
   INTRICATE = {
     "images/one.jpg" => "jpg", "images/one.jpeg" => "jpeg",
@@ -81,7 +84,6 @@ module AssetApp
     "images/photo-20240101.png" => "a date", "images/photo-original.png" => "a word", "images/photo.png" => "itself",
     "images/a+b.png" => "plus", "images/a..b.png" => "dots", "images/.hidden.png" => "hidden",
     "images/old.png~" => "old",
-    "images/large.png" => BYTES.bytes(1_500_000),
     "images/name.self.png" => "a pipeline's name", "images/without" => "no extension", "images/odd.xyz" => "unknown",
     "images/first/index.png" => "the index", "javascripts/later/index.png" => "a folder's",
     "stylesheets/later.png" => "the file",
@@ -98,9 +100,9 @@ module AssetApp
   AGAIN = %w[logo.png one.jpeg photo.png].to_h { |name| ["lib/assets/images/#{name}", "shadowed"] }.freeze
 
   FILES = { "config/environment.rb" => ENVIRONMENT, "app/assets/config/manifest.js" => "", REACHED => "" }
-          .merge(PLAIN.merge(INTRICATE).transform_keys { |name| "app/assets/#{name}" }, AGAIN,
+          .merge(PLAIN.merge(LARGE, INTRICATE).transform_keys { |name| "app/assets/#{name}" }, AGAIN,
                  "public/robots.txt" => "User-agent: *\n", "public/assets/built.png" => "built before").freeze
 
   # What a browser would call them.
-  NAMES = (PLAIN.keys + INTRICATE.keys).map { |file| file.partition("/").last }.freeze
+  NAMES = [*PLAIN.keys, *LARGE.keys, *INTRICATE.keys].map { |file| file.partition("/").last }.freeze
 end

@@ -46,7 +46,7 @@ class ManyAppsTestCase < E2ETest
     server = HighballServer.new(places.first, command: command, env: env)
     @servers << server
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
-      server.log.include?("serving on") || !server.running?
+      server.log.match?(/serving on|mend it and reload/) || !server.running?
     end
     server
   end

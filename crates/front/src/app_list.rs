@@ -127,8 +127,13 @@ impl Listed {
         if hosts.is_empty() {
             hosts.push(&asked.host);
         }
-        // Names that end so lead to this machine without anybody's doing (RFC 6761 section 6.3).
-        hosts.sort_by_key(|host| !(is_loopback(host) || host.ends_with(".localhost")));
+        // Names that end so lead to this machine without anybody's doing (RFC 6761 section 6.3). Where there is one, those
+        // that have no dot need not be shown: hardly ever do they lead anywhere.
+        let is_local = |host: &str| is_loopback(host) || host.ends_with(".localhost");
+        if hosts.iter().any(|host| is_local(host)) {
+            hosts.retain(|host| is_local(host) || host.contains(['.', ':']));
+        }
+        hosts.sort_by_key(|host| !is_local(host));
         Listed {
             name: settings.name.clone(),
             folder: settings.folder.display().to_string(),
@@ -164,13 +169,16 @@ fn title(listed: &[Listed], asked: &Asked) -> String {
 fn html(listed: &[Listed], asked: &Asked, nonce: &str) -> String {
     let boots = listed.iter().any(|app| app.condition == Condition::Booting);
     let refresh = if boots { "<meta http-equiv=\"refresh\" content=\"2\">\n" } else { "" };
+    let sleeps = listed.iter().any(|app| app.condition == Condition::Asleep);
+    let hint =
+        if sleeps { "<p class=\"app\">One that is asleep boots when it is asked for.</p>\n" } else { "" };
     let title = title(listed, asked);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
          <title>{0}</title>\n<style nonce=\"{nonce}\">\n{STYLE}{1}</style>\n</head>\n<body>\n<main>\n\
-         <header>\n<p class=\"app\"><strong>Highball</strong> serves</p>\n<h1>{0}</h1>\n</header>\n\
+         <header>\n<p class=\"app\"><strong>Highball</strong> serves</p>\n<h1>{0}</h1>\n{hint}</header>\n\
          <section>\n<ul>\n",
         Escaped(&title),
         include_str!("app_list.css"),
@@ -192,7 +200,7 @@ fn item(app: &Listed) -> String {
         Escaped(&app.name)
     );
     for link in &app.links {
-        let _ = write!(text, "<a href=\"{0}\">{0}</a> · ", Escaped(link));
+        let _ = writeln!(text, "<a href=\"{0}\">{0}</a>", Escaped(link));
     }
     let _ = writeln!(text, "<code>{}</code></p></li>", Escaped(&app.folder));
     text

@@ -58,6 +58,8 @@ pub(crate) struct AppState {
     app: RefCell<Arc<App>>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    /// It has booted at least once, and so has said where its files are.
+    has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
     failure: RefCell<Option<AppFailure>>,
     /// Where it may have pages for its visitors: `503.html`.
@@ -96,6 +98,7 @@ impl AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
+            has_booted: Cell::new(false),
             failure: RefCell::new(None),
             public: RefCell::new(None),
             shed_log: ShedLog::default(),
@@ -180,6 +183,7 @@ impl AppState {
         });
         let statics = statics.map(|statics| statics.opened_as(settings.runs_as.another()));
         *self.statics.borrow_mut() = statics.map(Rc::new);
+        self.files_are_known();
     }
 
     /// The files in this folder are all that there is. Nobody else will answer what waits already.
@@ -188,7 +192,20 @@ impl AppState {
         let site = StaticFiles::of_site(root, settings.static_files.follow_symlinks);
         let site = site.opened_as(settings.runs_as.another());
         *self.statics.borrow_mut() = Some(Rc::new(site));
+        self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
+    }
+
+    /// What has waited for that and may be for a file is looked at again.
+    fn files_are_known(&self) {
+        if !self.has_booted.replace(true) {
+            self.dispatcher.borrow_mut().give_back();
+        }
+    }
+
+    /// Whether it is known where its files are.
+    pub(crate) fn knows_files(&self) -> bool {
+        self.has_booted.get()
     }
 
     /// There is a worker for it.

@@ -79,6 +79,9 @@ fn poll_status(exchange: &Exchange, context: &Context<'_>) -> Poll<Result<u16, S
         }
         Progress::Refused(Refusal::AppRaised) => Poll::Ready(Ok(Refusal::AppRaised.status())),
         Progress::Refused(refusal) => Poll::Ready(Err(refusal.why().into())),
-        Progress::Streaming | Progress::Ended | Progress::Aborted => Poll::Ready(Ok(inner.response.status)),
+        // (It never waits in the queue, and so is not given back.)
+        Progress::Streaming | Progress::Ended | Progress::Aborted | Progress::GivenBack => {
+            Poll::Ready(Ok(inner.response.status))
+        }
     }
 }

@@ -29,6 +29,7 @@ use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
+use crate::static_files::{StaticFiles, Unread};
 use crate::stream::{Peer, Stream};
 use crate::{AppEvent, DevelopmentPages};
 
@@ -56,6 +57,8 @@ struct Connection {
     out: Vec<u8>,
     written: usize,
     file: Option<FilePart>,
+    /// A file has just been read for the request at hand; no other one will be.
+    has_read: bool,
     /// The client has ended its side.
     eof: bool,
     /// Whether the client takes what it is sent.
@@ -103,6 +106,8 @@ enum Step {
     /// It was for a static file, or for the list of applications: the head, and what is small, are in `out`; a large
     /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
+    /// One of these files has to be read before it can be said whose it is. It is still in the buffer.
+    Read(Rc<StaticFiles>, Unread),
     /// It is for this application.
     Application(Rc<AppState>),
 }
@@ -123,6 +128,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         out: Vec::new(),
         written: 0,
         file: None,
+        has_read: false,
         eof: false,
         stalled: Stalled::No,
         deadline_before_stall_ms: 0,
@@ -154,6 +160,11 @@ impl Connection {
                 self.send_rest().await?;
                 self.log(status, body_bytes);
                 Ok(keep_alive)
+            }
+            Step::Read(statics, unread) => {
+                statics.read(unread).await;
+                self.has_read = true;
+                Ok(true)
             }
             Step::Application(app) => {
                 if app.is_failed_for(self.audience) {

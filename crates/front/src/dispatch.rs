@@ -183,6 +183,21 @@ impl Dispatcher {
         }
     }
 
+    /// Gives requests that wait back to their connections, if they may be for files: where those are is known by now.
+    pub(crate) fn give_back(&mut self) {
+        self.queue.retain(|exchange| {
+            let mut inner = exchange.borrow();
+            if inner.request.received.is_empty() {
+                return true;
+            }
+            inner.place = Place::Connection;
+            inner.response.give_back();
+            drop(inner);
+            exchange.wake();
+            false
+        });
+    }
+
     /// Whether there is a worker for clients' requests.
     pub(crate) fn is_served(&self) -> bool {
         self.workers.iter().any(|worker| worker.state == State::Serving)

@@ -33,6 +33,9 @@ pub(crate) struct Request {
     pub(crate) repeatable: bool,
     /// Whether it was.
     pub(crate) repeated: bool,
+    /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
+    /// has booted. Empty otherwise.
+    pub(crate) received: Vec<u8>,
 }
 
 /// Where a request is.

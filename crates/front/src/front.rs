@@ -68,8 +68,8 @@ pub fn run(
         obey(commands, &shared).await;
         Ok(())
     });
-    // Tasks may still use what the hooks use; both go before the thread does.
-    drop(runtime);
+    // Tasks may still use what the hooks use; both go before the thread does. A file that is being read is not waited for.
+    runtime.shutdown_background();
     SHARED.set(None);
     result
 }

@@ -323,6 +323,12 @@ impl RequestHead {
         self.target.of_buffer(buffer)
     }
 
+    /// Whether it asks for something that may be a file, by its method and as it has no body.
+    pub fn may_be_for_file(&self) -> bool {
+        let reads = matches!(self.method, Method::Get | Method::Head);
+        reads && self.framing == BodyFraming::None && !self.upgrade
+    }
+
     /// The path as it was sent, not decoded: it begins with `/`, or is `*`.
     pub fn path<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         match (self.path.is_empty(), self.whole_server) {

@@ -70,6 +70,8 @@ pub enum Progress {
     Aborted,
     /// Nothing was sent, and the client is to get this instead.
     Refused(Refusal),
+    /// Nobody was asked, and whose request it is has to be looked at again.
+    GivenBack,
 }
 
 /// Brings the descriptor that belongs to a frame.
@@ -247,6 +249,13 @@ impl Response {
         };
     }
 
+    /// No worker has been asked: whose request it is, is to be looked at again.
+    pub fn give_back(&mut self) {
+        if self.progress == Progress::Waiting {
+            self.progress = Progress::GivenBack;
+        }
+    }
+
     /// Takes in bytes that the worker wrote.
     ///
     /// # Errors
@@ -311,7 +320,7 @@ impl Response {
             Progress::Streaming | Progress::Ended => {
                 return Err(RingError::Breach("a second head in one answer"))
             }
-            Progress::Aborted | Progress::Refused(_) => return Ok(()),
+            Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
         let mut context = self.context;
         context.complete_body_length = whole_body_length(behind);
@@ -355,7 +364,7 @@ impl Response {
             }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a body without a head")),
-            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
         let Some(mut decoder) = self.app_chunks.take() else {
             self.push_body(bytes);
@@ -437,7 +446,7 @@ impl Response {
             }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a file without a head")),
-            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
         // Only a regular file never blocks, and ends.
         let kind = rustix::fs::fstat(&file).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
@@ -486,7 +495,7 @@ impl Response {
         match self.progress {
             Progress::Waiting => return Err(RingError::Breach("an end without a head")),
             Progress::Streaming => {}
-            Progress::Ended | Progress::Aborted | Progress::Refused(_) => return Ok(()),
+            Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
         let chunks_cut = self.app_chunks.as_ref().is_some_and(|chunks| !chunks.is_done());
         if !self.handed_over && (self.missing > 0 || chunks_cut) {

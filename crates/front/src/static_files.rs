@@ -8,6 +8,7 @@
 //! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
 //! - [`fingerprint`]: whether its name says that it will never change;
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
+//! - [`reading`]: what their content says about that;
 //! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants;
 //! - [`site`]: what is different where there is no application.
 //!
@@ -19,6 +20,7 @@ mod fingerprint;
 mod folder;
 mod found_file;
 mod pipeline;
+mod reading;
 mod safe_path;
 mod site;
 
@@ -31,14 +33,18 @@ use std::sync::Arc;
 
 use highball_config::User;
 use highball_ring::frame::is_token_byte;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
-use crate::request_head::{known_key, BodyFraming, Method, RequestHead};
+use crate::clock::now_ms;
+use crate::request_head::{known_key, Method, RequestHead};
 use crate::response_head::{reason_phrase, write_connection, write_number, DateCache};
 use conditions::Verdict;
 use folder::Folder;
 use found_file::{Content, FoundFile, Representation};
 use pipeline::Pipeline;
 pub use pipeline::{AssetDigest, AssetPipeline, Assets, PlainAsset};
+pub use reading::Unread;
 use safe_path::SafePath;
 
 /// How long an answer of the file system is believed, in milliseconds.
@@ -60,6 +66,8 @@ pub struct StaticFiles {
     assets: Option<Vec<u8>>,
     /// What the asset pipeline answers with before anything is built.
     pipeline: Option<RefCell<Pipeline>>,
+    /// Whose turn it is to read a large file.
+    turn: Mutex<()>,
     /// Whether the files are all that there is.
     of_site: bool,
 }
@@ -75,7 +83,7 @@ pub struct StaticRequest<'a> {
     pub path: &'a [u8],
     /// Whether the connection is kept after the answer.
     pub keep_alive: bool,
-    /// The time: any clock that only goes forward, in milliseconds.
+    /// The time, in milliseconds: a clock that only goes forward.
     pub now_ms: u64,
 }
 
@@ -90,6 +98,8 @@ impl StaticRequest<'_> {
 pub enum StaticAnswer {
     /// The application is to be asked.
     NotMine,
+    /// This file has to be read first (see [`StaticFiles::read`]); then the same is to be looked up again.
+    Unread(Unread),
     /// The whole answer has been written.
     Written {
         /// Its status.
@@ -123,6 +133,7 @@ impl StaticFiles {
             extra_fields,
             assets: None,
             pipeline: None,
+            turn: Mutex::default(),
             of_site: false,
         }
     }
@@ -156,20 +167,34 @@ impl StaticFiles {
 
     /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
     pub fn lookup(&self, request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
-        let head = request.head;
-        let asks_for_file = matches!(head.method, Method::Get | Method::Head)
-            && head.framing == BodyFraming::None
-            && !head.upgrade;
-        if !asks_for_file {
+        if !request.head.may_be_for_file() {
             return StaticAnswer::NotMine;
         }
         let Some(path) = SafePath::of_target(request.path) else {
             return StaticAnswer::NotMine;
         };
         match self.find(&path, request.now_ms) {
-            Some(found) if self.of_site && path.lacks_slash(&found) => site::add_slash(request, date, out),
-            Some(found) => answer(&found, request, date, out),
-            None => StaticAnswer::NotMine,
+            Ok(Some(found)) if self.of_site && path.lacks_slash(&found) => {
+                site::add_slash(request, date, out)
+            }
+            Ok(Some(found)) => answer(&found, request, date, out),
+            Ok(None) => StaticAnswer::NotMine,
+            Err(unread) => StaticAnswer::Unread(unread),
+        }
+    }
+
+    /// Reads a large file on a thread of its own, one at a time. If that does not lead anywhere, because the file is being
+    /// written for example, it is still unread when it is looked up again.
+    pub async fn read(&self, unread: Unread) {
+        let Some(pipeline) = &self.pipeline else { return };
+        let _turn = self.turn.lock().await;
+        if pipeline.borrow().knows(&unread, now_ms()) {
+            return; // it has been read for somebody else
+        }
+        match spawn_blocking(move || unread.read()).await {
+            Ok(Ok((known, said))) => pipeline.borrow_mut().learn(known, said, now_ms()),
+            Ok(Err(error)) => tracing::debug!(%error, "an asset could not be read; the application is asked"),
+            Err(error) => tracing::error!(%error, "reading an asset failed; the application is asked"),
         }
     }
 
@@ -183,16 +208,19 @@ impl StaticFiles {
         self.kept.borrow_mut().retain(|_, found| found.is_fresh(now_ms));
     }
 
-    fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Rc<FoundFile>> {
+    fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Result<Option<Rc<FoundFile>>, Unread> {
         if let Some(found) = self.kept.borrow().get(path.as_bytes()) {
             if found.is_fresh(now_ms) {
-                return Some(Rc::clone(found));
+                return Ok(Some(Rc::clone(found)));
             }
         }
-        let found = self.find_in_public(path, now_ms).or_else(|| self.find_in_pipeline(path, now_ms));
+        let found = match self.find_in_public(path, now_ms) {
+            Some(found) => Some(found),
+            None => self.find_in_pipeline(path, now_ms).transpose()?,
+        };
         let Some(found) = found.map(Rc::new) else {
             self.kept.borrow_mut().remove(path.as_bytes());
-            return None;
+            return Ok(None);
         };
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= KEPT_FILES {
@@ -201,7 +229,7 @@ impl StaticFiles {
         if kept.len() < KEPT_FILES {
             kept.insert(path.as_bytes().into(), Rc::clone(&found));
         }
-        Some(found)
+        Ok(Some(found))
     }
 
     fn find_in_public(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
@@ -218,7 +246,7 @@ impl StaticFiles {
         })
     }
 
-    fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+    fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Result<FoundFile, Unread>> {
         let pipeline = self.pipeline.as_ref().filter(|_| !path.is_of_folder())?;
         pipeline.borrow_mut().find(path.name(), now_ms)
     }

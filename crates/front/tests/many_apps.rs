@@ -426,10 +426,34 @@ fn each_may_have_an_access_log_of_its_own() {
     assert_eq!(lines("own.log").lines().count(), 1);
 }
 
+#[test]
+fn what_came_before_it_booted_is_looked_up_among_its_files() {
+    let front = Front::with(|settings| set_apps(settings, &[(&[], "/shop"), (&[], "/site")]));
+    let (public, site) = (front.folder().join("public"), front.folder().join("site"));
+    write(&public.join("a.txt"), "a file");
+    write(&site.join("index.html"), "the page");
+    let mut early = ["/shop/a.txt", "/shop/b", "/site/"].map(|path| front.get(path));
+    let mut posted = front.connect();
+    posted.send("POST /shop/a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    let queued = |app: usize| front.report().apps[app].queue;
+    eventually("they wait", || (queued(0), queued(1)) == (3, 1));
+    front.tell_of(0, AppCommand::Booted { public: Some(public), headers: Vec::new(), assets: None });
+    front.tell_of(1, AppCommand::OpenSite { root: site });
+    assert_eq!(early[0].answer().text(), "a file");
+    assert_eq!(early[2].answer().text(), "the page");
+    eventually("the others wait on", || queued(0) == 2);
+    let _ruby = front.worker_for(0, 1).serve(1, say_where(0));
+    assert_eq!(early[1].answer().text(), "0 /shop|/b");
+    assert_eq!(posted.answer().text(), "0 /shop|/a.txt");
+}
+
 /// Three applications in development: one serves, one has failed, one is asleep.
 fn in_development() -> (Front, impl Drop) {
     let front = Front::with(|settings| {
-        set_apps(settings, &[(&["a", "a.localhost"], ""), (&["b.localhost"], "/x"), (&[], "/c")]);
+        set_apps(
+            settings,
+            &[(&["a", "a.example.org", "a.localhost"], ""), (&["b.localhost"], "/x"), (&[], "/c")],
+        );
         for app in 0..3 {
             app_of(settings, app).environment = "development".into();
         }
@@ -448,7 +472,7 @@ fn in_development_the_front_page_lists_the_applications() {
     assert_eq!(answer.status, 200);
     let expected = format!(
         "3 applications\n  \
-         0  serving  http://a.localhost:{port}/ http://a:{port}/\n  \
+         0  serving  http://a.localhost:{port}/ http://a.example.org:{port}/\n  \
          1  failed   http://b.localhost:{port}/x/\n  \
          2  asleep   http://localhost:{port}/c/\n"
     );

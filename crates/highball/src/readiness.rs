@@ -60,10 +60,26 @@ impl Readiness {
         info!(pid = std::process::id(), "serving on {}", self.binds.join(" "));
         if self.apps.len() > 1 {
             for app in &self.apps {
-                info!(app = app.name, "at {}", url(app, &self.binds));
+                info!(application = app.name, "at {}", url(app, &self.binds));
+            }
+            if let Some(url) = self.url_of_list() {
+                info!("all of them, with their states: {url}");
             }
         }
         notify("READY=1");
+    }
+
+    /// Where a developer at this machine is shown the list of the applications, if none has that place.
+    fn url_of_list(&self) -> Option<String> {
+        let is_at_localhost = |app: &App| {
+            let mut hosts = app.hosts.iter();
+            app.prefix.is_empty()
+                && (app.hosts.is_empty() || hosts.any(|host| host == "*" || host == "localhost"))
+        };
+        let is_listed = self.apps.iter().any(|app| app.is_development());
+        let (_, port) = self.binds.iter().find(|bind| bind.starts_with("http://"))?.rsplit_once(':')?;
+        let is_free = !self.apps.iter().any(|app| is_at_localhost(app));
+        (is_listed && is_free).then(|| format!("http://localhost{}/", behind_colon(port)))
     }
 }
 
@@ -78,6 +94,13 @@ pub(crate) fn url(app: &App, binds: &[String]) -> String {
     if !bind.starts_with("http://") {
         return format!("{bind}, host {host}{}/", app.prefix);
     }
-    let port = if port == "80" { String::new() } else { format!(":{port}") };
-    format!("http://{host}{port}{}/", app.prefix)
+    format!("http://{host}{}{}/", behind_colon(port), app.prefix)
+}
+
+/// The port as it stands in a URL: not at all, if it is the usual one.
+fn behind_colon(port: &str) -> String {
+    if port == "80" {
+        return String::new();
+    }
+    format!(":{port}")
 }

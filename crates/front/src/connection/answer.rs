@@ -28,6 +28,8 @@ enum Answered {
     Refused(Refusal),
     /// It is cut off.
     CutOff,
+    /// Nobody has answered it, since it may be for a file.
+    GivenBack,
     /// The application has taken the connection over.
     Hijacked(OwnedFd),
 }
@@ -56,6 +58,11 @@ impl Connection {
                 self.refuse(Refusal::AppRaised, self.may_be_kept()).await
             }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
+            Answered::GivenBack => {
+                let head = std::mem::take(&mut self.exchange.borrow().request.received);
+                self.buffer.splice(0..0, head);
+                Ok(true)
+            }
             Answered::CutOff => {
                 self.log(status, body_bytes);
                 Err(End::CutOff)
@@ -81,6 +88,7 @@ impl Connection {
                 }
                 Progress::Refused(refusal) => return Poll::Ready(Ok(Answered::Refused(refusal))),
                 Progress::Aborted => return Poll::Ready(Ok(Answered::CutOff)),
+                Progress::GivenBack => return Poll::Ready(Ok(Answered::GivenBack)),
                 Progress::Waiting | Progress::Streaming | Progress::Ended => {}
             }
             if let Some(socket) = inner.response.hijack.take() {

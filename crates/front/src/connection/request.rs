@@ -111,11 +111,14 @@ impl Connection {
         examined.map(|(step, _)| step)
     }
 
-    /// Parses the head at the start of `bytes`: what becomes of the request, and the bytes of the head.
+    /// Parses the head at the start of `bytes`: what becomes of the request, and how many of the bytes are done with.
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
-            Ok(Parsed::Complete { length }) => Some((self.route(bytes), length)),
+            Ok(Parsed::Complete { length }) => match self.route(&bytes[..length]) {
+                step @ Step::Read(..) => Some((step, 0)),
+                step => Some((step, length)),
+            },
             Err(refusal) => Some((self.refuse_unread(refusal), bytes.len())),
         }
     }
@@ -126,7 +129,8 @@ impl Connection {
         Step::Refuse(refusal)
     }
 
-    /// Whose request it is: that of an application, and there of a static file or of Ruby; or nobody's.
+    /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
+    /// nobody's.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
@@ -195,8 +199,10 @@ impl Connection {
             },
             answer => answer,
         };
+        let has_read = std::mem::take(&mut self.has_read);
         match answer {
-            StaticAnswer::NotMine => None,
+            StaticAnswer::Unread(unread) if !has_read => Some(Step::Read(statics, unread)),
+            StaticAnswer::NotMine | StaticAnswer::Unread(_) => None,
             StaticAnswer::Written { status, body_bytes } => {
                 Some(Step::Static { keep_alive, status, body_bytes })
             }
@@ -225,6 +231,10 @@ impl Connection {
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
+        inner.request.received.clear();
+        if self.head.may_be_for_file() && !app.knows_files() {
+            inner.request.received.extend_from_slice(bytes);
+        }
         inner.response.reset(HeadContext {
             request_version: self.head.version,
             head_method: self.head.method == Method::Head,

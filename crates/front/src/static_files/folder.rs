@@ -19,8 +19,8 @@ use super::FRESH_MS;
 /// Most names that are kept; larger folders are asked for every request.
 const MOST_NAMES: usize = 4096;
 
-/// A folder that has changed more recently than this may change again within the same time stamp.
-const SETTLED: Duration = Duration::from_secs(2);
+/// What has changed more recently than this may change again within the same time stamp.
+pub(super) const SETTLED: Duration = Duration::from_secs(2);
 
 /// The public folder.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use highball_config::User;
 use sha1::Sha1;
@@ -15,11 +16,15 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
+use super::reading::{Known, Said, Sayings, Unread};
 use super::safe_path::first_component;
 use crate::content_type;
 
-/// Files up to this size are read whole, where their content decides.
+/// Where the content decides, files up to this size are read when they are asked for, and larger ones aside.
 const READ_BYTES: u64 = 1024 * 1024;
+
+/// Text beyond this size is left to the pipeline, where it depends on it.
+const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A file without a digest in its name is asked for anew each time.
 const REVALIDATED: &[u8] = b"cache-control: no-cache\r\n";
@@ -62,7 +67,7 @@ pub enum AssetDigest {
 }
 
 /// When a file is given out as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PlainAsset {
     /// Only if it is UTF-8 without byte order mark and carriage returns.
     pub text: bool,
@@ -77,6 +82,7 @@ pub(super) struct Pipeline {
     prefix: Vec<u8>,
     folders: Vec<Folder>,
     rules: AssetPipeline,
+    sayings: Sayings,
 }
 
 /// What a path asks a pipeline for: `folder/stem-digest.extension`.
@@ -92,7 +98,7 @@ struct AskedAsset<'a> {
 impl Pipeline {
     pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
         let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
-        Pipeline { prefix, folders, rules }
+        Pipeline { prefix, folders, rules, sayings: Sayings::default() }
     }
 
     /// Opens files with the rights of this user from now on.
@@ -101,27 +107,60 @@ impl Pipeline {
     }
 
     /// The file that the pipeline would answer with; `None`: it has to be asked.
-    pub(super) fn find(&mut self, path: &[u8], now_ms: u64) -> Option<FoundFile> {
+    ///
+    /// # Errors
+    /// The file has to be read before.
+    pub(super) fn find(&mut self, path: &[u8], now_ms: u64) -> Option<Result<FoundFile, Unread>> {
         let asked = AskedAsset::of(path.strip_prefix(self.prefix.as_slice())?)?;
         let plain = self.rules.plain.get(asked.extension)?;
         if asked.digest.is_none() && matches!(self.rules.digest, AssetDigest::Propshaft { .. }) {
             return None;
         }
         let file = open(&mut self.folders, &self.rules, &asked, now_ms)?;
-        let content_decides = asked.digest.is_some() || plain.text || !plain.unless.is_empty();
+        let content_decides = asked.digest.is_some() || plain.depends_on_content();
         let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES })?;
         if content_decides {
-            // What was looked at is what will be sent: a change in between cannot be kept for a year.
-            let Content::Bytes(bytes) = &found.content else { return None };
-            let is_of_content = |digest| self.rules.digest.of(bytes).as_bytes() == digest;
-            if !plain.allows(bytes) || !asked.digest.is_none_or(is_of_content) {
+            let said = match self.said_by(&found, plain, now_ms)? {
+                Ok(said) => said,
+                Err(unread) => return Some(Err(unread)),
+            };
+            if !said.is_plain || asked.digest.is_some_and(|digest| said.digest.as_bytes() != digest) {
                 return None;
             }
         }
+        // What is in memory is what was read; another file may change while it is sent, and that must not be kept.
+        let never_changes = asked.digest.is_some() && matches!(found.content, Content::Bytes(_));
+        let fields = if never_changes { IMMUTABLE } else { REVALIDATED };
         let known = self.rules.types.get(asked.extension).map(String::as_str);
         let content_type = known.unwrap_or_else(|| content_type::of_file_name(path));
-        let fields = if asked.digest.is_some() { IMMUTABLE } else { REVALIDATED };
-        Some(FoundFile::alone(found, content_type, fields, now_ms))
+        Some(Ok(FoundFile::alone(found, content_type, fields, now_ms)))
+    }
+
+    /// What the content of a file says; `None`: that is left to the pipeline.
+    fn said_by(
+        &self,
+        found: &Representation,
+        plain: &PlainAsset,
+        now_ms: u64,
+    ) -> Option<Result<Said, Unread>> {
+        let file = match &found.content {
+            Content::Bytes(bytes) => return Some(Ok(Said::by(bytes, &self.rules.digest, plain))),
+            Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
+            Content::File(file) => Arc::clone(file),
+        };
+        let unread = Unread { file, digest: self.rules.digest.clone(), plain: plain.clone() };
+        let said = self.sayings.of(&unread.known().ok()?, now_ms).cloned();
+        Some(said.ok_or(unread))
+    }
+
+    /// Whether it is known what this file says.
+    pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
+        unread.known().is_ok_and(|known| self.sayings.of(&known, now_ms).is_some())
+    }
+
+    /// A file has been read, up to `now_ms`.
+    pub(super) fn learn(&mut self, known: Known, said: Said, now_ms: u64) {
+        self.sayings.remember(known, said, now_ms);
     }
 }
 
@@ -170,18 +209,39 @@ impl AssetPipeline {
 }
 
 impl AssetDigest {
-    /// The digits for a file with this content.
-    fn of(&self, content: &[u8]) -> String {
+    /// What is to be given the content.
+    pub(super) fn begin(&self) -> Hasher {
         match self {
-            AssetDigest::Sprockets { version } if version.is_empty() => hexadecimal(&Sha256::digest(content)),
-            AssetDigest::Sprockets { version } => {
-                let inner = Sha256::digest(content);
-                hexadecimal(&Sha256::new().chain_update(version).chain_update(inner).finalize())
+            AssetDigest::Sprockets { .. } => Hasher::Sha256(Sha256::new()),
+            AssetDigest::Propshaft { .. } => Hasher::Sha1(Sha1::new()),
+        }
+    }
+
+    /// The digits for a file whose content `hasher` was given.
+    pub(super) fn end(&self, hasher: Hasher) -> String {
+        let (AssetDigest::Sprockets { version } | AssetDigest::Propshaft { version }) = self;
+        match hasher {
+            Hasher::Sha256(content) if version.is_empty() => hexadecimal(&content.finalize()),
+            Hasher::Sha256(content) => {
+                let versioned = Sha256::new().chain_update(version).chain_update(content.finalize());
+                hexadecimal(&versioned.finalize())
             }
-            AssetDigest::Propshaft { version } => {
-                let digest = Sha1::new().chain_update(content).chain_update(version).finalize();
-                hexadecimal(&digest[..4])
-            }
+            Hasher::Sha1(content) => hexadecimal(&content.chain_update(version).finalize()[..4]),
+        }
+    }
+}
+
+/// Takes the content of a file, piece by piece.
+pub(super) enum Hasher {
+    Sha256(Sha256),
+    Sha1(Sha1),
+}
+
+impl Hasher {
+    pub(super) fn take(&mut self, piece: &[u8]) {
+        match self {
+            Hasher::Sha256(hasher) => hasher.update(piece),
+            Hasher::Sha1(hasher) => hasher.update(piece),
         }
     }
 }
@@ -191,7 +251,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 impl PlainAsset {
-    fn allows(&self, content: &[u8]) -> bool {
+    /// Whether some contents are given out as they are, and others are not.
+    pub(super) fn depends_on_content(&self) -> bool {
+        self.text || !self.unless.is_empty()
+    }
+
+    pub(super) fn allows(&self, content: &[u8]) -> bool {
         let is_plain_text = || {
             std::str::from_utf8(content).is_ok()
                 && !content.starts_with("\u{feff}".as_bytes())
@@ -232,9 +297,14 @@ fn is_like_digest(word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::static_files::FRESH_MS;
     use std::fs;
 
     const OTHER_DIGEST: &str = "11d3b0a8f4c45a01a8e4c1f9e3a4b5c6";
+
+    fn digest_of(digest: &AssetDigest, content: &[u8]) -> String {
+        Said::by(content, digest, &PlainAsset::default()).digest
+    }
 
     /// Two folders of assets, and a pipeline over them.
     struct Sources {
@@ -278,7 +348,7 @@ mod tests {
         /// The content that is found for this path; `None`: the pipeline is asked.
         fn body(&self, path: &str) -> Option<String> {
             let mut pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
-            let found = pipeline.find(path.as_bytes(), 0)?;
+            let found = pipeline.find(path.as_bytes(), 0)?.expect("read");
             let Content::Bytes(bytes) = &found.choose(b"").content else { panic!("a small file") };
             Some(String::from_utf8(bytes.to_vec()).unwrap())
         }
@@ -305,7 +375,7 @@ mod tests {
 
     #[test]
     fn digests_are_those_of_the_pipelines() {
-        let of = |digest: AssetDigest| digest.of(b"abc");
+        let of = |digest| digest_of(&digest, b"abc");
         assert_eq!(
             of(AssetDigest::Sprockets { version: String::new() }),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -320,7 +390,7 @@ mod tests {
     #[test]
     fn a_plain_file_is_found_by_its_name_and_by_its_digest_alone() {
         let sources = Sources::sprockets(&[("first/a/logo.png", "abc")]);
-        let digest = sources.rules.digest.of(b"abc");
+        let digest = digest_of(&sources.rules.digest, b"abc");
         assert_eq!(sources.body("assets/a/logo.png").unwrap(), "abc");
         assert_eq!(sources.body(&format!("assets/a/logo-{digest}.png")).unwrap(), "abc");
         for path in [
@@ -332,7 +402,7 @@ mod tests {
             assert_eq!(sources.body(path), None, "{path}");
         }
         let propshaft = AssetDigest::Propshaft { version: "1".into() };
-        let digest = propshaft.of(b"abc");
+        let digest = digest_of(&propshaft, b"abc");
         let sources = Sources::new(propshaft, &[("first/logo.png", "abc")]);
         assert_eq!(sources.body("assets/logo.png"), None);
         assert_eq!(sources.body(&format!("assets/logo-{digest}.png")).unwrap(), "abc");
@@ -378,5 +448,41 @@ mod tests {
         assert_eq!(found, [true, false, true, false, false]);
         fs::write(sources.folder.path().join("first/c.json"), b"\xff").unwrap();
         assert_eq!(sources.body("assets/c.json"), None);
+    }
+
+    #[test]
+    fn a_large_file_is_read_first_and_is_known_until_it_changes() {
+        let content = "0123456789abcde\n".repeat(READ_BYTES as usize / 16 + 1);
+        let files = [("first/a.png", &*content), ("first/b.css", &content), ("first/c.json", &content)];
+        let sources = Sources::sprockets(&files);
+        let digest = digest_of(&sources.rules.digest, content.as_bytes());
+        let mut pipeline = Pipeline::new(b"assets/".to_vec(), sources.rules.clone(), true);
+        let read = |pipeline: &mut Pipeline, path: &str| {
+            let unread = pipeline.find(path.as_bytes(), 0).expect("a file").expect_err("not read yet");
+            assert!(!pipeline.knows(&unread, 0));
+            let (known, said) = unread.read().unwrap();
+            pipeline.learn(known, said, 0);
+            assert!(pipeline.knows(&unread, 0));
+            assert!(!pipeline.knows(&unread, FRESH_MS), "it may have changed within the same time stamp");
+            pipeline.find(path.as_bytes(), 0)
+        };
+        for name in ["a", "b"] {
+            let path = format!("assets/{name}-{digest}.{}", if name == "a" { "png" } else { "css" });
+            let found = read(&mut pipeline, &path).expect("served").expect("read");
+            let representation = found.choose(b"");
+            assert!(matches!(representation.content, Content::File(_)));
+            assert_eq!(representation.length, content.len() as u64);
+            assert!(representation.validators.ends_with(REVALIDATED), "it may change while it is sent");
+        }
+        assert!(pipeline.find(format!("assets/a-{OTHER_DIGEST}.png").as_bytes(), 0).is_none());
+        assert!(read(&mut pipeline, "assets/c.json").is_some());
+
+        fs::write(sources.folder.path().join("first/a.png"), content.to_uppercase()).unwrap();
+        assert!(read(&mut pipeline, &format!("assets/a-{digest}.png")).is_none());
+        let css = content.replacen("0123456789", "url(b.png)", 1);
+        fs::write(sources.folder.path().join("first/b.css"), css).unwrap();
+        assert!(read(&mut pipeline, "assets/b.css").is_none());
+        fs::write(sources.folder.path().join("first/c.json"), vec![b' '; TEXT_BYTES as usize + 1]).unwrap();
+        assert!(pipeline.find(b"assets/c.json", 0).is_none());
     }
 }

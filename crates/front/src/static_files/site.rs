@@ -46,7 +46,8 @@ impl StaticFiles {
         date: &DateCache,
         out: &mut Vec<u8>,
     ) -> StaticAnswer {
-        let page = SafePath::of_target(NOT_FOUND_PAGE).and_then(|path| self.find(&path, request.now_ms));
+        let page = SafePath::of_target(NOT_FOUND_PAGE)
+            .and_then(|path| self.find(&path, request.now_ms).ok().flatten());
         if let Some(page) = page {
             let representation = page.choose(request.accepted_encodings());
             let part = Part { status: 404, offset: 0, length: representation.length };

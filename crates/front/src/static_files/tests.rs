@@ -80,6 +80,7 @@ impl Public {
                 assert!(out.is_empty());
                 return None;
             }
+            StaticAnswer::Unread(file) => panic!("{file:?} is in the public folder"),
             StaticAnswer::Written { status, .. } => (status, vec![]),
             StaticAnswer::File { status, file, offset, length } => {
                 let mut bytes = vec![0; usize::try_from(length).unwrap()];

@@ -1,0 +1,127 @@
+//! What the content of a source file says: its digest, and whether a pipeline gives it out as it is.
+//!
+//! Large files are not read by the front's thread, for which all clients would wait, but aside; and what they say is known
+//! until they change.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::folder::SETTLED;
+use super::pipeline::{AssetDigest, PlainAsset};
+use super::FRESH_MS;
+
+/// How much of a file is read at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Most files of which it is known what they say; beyond that all are forgotten.
+const KNOWN_FILES: usize = 1024;
+
+/// What the content of a file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    /// The digits that belong into its name.
+    pub(super) digest: String,
+    /// Whether it is given out as it is.
+    pub(super) is_plain: bool,
+}
+
+impl Said {
+    pub(super) fn by(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
+        let mut hasher = digest.begin();
+        hasher.take(content);
+        Said { digest: digest.end(hasher), is_plain: plain.allows(content) }
+    }
+}
+
+/// A large file that has to be read before anybody can tell whether it is the one that is asked for.
+#[derive(Debug)]
+pub struct Unread {
+    pub(super) file: Arc<File>,
+    pub(super) digest: AssetDigest,
+    pub(super) plain: PlainAsset,
+}
+
+impl Unread {
+    /// Reads the file, however long that takes.
+    pub(super) fn read(&self) -> io::Result<(Known, Said)> {
+        let known = self.known()?;
+        let mut hasher = self.digest.begin();
+        let mut text = Vec::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut offset = 0;
+        while offset < known.bytes {
+            let length = self.file.read_at(&mut chunk, offset)?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            hasher.take(&chunk[..length]);
+            if self.plain.depends_on_content() {
+                text.extend_from_slice(&chunk[..length]);
+            }
+            offset += length as u64;
+        }
+        Ok((known, Said { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
+    }
+
+    /// By what it will be known.
+    pub(super) fn known(&self) -> io::Result<Known> {
+        let metadata = self.file.metadata()?;
+        Ok(Known {
+            file: (metadata.dev(), metadata.ino()),
+            bytes: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            plain: self.plain.clone(),
+        })
+    }
+}
+
+/// A file, for as long as it does not change, with the conditions under which it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Known {
+    /// Device and inode.
+    file: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    plain: PlainAsset,
+}
+
+impl Known {
+    /// Whether a change after now must show.
+    fn is_settled(&self) -> bool {
+        let changed =
+            SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
+        changed.elapsed().is_ok_and(|age| age >= SETTLED)
+    }
+}
+
+/// What large files have said.
+#[derive(Debug, Default)]
+pub(super) struct Sayings(HashMap<Known, Remembered>);
+
+#[derive(Debug)]
+struct Remembered {
+    said: Said,
+    /// Until when that is believed, in milliseconds.
+    until_ms: u64,
+}
+
+impl Sayings {
+    pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Said> {
+        self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.said)
+    }
+
+    /// Remembers what a file has said that was read up to `now_ms`.
+    pub(super) fn remember(&mut self, known: Known, said: Said, now_ms: u64) {
+        if self.0.len() >= KNOWN_FILES {
+            self.0.clear();
+        }
+        let until_ms = if known.is_settled() { u64::MAX } else { now_ms + FRESH_MS };
+        self.0.insert(known, Remembered { said, until_ms });
+    }
+}
