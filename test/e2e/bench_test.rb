@@ -12,6 +12,9 @@ class BenchTest < E2ETest
   TOOLS = ["/var/cache/highball", File.join(Dir.home, ".cache/highball")].map { |folder| "#{folder}/cargo-tools/bin" }
   QUICK = %w[--rounds 1 --seconds 1 --workers 1 --no-counts].freeze
   MEASURE = ["schemes", "--only", "highball", "--workload", "hello", *QUICK].freeze
+  ISOLATION = %w[isolation --rounds 1 --seconds 1 --workers 1].freeze
+  # The burners of `bench isolation`, with less memory than usual.
+  BURNERS = { "BURNER_BYTES" => (64 * 1024 * 1024).to_s }.freeze
   MOST_SECONDS = 60
 
   def setup
@@ -136,6 +139,27 @@ class BenchTest < E2ETest
     assert_match(answer, text.gsub(/\s+/, " "))
   end
 
+  def test_isolation_is_told_as_a_ratio_with_what_burnt
+    long
+    text, log, status = bench(*ISOLATION, env: BURNERS, within: 300)
+    assert_predicate status, :success?, log
+    assert_match(/^The p99 of the seven with .* is \d+\.\d\d times that with the burners as plain processes/, text)
+    results = JSON.parse(File.read(File.join(@output, "isolation.json")))
+    %w[inside outside].each do |way|
+      round = results[way].first
+      assert_equal [7, 3], [round["each"].length, round["burnt"].values.count(&:positive?)], round.inspect
+      assert_operator round["answered"], :>, 100
+    end
+    assert_includes File.read(File.join(@output, "ISOLATION.md")), text.lines.first
+  end
+
+  def test_an_interrupt_leaves_no_burner
+    long
+    log, status = interrupted("TERM", ISOLATION, env: BURNERS, within: 200) { |pid| burning_outside?(pid) }
+    refute_predicate status, :success?
+    assert_match(/ended by a signal|was interrupted/, log)
+  end
+
   private
 
   def needs_generators
@@ -151,18 +175,18 @@ class BenchTest < E2ETest
   end
 
   # Runs it: [output, log, status].
-  def bench(*arguments, output: true, env: {})
+  def bench(*arguments, output: true, env: {}, within: MOST_SECONDS)
     arguments += ["--output", @output] if output
     command = [HighballServer::BINARY, "bench", *arguments]
-    Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", MOST_SECONDS.to_s, *command)
+    Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", within.to_s, *command)
   end
 
   # Starts it, signals it when the block says so, and waits for its end: [log, status].
-  def interrupted(signal, arguments, times: 1)
+  def interrupted(signal, arguments, times: 1, env: {}, within: 30)
     log = File.join(@folder, "log")
     command = [HighballServer::BINARY, "bench", *arguments, "--output", @output]
-    pid = Process.spawn(environment, *command, %i[out err] => log, pgroup: true)
-    wait_for("what is to be interrupted; its log:\n#{File.read(log)}", within: 30) { yield pid }
+    pid = Process.spawn(environment.merge(env), *command, %i[out err] => log, pgroup: true)
+    wait_for("what is to be interrupted; its log:\n#{File.read(log)}", within: within) { yield pid }
     # Ctrl-C reaches all of its group.
     times.times { Process.kill(signal, signal == "INT" ? -pid : pid) }
     ended = wait_for("its end after #{signal}", within: 20) { Process.wait2(pid, Process::WNOHANG) }
@@ -182,6 +206,16 @@ class BenchTest < E2ETest
 
   # Its server has begun, and does not answer.
   def starting?(pid) = names(pid).any? { |name| name.match?(/puma|ruby/) }
+
+  def burning_outside?(pid) = commands(pid).include?("ruby burner.rb")
+
+  def commands(pid)
+    ProcessFacts.tree(pid).filter_map do |one|
+      File.read("/proc/#{one}/cmdline").split("\0").join(" ")
+    rescue SystemCallError
+      nil
+    end
+  end
 
   def names(pid)
     ProcessFacts.tree(pid).filter_map do |one|

@@ -23,8 +23,10 @@ class ServiceTest < E2ETest
   def test_it_starts_reloads_and_stops
     app = app_that_says("one")
     unit = printed(app, "-p", free_port.to_s, "-b", "127.0.0.1", "-w", "2", "--drain-timeout", "7s")
-    assert_equal({ "Type" => "notify", "NotifyAccess" => "main", "KillMode" => "mixed", "TimeoutStopSec" => "17" },
-                 %w[Type NotifyAccess KillMode TimeoutStopSec].to_h { |name| [name, settings(unit, name).first] })
+    assert_equal({ "Type" => "notify", "NotifyAccess" => "main", "KillMode" => "mixed", "TimeoutStopSec" => "17",
+                   "OOMPolicy" => "continue" },
+                 %w[Type NotifyAccess KillMode TimeoutStopSec OOMPolicy]
+                   .to_h { |name| [name, settings(unit, name).first] })
     server, systemd = start(app, unit)
     assert_equal "READY=1", systemd.recv(100)
     assert_equal "one", server.get("/").body

@@ -78,10 +78,10 @@ class ManyAppsTestCase < E2ETest
     end
   end
 
-  # Clients ask one application while the block runs; none may fail.
-  def during_requests(server, host)
+  # So many clients ask each of these applications while the block runs; none may fail.
+  def during_requests(server, *hosts, clients: 4)
     done = false
-    clients = Array.new(4) do
+    clients = (hosts * clients).map do |host|
       Thread.new do
         assert_equal host, ask(server, host, "/").first until done
       end

@@ -13,7 +13,9 @@ use crate::progress::Progress;
 use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
 use crate::workload::Workload;
-use crate::{app, bound, compare, fairness, install, load, machine, report, worker_memory, Failure};
+use crate::{
+    app, bound, compare, fairness, install, isolation, load, machine, report, worker_memory, Failure,
+};
 
 /// What people may ask.
 #[derive(Debug)]
@@ -63,6 +65,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
     match matches.subcommand_name() {
         Some("schemes") => finish(&options, schemes(&options, interrupt)?),
         Some("fairness") => fairness::run(&options, interrupt),
+        Some("isolation") => isolation::run(&options, interrupt),
         Some("memory") => worker_memory::run(&options, interrupt),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
@@ -91,6 +94,10 @@ fn command() -> clap::Command {
         .subcommand(
             clap::Command::new("fairness")
                 .about("How long do short requests wait when a few others take long?"),
+        )
+        .subcommand(
+            clap::Command::new("isolation")
+                .about("What do seven applications notice of three others on their server that burn?"),
         )
         .subcommand(
             clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),

@@ -176,7 +176,7 @@ fn round(
     if interrupt.came() {
         return Err(Failure::new("ended by a signal"));
     }
-    let arrivals::Arrived { short, long, answered, errors } = arrived;
+    let arrivals::Arrived { short, long, answered, errors, .. } = arrived;
     Ok(Round { round: number, short, long, answered, errors, stolen })
 }
 

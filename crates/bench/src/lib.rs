@@ -7,7 +7,7 @@
 //! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
-//! (the two questions with one answer), `fairness` and `worker_memory` (two claims, each with a measurement of its
+//! (the two questions with one answer), `fairness`, `worker_memory` and `isolation` (three claims, each with a measurement of its
 //! own), `interrupt` (INT and TERM), `command` (the command line).
 
 mod app;
@@ -19,6 +19,7 @@ pub mod deployment;
 mod fairness;
 pub mod install;
 pub mod interrupt;
+mod isolation;
 pub mod load;
 pub mod machine;
 pub mod method;

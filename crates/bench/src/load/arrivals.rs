@@ -48,6 +48,8 @@ pub(crate) struct Arrived {
     pub(crate) short: Latency,
     /// and of those that are.
     pub(crate) long: Latency,
+    /// Of each of the workload's requests.
+    pub(crate) each: Vec<Latency>,
     pub(crate) answered: u64,
     pub(crate) errors: Errors,
 }
@@ -104,14 +106,16 @@ fn send_what_is_due(target: &Target<'_>, due: &Mutex<Receiver<(usize, Instant)>>
 }
 
 fn sum_up(target: &Target<'_>, sent: &[Sent]) -> Arrived {
-    let latency = |long: bool| {
-        let these = sent.iter().filter(|one| target.requests[one.request].long == long);
+    let latency = |counts: &dyn Fn(&Sent) -> bool| {
+        let these = sent.iter().filter(|one| counts(one));
         Latencies::measured(these.map(|one| one.us).collect()).summary()
     };
+    let is_long = |one: &Sent| target.requests[one.request].long;
     let errors = sent.iter().fold(Errors::default(), |sum, one| sum.plus(&one.error));
     Arrived {
-        short: latency(false),
-        long: latency(true),
+        short: latency(&|one| !is_long(one)),
+        long: latency(&is_long),
+        each: (0..target.requests.len()).map(|index| latency(&|one| one.request == index)).collect(),
         answered: sent.len() as u64 - errors.total(),
         errors,
     }

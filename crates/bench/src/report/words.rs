@@ -55,7 +55,7 @@ pub(super) fn places(places: &Places) -> String {
 }
 
 /// `120 errors: 3 no connection, 117 reset`.
-pub(super) fn errors(errors: &Errors) -> String {
+pub(crate) fn errors(errors: &Errors) -> String {
     let kinds = [
         (errors.connect, "no connection"),
         (errors.reset, "reset"),

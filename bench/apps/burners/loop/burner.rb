@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+require_relative "../begins"
+
+# It comes to no end.
+def burn
+  begins "loop"
+  loop { "round".hash }
+end
+
+burn if $PROGRAM_NAME == __FILE__

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require_relative "../support/many_apps_test_case"
+
+# Ten applications on one server, three of which burn; those are the ones that `highball bench isolation` measures with.
+class IsolationTest < ManyAppsTestCase
+  BURNERS = File.join(HighballServer::ROOT, "bench/apps/burners")
+  WELL = Array.new(7) { |number| "well-#{number + 1}" }.freeze
+  # What the allocating one may have beyond what it has when it begins.
+  MOST_BYTES = 64 * 1024 * 1024
+  ENDS_WITHIN = 120 # seconds, on a machine that has much else to do
+
+  def test_seven_notice_nothing_of_one_that_does_not_boot_one_that_loops_and_one_that_allocates
+    server = serve_ten
+    before = pids(server).slice(*WELL)
+    during_requests(server, *WELL, clients: 1) do
+      burning = Thread.new { [ask_for(server, "loop"), *Array.new(3) { ask_for(server, "allocate") }] }
+      try_to_mend(boots: 3)
+      assert_equal [504, 502, 502, 502], burning.value, server.log
+    end
+    assert_equal before, pids(server).slice(*WELL), "none of them was begun anew"
+    assert_equal({ "loop" => 1, "allocate" => 3 }, burnt.tally.except("crash"))
+    WELL.each { |name| assert_equal [name, before[name].last], ask(server, name, "/").values_at(0, 3) }
+    assert_told(server)
+  end
+
+  private
+
+  def serve_ten
+    @folder = folder_with(WELL.to_h { |name| ["#{name}/config.ru", echo(name)] }.merge("burns" => ""))
+    FileUtils.cp_r("#{BURNERS}/.", @folder)
+    variables = "variables = { BURNS = '#{@folder}/burns', BURNER_BYTES = '#{MOST_BYTES}' }\n"
+    applications = WELL.to_h { |name| [name, ""] }.merge(
+      "crash" => variables,
+      "loop" => "#{variables}request_timeout = '1s'",
+      "allocate" => "#{variables}request_timeout = 'none'"
+    )
+    File.write(File.join(@folder, "highball.toml"), "drain_timeout = '1s'\n#{entries(applications)}")
+    serve_many(@folder).tap do |server|
+      WELL.each { |name| assert_equal name, ask(server, name, "/").first }
+      wait_for("the first boot", within: ENDS_WITHIN) { app(server, "crash")["phase"] == "failed" }
+    end
+  end
+
+  # Who has begun to burn, once for each time.
+  def burnt = File.readlines(File.join(@folder, "burns"), chomp: true)
+
+  # The status of the answer. (By POST: what may be repeated is, where a worker dies of it.)
+  def ask_for(server, burner)
+    server.request("POST", "/", { "Host" => burner }, "", within: ENDS_WITHIN).status
+  end
+
+  # Changes it again and again, which is why it is booted again and again.
+  def try_to_mend(boots:)
+    wait_for("boot #{boots}", within: ENDS_WITHIN) do
+      File.write(File.join(@folder, "crash/attempt"), burnt.length.to_s)
+      burnt.count("crash") >= boots
+    end
+  end
+
+  # That it lives, and says of each of the three what is wrong.
+  def assert_told(server)
+    assert_equal 503, ask_for(server, "crash")
+    wait_for("the last boot to fail", within: ENDS_WITHIN) { told(server)["crash"] == "failed" }
+    crash = app(server, "crash")
+    assert_equal "exception", crash.dig("diagnosis", "cause")
+    assert_includes crash["last_failure"], "this application never boots"
+    assert_equal([1], app(server, "loop")["workers"].map { |worker| worker["in_flight"] })
+    wait_for("a worker in the place of the killed ones", within: ENDS_WITHIN) do
+      app(server, "allocate")["workers"].map { |worker| worker["state"] } == ["serving"]
+    end
+    assert_match(/worker \d+ died: /, app(server, "allocate")["last_failure"])
+    assert_equal [*WELL, "loop", "allocate"].to_h { |name| [name, "serving"] }, told(server).except("crash")
+  end
+
+  # What `highball status` says of each application: {"loop" => "serving"}.
+  def told(server)
+    plain, ended = HighballServer.run("status", *server.which)
+    assert_predicate ended, :success?, plain
+    plain.scan(/^(\S+) +(\w+) at /).to_h
+  end
+end
