@@ -1,19 +1,23 @@
 #!/usr/bin/env ruby
 # frozen_string_literal: true
 
-# Pictures of what a browser shows of applications that do not boot, or do not answer, for the docs:
-# `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder.
+# Pictures of what a browser shows of applications that do not boot, or do not answer, and of the list of many, for the
+# docs: `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder.
+# pngquant makes them small, where it is installed.
 
 require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
 
-# An application with one mistake after the other, in one browser.
+# Applications with one mistake after the other, in one browser.
 class PagePictures
   WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
   SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = 1600
-  SHOP = "/srv/shop" # where it stands while its pictures are taken: pages name the folder
+  BOOTS_WITHIN = "10s" # the one that is to hang; the others have the time that they need
+  # Where they stand while their pictures are taken: pages name the folder.
+  SHOP = "/srv/shop"
+  MANY = "/srv/apps"
   WELL = "run ->(_env) { [200, {}, [\"it runs\"]] }\n"
   APPS = {
     "missing-gem" => { "config.ru" => WELL,
@@ -79,6 +83,15 @@ class PagePictures
     }]
   }.freeze
 
+  # Applications of one server, and in which state the list of them shows each: some are asked for before.
+  LISTED = {
+    "blog" => ["serving", { "config.ru" => WELL }],
+    "handbook" => ["serving", { "index.html" => "<h1>Handbook" }],
+    "shop" => ["failed", APPS["syntax-error"]],
+    "stock" => ["booting", { "config.ru" => "sleep 1 until File.exist?(\"ready\")\n#{WELL}" }],
+    "wiki" => ["asleep", { "config.ru" => WELL }]
+  }.freeze
+
   def initialize(folder, names = [])
     @folder = folder
     @names = names
@@ -92,6 +105,7 @@ class PagePictures
       wanted(RUNNING).each do |name, (path, files)|
         page(browser, name, files, path) { |server| server.log.include?("serving on") }
       end
+      list(browser) if @names.empty? || @names.include?("list")
     end
   end
 
@@ -101,16 +115,48 @@ class PagePictures
 
   # Pictures of what this application, once it is such, shows at this path.
   def page(browser, name, files, path, &such)
-    Dir.mkdir(SHOP) # so that nobody's is touched
-    files.each { |file, content| File.write(File.join(SHOP, file), content) }
-    server = HighballServer.new(SHOP, "--boot-timeout", "4s", "--request-timeout", "2s", environment: "development")
+    fill(SHOP, files)
+    limits = ["--request-timeout", "2s", *(["--boot-timeout", BOOTS_WITHIN] if name == "boot-timeout")]
+    server = HighballServer.new(SHOP, *limits, environment: "development")
     Deadline.wait("the page of #{name}", within: 60) { server.port && such.call(server) }
     browser.visit server.url(path)
     browser.find ".remedy"
-    WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(browser.driver, name, width, phone, scheme) }
+    pictures(browser.driver, name)
   ensure
     server&.finish
     FileUtils.rm_rf(SHOP) if server
+  end
+
+  # Pictures of the list of many applications.
+  def list(browser)
+    Dir.mkdir(MANY)
+    folders = LISTED.map { |name, (_, files)| File.join(MANY, name).tap { |folder| fill(folder, files) } }
+    server = HighballServer.new(MANY, command: [HighballServer::BINARY, *folders], env: { "PORT" => "3000" })
+    Deadline.wait("the server", within: 60) { server.log.include?("serving on") }
+    LISTED.each { |name, (state, _)| ask_for(server, name) unless state == "asleep" }
+    Deadline.wait("their states", within: 60) do
+      server.full_status["apps"].to_h { |app| app.values_at("name", "phase") } == LISTED.transform_values(&:first)
+    end
+    browser.visit "http://localhost:#{server.port}/"
+    browser.find "li"
+    pictures(browser.driver, "list")
+  ensure
+    server&.finish
+    FileUtils.rm_rf(MANY) if server
+  end
+
+  # Asks for an application, and does not wait for the answer.
+  def ask_for(server, name)
+    server.connect { |connection| connection.send_request("GET", "/", { "Host" => "#{name}.localhost" }) }
+  end
+
+  def fill(folder, files)
+    Dir.mkdir(folder) # so that nobody's is touched
+    files.each { |file, content| File.write(File.join(folder, file), content) }
+  end
+
+  def pictures(driver, name)
+    WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(driver, name, width, phone, scheme) }
   end
 
   def picture(driver, name, width, phone, scheme)
@@ -122,7 +168,9 @@ class PagePictures
     abort "The page of #{name} is #{wide} px wide on a screen of #{width} px" if wide > width
     size(driver, width, [height, MOST_HEIGHT].min, phone)
     png = driver.execute_cdp("Page.captureScreenshot", format: "png", optimizeForSpeed: false)
-    File.binwrite(File.join(@folder, "#{name}-#{width}-#{scheme}.png"), png.fetch("data").unpack1("m"))
+    file = File.join(@folder, "#{name}-#{width}-#{scheme}.png")
+    File.binwrite(file, png.fetch("data").unpack1("m"))
+    system("pngquant", "--force", "--skip-if-larger", "--strip", "--output", file, "64", file)
   end
 
   def size(driver, width, height, phone)
