@@ -8,6 +8,13 @@ class IsolationTest < ManyAppsTestCase
   WELL = Array.new(7) { |number| "well-#{number + 1}" }.freeze
   # What the allocating one may have beyond what it has when it begins.
   MOST_BYTES = 64 * 1024 * 1024
+  LOOP_AT_ONE_PATH = <<~RUBY
+    run lambda { |env|
+      File.write(ENV.fetch("BURNS"), "loop\\n", mode: "a") if env["PATH_INFO"] == "/loop"
+      loop {} if env["PATH_INFO"] == "/loop"
+      [200, {}, ["well"]]
+    }
+  RUBY
   ENDS_WITHIN = 120 # seconds, on a machine that has much else to do
 
   def test_seven_notice_nothing_of_one_that_does_not_boot_one_that_loops_and_one_that_allocates
@@ -22,6 +29,22 @@ class IsolationTest < ManyAppsTestCase
     assert_equal({ "loop" => 1, "allocate" => 3 }, burnt.tally.except("crash"))
     WELL.each { |name| assert_equal [name, before[name].last], ask(server, name, "/").values_at(0, 3) }
     assert_told(server)
+  end
+
+  def test_a_restart_ends_a_loop
+    @folder = folder_with("loop/config.ru" => LOOP_AT_ONE_PATH, "well/config.ru" => echo("well"), "burns" => "")
+    applications = { "well" => "", "loop" => "variables = { BURNS = '#{@folder}/burns' }\nrequest_timeout = 'none'" }
+    File.write(File.join(@folder, "highball.toml"), "drain_timeout = '500ms'\n#{entries(applications)}")
+    server = serve_many(@folder)
+    server.connect do |connection|
+      connection.send_request("GET", "/loop", { "Host" => "loop" })
+      wait_for("the loop", within: ENDS_WITHIN) { burnt == ["loop"] }
+      output, ended = HighballServer.run("restart", "loop", *server.which, within: ENDS_WITHIN)
+      assert_predicate ended, :success?, output
+      assert_equal 502, connection.read_response(within: ENDS_WITHIN).status
+    end
+    assert_equal "well", server.get("/", { "Host" => "loop" }, within: ENDS_WITHIN).body
+    assert_equal ["loop"], burnt, "it does not go on in the worker that has taken its place"
   end
 
   private

@@ -651,8 +651,9 @@ impl Dispatcher {
     }
 
     /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had
-    /// begun is repeated if it may be, else refused or cut off.
-    pub(crate) fn remove_worker(&mut self, number: u32) {
+    /// begun is repeated if it may be, else refused or cut off. What was still under way when a retiring worker was
+    /// `killed` for that is not repeated: a loop without end would go on in the worker that takes its place.
+    pub(crate) fn remove_worker(&mut self, number: u32, killed: bool) {
         let Some(index) = self.position(number) else { return };
         if self.workers[index].state != State::Broken {
             for slot in 0..self.workers[index].slots.len() as u16 {
@@ -664,7 +665,8 @@ impl Dispatcher {
             self.take_back_unbegun(index);
         }
         let worker = self.workers.swap_remove(index);
-        self.repeat_or_fail(number, worker.slots);
+        let had_its_time = killed && worker.state == State::Retiring;
+        self.repeat_or_fail(number, worker.slots, !had_its_time);
         self.workers_changed();
     }
 
@@ -681,7 +683,7 @@ impl Dispatcher {
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
         self.voice.tell(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
-        self.repeat_or_fail(number, slots);
+        self.repeat_or_fail(number, slots, true);
     }
 
     /// Takes back what a worker has not begun, to the head of the queue, in its order. (What a canary was asked is
@@ -699,11 +701,11 @@ impl Dispatcher {
         }
     }
 
-    /// What becomes of the requests that this worker had begun.
-    fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>) {
+    /// What becomes of the requests that this worker had begun; where they `may` be repeated, those that allow it are.
+    fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>, may: bool) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();
-            let repeat = inner.request.repeatable && inner.response.progress() == Progress::Waiting;
+            let repeat = may && inner.request.repeatable && inner.response.progress() == Progress::Waiting;
             if repeat && !inner.response.is_discarded() {
                 inner.request.repeatable = false;
                 inner.request.repeated = true;

@@ -129,8 +129,8 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
             }
             app.give_up_waiting();
         }
-        AppCommand::RemoveWorker { worker } => {
-            app.dispatcher.borrow_mut().remove_worker(worker);
+        AppCommand::RemoveWorker { worker, killed } => {
+            app.dispatcher.borrow_mut().remove_worker(worker, killed);
             app.give_up_waiting();
         }
     }

@@ -157,6 +157,8 @@ pub enum AppCommand {
     RemoveWorker {
         /// Its number.
         worker: u32,
+        /// It was killed on purpose. What a retiring worker was at then has had its time, and is not repeated.
+        killed: bool,
     },
 }
 

@@ -217,6 +217,27 @@ fn a_request_is_repeated_once_and_only_if_that_is_safe() {
 }
 
 #[test]
+fn what_a_retiring_worker_had_to_be_killed_for_is_not_repeated() {
+    let front = Front::start();
+    let first = front.worker(1);
+    let mut endless = front.get("/endless");
+    first.claim();
+    let second = front.worker(1);
+    front.retire(&first);
+    front.remove_killed(&first);
+    assert_eq!(endless.answer().status, 502);
+
+    // One that dies by itself, while it retires, has not shown that.
+    let mut get = front.get("/get");
+    second.claim();
+    let third = front.worker(1);
+    front.retire(&second);
+    front.remove(&second);
+    third.claim().answer("well");
+    assert_eq!(get.answer().text(), "well");
+}
+
+#[test]
 fn an_exception_of_the_application_costs_its_own_request_only() {
     let front = Front::start();
     let worker = front.worker(1);

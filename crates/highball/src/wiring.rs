@@ -92,9 +92,9 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
         AppNotice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
         AppNotice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
         AppNotice::WorkerRetiring { worker } => AppCommand::RetireWorker { worker },
-        AppNotice::WorkerGone { worker } => {
+        AppNotice::WorkerGone { worker, killed } => {
             candidate.tell(id, News::WorkerGone(worker));
-            AppCommand::RemoveWorker { worker }
+            AppCommand::RemoveWorker { worker, killed }
         }
     })
 }

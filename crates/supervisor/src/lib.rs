@@ -142,6 +142,8 @@ pub enum AppNotice {
     WorkerGone {
         /// Its number.
         worker: u32,
+        /// It was killed on purpose, such as for not ending in time.
+        killed: bool,
     },
     /// Count each worker's requests from now on, and say [`AppOrder::WorkerWarm`], once, for the first that has answered
     /// so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such notice.

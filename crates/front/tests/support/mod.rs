@@ -172,12 +172,17 @@ impl Front {
 
     /// Says that the worker is dead.
     pub(crate) fn remove(&self, worker: &FakeWorker) {
-        self.tell_app(AppCommand::RemoveWorker { worker: worker.number });
+        self.tell_app(AppCommand::RemoveWorker { worker: worker.number, killed: false });
+    }
+
+    /// Says that the worker is dead, since it was killed on purpose.
+    pub(crate) fn remove_killed(&self, worker: &FakeWorker) {
+        self.tell_app(AppCommand::RemoveWorker { worker: worker.number, killed: true });
     }
 
     /// Says that this worker of this application is dead.
     pub(crate) fn remove_of(&self, app: usize, worker: &FakeWorker) {
-        self.tell_of(app, AppCommand::RemoveWorker { worker: worker.number });
+        self.tell_of(app, AppCommand::RemoveWorker { worker: worker.number, killed: false });
     }
 
     /// One request to this host, on a connection of its own.

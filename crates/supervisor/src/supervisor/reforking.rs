@@ -182,7 +182,7 @@ impl Supervisor {
         let Some(handle) = self.workers.remove(worker) else { return };
         self.boots += 1;
         let mold = handle.into_mold(self.boots, worker, &self.inbox);
-        self.notify(AppNotice::WorkerGone { worker }).await; // and its ring with it
+        self.notify(AppNotice::WorkerGone { worker, killed: false }).await; // and its ring with it
         match (mold, &mut self.refork) {
             (Some(mold), Some(refork)) => {
                 info!(worker, pid = mold.raw_pid(), "the worker was promoted to mold");

@@ -316,7 +316,8 @@ impl Supervisor {
         let pid = handle.pid.map(Pid::as_raw_pid);
         self.deaths.ended(worker, pid, ending);
         if handle.was_ready() {
-            self.notify(AppNotice::WorkerGone { worker }).await;
+            let killed = handle.state == WorkerState::Halted;
+            self.notify(AppNotice::WorkerGone { worker, killed }).await;
         }
         match (handle.state, &self.phase) {
             (WorkerState::Draining | WorkerState::Halted, _) | (_, Phase::Ending(..)) => {
