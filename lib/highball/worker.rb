@@ -49,6 +49,8 @@ module Highball
       pidfd = IO.for_fd(Native.pidfd)
       @control.say(:hello, worker: @number, pid: Process.pid, descriptors: [pidfd])
       pidfd.close
+    rescue Errno::EPIPE
+      exit!(0) # the supervisor went while this was forked: nobody is left to be told
     end
 
     # The server, ready to serve. What goes wrong is told, and ends the process.
