@@ -119,6 +119,8 @@ pub enum AppNotice {
     AppFailed(Box<Diagnosis>),
     /// Everything is about to end, and nobody will answer what waits for it.
     Abandoned,
+    /// It was taken out of the configuration, and will not come up any more.
+    Removed,
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`AppOrder::CanaryAnswered`].

@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require "socket"
+require_relative "../support/many_apps_test_case"
+
+# Applications that are taken out of the configuration while they are waited for.
+class RemovedAppsTest < ManyAppsTestCase
+  # Says when it begins to boot, and does not come to the end of it.
+  HANGS = <<~RUBY
+    File.write("booting", "")
+    sleep
+  RUBY
+
+  def test_a_start_does_not_wait_for_one_that_is_gone
+    folder = folder_of_good_and_hanging
+    systemd = listener(File.join(folder, "notify"))
+    write_entries(folder, "good" => "", "hanging" => "")
+    server = start_many(folder, env: { "NOTIFY_SOCKET" => File.join(folder, "notify") })
+    wait_for("the boot that hangs", within: HighballServer::SERVES_WITHIN) { booting?(folder) }
+    refute_includes server.log, "serving on"
+    configure(server, folder, { "good" => "" })
+    wait_for("the start line") { server.log.include?("serving on") }
+    assert systemd.wait_readable(10), "systemd was told nothing"
+    assert_equal "READY=1", systemd.recv(100)
+    assert_equal "good", ask(server, "good", "/").first
+  ensure
+    systemd&.close
+  end
+
+  def test_a_hot_restart_does_not_wait_for_one_that_is_gone
+    folder = folder_of_good_and_hanging
+    write_entries(folder, "good" => "")
+    server = serve_many(folder)
+    write_entries(folder, "good" => "", "hanging" => "")
+    server.signal("USR2")
+    wait_for("the boot that hangs", within: HighballServer::SERVES_WITHIN) { booting?(folder) }
+    assert_equal "booting", server.full_status.dig("upgrade", "state")
+    configure(server, folder, { "good" => "" })
+    wait_for("the new process", within: 30) { server.full_status["pid"] != server.pid }
+    assert_equal(["good"], server.full_status["apps"].map { |app| app["name"] })
+    assert_equal "good", ask(server, "good", "/").first
+  end
+
+  private
+
+  def folder_of_good_and_hanging
+    folder_with("good/config.ru" => echo("good"), "hanging/config.ru" => HANGS)
+  end
+
+  def listener(path) = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(path)) }
+
+  def write_entries(folder, applications)
+    File.write(File.join(folder, "highball.toml"), entries(applications))
+  end
+
+  def booting?(folder) = File.exist?(File.join(folder, "hanging/booting"))
+end
