@@ -4,7 +4,7 @@ require "io/wait"
 require "socket"
 require_relative "../support/many_apps_test_case"
 
-# Applications that are taken out of the configuration while they are waited for.
+# Applications that are taken out of the configuration while they are waited for; and the last ones.
 class RemovedAppsTest < ManyAppsTestCase
   # Says when it begins to boot, and does not come to the end of it.
   HANGS = <<~RUBY
@@ -40,6 +40,25 @@ class RemovedAppsTest < ManyAppsTestCase
     wait_for("the new process", within: 30) { server.full_status["pid"] != server.pid }
     assert_equal(["good"], server.full_status["apps"].map { |app| app["name"] })
     assert_equal "good", ask(server, "good", "/").first
+  end
+
+  def test_a_file_without_any_application_left_changes_nothing
+    server, folder = serve_two
+    before = pids(server)
+    configure(server, folder, {}, "threads = 2")
+    wait_for("the complaint") { server.log.include?("no [[app]] is left in the configuration file") }
+    assert_equal before, pids(server)
+  end
+
+  def test_a_file_that_is_named_has_applications_or_the_current_folder_is_one
+    folder = folder_with("server.toml" => "threads = 2", "app/config.ru" => echo("app"), "empty/README" => "")
+    options = ["serve", "-b", "127.0.0.1", "-p", "0", "--config", File.join(folder, "server.toml")]
+    output, ended = HighballServer.run(*options, directory: File.join(folder, "empty"))
+    refute_predicate ended, :success?
+    assert_match(/server\.toml has no \[\[app\]\], and there is no application in the current folder/, output)
+    server = HighballServer.start(File.join(folder, "app"), command: [HighballServer::BINARY, *options])
+    @servers << server
+    assert_equal 2, server.status["workers"].first["threads"]
   end
 
   private

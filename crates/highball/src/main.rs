@@ -144,6 +144,8 @@ impl Begun {
         if is_given_as_object() {
             // Who has loaded it, it stays.
             settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
+        } else if let Some(why) = configuration::none_is_named(&settings) {
+            return Err(why.into());
         }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {

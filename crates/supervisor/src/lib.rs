@@ -75,7 +75,7 @@ pub use report::{
     AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };
 pub use request_failure::{RequestFailure, What};
-pub use site::Site;
+pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
