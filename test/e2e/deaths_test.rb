@@ -88,6 +88,8 @@ class DeathsTest < E2ETest
     server = serve("probe", workers: 2, threads: 1)
     stopped = server.worker_pids.first
     Process.kill("STOP", stopped)
+    # Until then one of its threads may still begin a request, which nobody can take from it any more.
+    wait_for("all its threads to stand still") { ProcessFacts.stopped?(stopped) }
     answers = concurrently(4) { Array.new(20) { server.connect { |c| c.get("/", within: 3).status } } }
     # What was placed with the stopped one is taken back, or given to the other.
     assert_equal [200], answers.flatten.uniq

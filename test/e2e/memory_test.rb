@@ -179,6 +179,7 @@ class MemoryTest < MemoryReportTest
   def while_stopped(server)
     pid = server.worker_pids.first
     HighballServer.kill(pid, "STOP")
+    wait_for("all its threads to stand still") { ProcessFacts.stopped?(pid) }
     yield pid
   ensure
     HighballServer.kill(pid, "CONT") if pid

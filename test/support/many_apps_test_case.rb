@@ -40,15 +40,19 @@ class ManyAppsTestCase < E2ETest
 
   # The first of them is the application by which the server is known.
   # `through` is what starts the binary.
-  def serve_many(*places, environment: "production", through: [], env: {})
-    options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
-    command = [*through, HighballServer::BINARY, "serve", *options, *places]
-    server = HighballServer.new(places.first, command: command, env: env)
-    @servers << server
+  def serve_many(*places, **settings)
+    server = start_many(*places, **settings)
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
       server.log.match?(/serving on|mend it and reload/) || !server.running?
     end
     server
+  end
+
+  # As above, but nothing is waited for.
+  def start_many(*places, environment: "production", through: [], env: {})
+    options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
+    command = [*through, HighballServer::BINARY, "serve", *options, *places]
+    HighballServer.new(places.first, command: command, env: env).tap { |server| @servers << server }
   end
 
   def entries(applications)

@@ -28,6 +28,12 @@ module ProcessFacts
     false
   end
 
+  # Whether none of its threads runs any more, by SIGSTOP: each stops when it is its turn.
+  def stopped?(pid)
+    threads = Dir.children("/proc/#{pid}/task")
+    threads.all? { |thread| stat("#{pid}/task/#{thread}").first == "T" }
+  end
+
   # Processes of this group.
   def in_group(group)
     Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|

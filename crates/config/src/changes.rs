@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::settings::{App, AppId, Settings};
+use crate::settings::{App, AppId, Named, Settings};
 
 /// What differs. Applications are known again by their names, and keep their numbers.
 #[derive(Debug)]
@@ -23,14 +23,18 @@ impl Changes {
     /// What is to change so that `new` is followed in the place of `old`.
     pub fn between(old: &Settings, new: Settings) -> Changes {
         let mut changes = Changes {
-            settings: Settings { apps: Vec::new(), ..old.clone() },
+            settings: Settings { apps: Vec::new(), named: new.named.clone(), ..old.clone() },
             added: Vec::new(),
             changed: Vec::new(),
             removed: Vec::new(),
             is_about_server: false,
         };
-        let server_only =
-            |settings: &Settings| Settings { apps: Vec::new(), ignored: Vec::new(), ..settings.clone() };
+        let server_only = |settings: &Settings| Settings {
+            apps: Vec::new(),
+            named: Named::InFile,
+            ignored: Vec::new(),
+            ..settings.clone()
+        };
         changes.is_about_server = server_only(old) != server_only(&new);
         for app in &new.apps {
             let before = old.apps.iter().find(|before| before.name == app.name);

@@ -38,7 +38,8 @@ pub use deployment::Deployment;
 pub use error::ConfigError;
 pub use manual::manual;
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Process, RunsAs, Settings, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, RunsAs, Settings,
+    StaticFiles,
 };
 
 /// A user of this machine.

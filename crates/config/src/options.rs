@@ -622,8 +622,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("/"),
         section: Section::Processes,
         example: "/up",
-        doc: "Path that a new version of the application is asked for during a restart, before clients' requests go to it. \
-              If the answer is a status of 500 or more, the old version stays.",
+        doc: "Path that a new version of the application is asked for during a restart, before clients' requests go to it: \
+              at its first host (localhost, where it has no `hosts`), and below its `prefix`. If the answer is a status of \
+              500 or more, the old version stays.",
     },
     Opt {
         name: "probe_timeout",

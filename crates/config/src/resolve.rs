@@ -14,7 +14,7 @@ use crate::given::{Given, Origin};
 use crate::options::Scope;
 use crate::ownership::{owner, Starter};
 use crate::settings::{
-    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Process, RunsAs, Settings, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Named, Process, RunsAs, Settings, StaticFiles,
 };
 use crate::value;
 
@@ -36,6 +36,7 @@ pub(crate) struct Sources<'a> {
     /// By the file of the server, or of the only application.
     pub(crate) top: Given,
     apps: Vec<AppSources>,
+    named: Named,
     place: Place<'a>,
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn gather<'a>(
     given.add_environment(env);
     let named = given.path("config", &current, |_, path| Ok(path))?;
     let place = named.as_deref().map(file::folder_of);
-    let file = server_file(named, &paths, &current)?;
+    let file = server_file(named.clone(), &paths, &current)?;
     if let [first, others @ ..] = &paths[..] {
         // A single one may be the folder that the file was found in.
         let is_about_file =
@@ -58,6 +59,11 @@ pub(crate) fn gather<'a>(
             return Err(ConfigError::Usage(twice_given(first)));
         }
     }
+    let named = match (file.entries.is_empty(), paths.is_empty()) {
+        (false, _) => Named::InFile,
+        (true, false) => Named::OnCommandLine,
+        (true, true) => Named::Nowhere { file: named },
+    };
     let apps = if !file.entries.is_empty() {
         several(file.entries.into_iter().map(|entry| (entry.path, entry.given)).collect())?
     } else if paths.len() > 1 {
@@ -65,13 +71,13 @@ pub(crate) fn gather<'a>(
     } else {
         vec![AppSources { app: Where::of(paths.into_iter().next(), &current)?, own: Given::default() }]
     };
-    Ok(Sources { given, top: file.top, apps, place: Place { current, env } })
+    Ok(Sources { given, top: file.top, apps, named, place: Place { current, env } })
 }
 
 impl Sources<'_> {
     /// What comes of it.
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
-        let Sources { mut given, top, apps, place } = self;
+        let Sources { mut given, top, apps, named, place } = self;
         let many = apps.len() > 1;
         let ignored =
             apps.iter().flat_map(|app| app.own.of_scope(Scope::Server).map(Origin::to_string)).collect();
@@ -79,7 +85,7 @@ impl Sources<'_> {
         let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
         no_two_alike(&apps)?;
         given.add_all(&top, |option| !many || option.scope != Scope::OneApp);
-        server(&given, apps, ignored, &place)
+        server(&given, apps, named, ignored, &place)
     }
 
     /// What files say.
@@ -317,6 +323,7 @@ fn no_two_alike(apps: &[Arc<App>]) -> Result<(), ConfigError> {
 fn server(
     given: &Given,
     apps: Vec<Arc<App>>,
+    named: Named,
     ignored: Vec<String>,
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
@@ -334,6 +341,7 @@ fn server(
                 .flatten(),
         },
         apps,
+        named,
         ignored,
     })
 }

@@ -30,6 +30,8 @@ pub struct Settings {
     pub log: Log,
     /// The applications, in the order given; never empty at the start.
     pub apps: Vec<Arc<App>>,
+    /// Where it was said which applications these are.
+    pub named: Named,
     /// What was given and does not count: options of the server in the files of single applications. Where they stand.
     pub ignored: Vec<String>,
 }
@@ -39,6 +41,20 @@ impl Settings {
     pub fn is_development(&self) -> bool {
         self.apps.iter().all(|app| app.is_development())
     }
+}
+
+/// Where it was said which applications there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// Each in an `[[app]]` of the configuration file.
+    InFile,
+    /// On the command line.
+    OnCommandLine,
+    /// Nowhere: it is the current folder.
+    Nowhere {
+        /// The configuration file, where one was named.
+        file: Option<PathBuf>,
+    },
 }
 
 /// An application's number. Numbers are never used twice in a process: what is said of an application that was removed

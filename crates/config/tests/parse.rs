@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{
-    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LogFormat, Selector, Settings,
+    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LogFormat, Named, Selector,
+    Settings,
 };
 
 /// An application folder, an environment, and the means to ask for settings.
@@ -487,6 +488,20 @@ fn a_configuration_that_is_read_anew() {
     assert!(hosts.changed[0].has_processes_of(&old.apps[0]));
     let files = Changes::between(&old, read(entry("blog", "static_files = 'off'") + &entry("shop", "")));
     assert!(!files.changed[0].has_processes_of(&old.apps[0]), "they say where the files are");
+}
+
+#[test]
+fn it_is_known_where_the_applications_were_named() {
+    let here = folder_with(&["shop"], &[("server.toml", "threads = 1")]);
+    let file = PathBuf::from(here.at("server.toml"));
+    let nowhere = here.many(&["--config", &here.at("server.toml")], &[]);
+    assert_eq!(nowhere.named, Named::Nowhere { file: Some(file.clone()) });
+    assert_eq!(here.many(&[], &["shop"]).named, Named::OnCommandLine);
+    std::fs::write(&file, "threads = 1\n[[app]]\npath = 'shop'").unwrap();
+    let in_file = here.many(&["--config", &here.at("server.toml")], &[]);
+    assert_eq!(in_file.named, Named::InFile);
+    let changes = Changes::between(&nowhere, in_file);
+    assert!(changes.settings.named == Named::InFile && !changes.is_about_server);
 }
 
 #[test]

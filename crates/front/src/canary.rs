@@ -34,11 +34,14 @@ async fn answer_of(worker: u32, path: &str, app: &Rc<AppState>, shared: &Shared)
     answer
 }
 
-/// A GET as a client on this machine would send it.
+/// A GET as a client on this machine would send it, for the first host that leads to the application: one that it does
+/// not know it may turn away before it has done anything.
 fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, String> {
-    let script_name = app.settings().prefix.clone();
+    let settings = app.settings();
+    let script_name = settings.prefix.as_str();
+    let host = settings.hosts.first().map_or("localhost", String::as_str);
     let text = format!(
-        "GET {script_name}{path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n"
+        "GET {script_name}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n"
     );
     let mut head = RequestHead::new();
     match head.parse(text.as_bytes(), &shared.settings.limits) {
@@ -50,9 +53,9 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
     let mut inner = exchange.borrow();
     let context = RingContext {
         remote_addr: "127.0.0.1",
-        server_name: "localhost",
+        server_name: host,
         server_port: 80,
-        script_name: &script_name,
+        script_name,
         prefix_bytes: script_name.len(),
         https: false,
         received_us: now_us(),

@@ -435,8 +435,10 @@ impl Dispatcher {
         Ok(ended)
     }
 
-    /// After something has ended: what waits is placed, and an idle worker takes over from busy ones.
+    /// After something has ended: what waits is placed, first of all what a worker does not begin; and an idle worker
+    /// takes over from busy ones.
     fn settle(&mut self) {
+        self.take_back_overdue();
         self.place_waiting();
         if self.queue.is_empty() {
             self.share_out();
@@ -445,6 +447,23 @@ impl Dispatcher {
             if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
                 self.voice.tell(AppEvent::WorkerIdle { worker: worker.number });
+            }
+        }
+    }
+
+    /// Takes back what a worker does not begin, once there is a better one that can: until then, it would only be given
+    /// to the same again. (What a canary was asked is for nobody else.)
+    fn take_back_overdue(&mut self) {
+        for index in 0..self.workers.len() {
+            let slow = &self.workers[index];
+            let is_better = |(at, other): (usize, &Worker)| {
+                at != index && other.can_begin() && other.unresponsive <= slow.unresponsive
+            };
+            if slow.is_overdue()
+                && !matches!(slow.state, State::Canary | State::Broken)
+                && self.workers.iter().enumerate().any(is_better)
+            {
+                self.take_back_unbegun(index);
             }
         }
     }
@@ -516,9 +535,7 @@ impl Dispatcher {
                 continue;
             }
             worker.ring_for_unclaimed(true);
-            if worker.is_unresponsive() && worker.state != State::Canary {
-                self.take_back_unbegun(index);
-            }
+            worker.note_overdue();
         }
         self.settle();
         self.ring_workers()

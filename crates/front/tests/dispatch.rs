@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -433,6 +433,43 @@ fn a_worker_that_is_stopped_costs_nothing_that_it_has_not_begun() {
     let mut client = front.get("/");
     stopped.claim().answer("it goes on");
     assert_eq!(client.answer().text(), "it goes on");
+}
+
+#[test]
+fn what_a_stopped_worker_does_not_begin_is_not_overtaken_for_ever() {
+    let front = Front::start();
+    // It is never idle, nor is the queue ever empty.
+    let busy = front.worker(1).serve(1, |job| {
+        std::thread::park_timeout(Duration::from_millis(1));
+        job.answer("by the other");
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    let answers: Vec<Arc<AtomicU32>> = (0..8).map(|_| Arc::default()).collect();
+    let ask = |count: &Arc<AtomicU32>| {
+        let (mut client, count, stop) = (front.connect(), Arc::clone(count), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20));
+                for _ in 0..20 {
+                    client.answer();
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        })
+    };
+    let load: Vec<_> = answers.iter().map(ask).collect();
+    front.until("requests wait", |report| report.apps[0].queue > 0);
+    let stopped = front.worker(1);
+    front.until("it is given one", |report| {
+        report.apps[0].workers.iter().any(|worker| worker.worker == stopped.number && worker.placed == 1)
+    });
+    let before: Vec<u32> = answers.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    eventually("every client is answered more than once", || {
+        answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::Relaxed) > before + 1)
+    });
+    stop.store(true, Ordering::Relaxed);
+    load.into_iter().for_each(|client| client.join().unwrap());
+    drop(busy);
 }
 
 #[test]

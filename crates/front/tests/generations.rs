@@ -3,7 +3,7 @@
 mod support;
 
 use highball_front::{AppCommand, AppEvent, Command};
-use support::{Client, FakeWorker, Front, Job};
+use support::{set_apps, Client, FakeWorker, Front, Job};
 
 /// Both generations have one worker with one thread, and this client has met the new one.
 fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {
@@ -112,6 +112,17 @@ fn a_canary_gets_one_request_of_the_fronts_own_and_no_clients_before_it_is_admit
     admit(&front, &canary);
     canary.claim().answer("admitted");
     assert_eq!(client.answer().text(), "admitted");
+}
+
+#[test]
+fn a_canary_is_asked_where_clients_find_the_application() {
+    let front = Front::with(|settings| set_apps(settings, &[(&["shop.example", "localhost"], "/shop")]));
+    let canary = front.canary_of(2);
+    let job = canary.claim();
+    let asked = ["HTTP_HOST", "SERVER_NAME", "SCRIPT_NAME", "PATH_INFO"].map(|name| job.env[name].as_str());
+    assert_eq!(asked, ["shop.example", "shop.example", "/shop", "/canary"]);
+    job.answer("");
+    assert_eq!(canary_answered(&front), Ok(200));
 }
 
 #[test]

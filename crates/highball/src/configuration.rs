@@ -1,9 +1,9 @@
 //! The configuration that is followed, and reading it anew after HUP.
 
 use crate::wiring::UNHEARD;
-use highball_config::{App, AppId, Changes, Invocation, Settings};
+use highball_config::{App, AppId, Changes, Invocation, Named, Settings};
 use highball_front::{geometry, Command};
-use highball_supervisor::{AppBlueprint, MoldSource, Order};
+use highball_supervisor::{may_be_served, AppBlueprint, MoldSource, Order};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, Notify};
 use tracing::{error, info, warn};
@@ -103,10 +103,28 @@ async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
     let _ = to.send(what).await;
 }
 
+/// What is wrong where a file was named that names no application, and there is none where this process was started.
+pub(crate) fn none_is_named(settings: &Settings) -> Option<String> {
+    let Named::Nowhere { file: Some(file) } = &settings.named else { return None };
+    let folder = &settings.apps.first()?.folder;
+    (!may_be_served(folder)).then(|| {
+        let (file, folder) = (file.display(), folder.display());
+        format!(
+            "{file} has no [[app]], and there is no application in the current folder, {folder}: write an [[app]] with \
+             its `path` for each application, or name the folder of the only one (highball --config {file} /srv/blog)"
+        )
+    })
+}
+
 /// Why this configuration cannot take the place of the one that is followed.
 fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
     if new.apps.len() > UNHEARD {
         return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
+    }
+    if old.named == Named::InFile && new.named != Named::InFile {
+        let why =
+            "no [[app]] is left in the configuration file; to end the last application, stop the server";
+        return Some(why.into());
     }
     if let Some(why) = crate::one_too_many(new) {
         return Some(why.into());

@@ -112,9 +112,6 @@ fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
 
 /// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
 fn serve(settings: Settings, mut predecessor: Option<Predecessor>) -> Result<ExitCode, Box<dyn Error>> {
-    if let Some(predecessor) = &predecessor {
-        predecessor.booting(env!("CARGO_PKG_VERSION"), succession::patience(&settings));
-    }
     let begun = Begun::begin(settings, predecessor.as_mut());
     let predecessor = predecessor.map(Arc::new);
     let done = begun.and_then(|begun| begun.run(predecessor.clone()));
@@ -147,6 +144,8 @@ impl Begun {
         if is_given_as_object() {
             // Who has loaded it, it stays.
             settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
+        } else if let Some(why) = configuration::none_is_named(&settings) {
+            return Err(why.into());
         }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
@@ -197,7 +196,7 @@ impl Begun {
         let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
         // A candidate says elsewhere that it serves.
-        let readiness = Readiness::new(&settings.apps, binds.clone(), candidate.is_one());
+        let readiness = Readiness::new(configuration.clone(), binds.clone(), candidate.is_one());
         let mut succession = Succession {
             settings,
             binds,

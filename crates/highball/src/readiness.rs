@@ -1,5 +1,6 @@
 //! When a server says that it serves: to the log, and to systemd.
 
+use crate::configuration::Configuration;
 use crate::service_notification::notify;
 use highball_config::{App, AppId};
 use highball_supervisor::AppNotice;
@@ -10,9 +11,9 @@ use tracing::info;
 /// What has to be there before it is said.
 #[derive(Debug)]
 pub(crate) struct Readiness {
-    apps: Vec<Arc<App>>,
+    configuration: Configuration,
     binds: Vec<String>,
-    /// The applications that boot at once, and have neither come up nor failed.
+    /// The applications that boot at the start, and have neither come up nor failed, nor been removed.
     coming: BTreeSet<AppId>,
     said: bool,
     /// Whether it was said how an application that did not boot is mended.
@@ -21,9 +22,9 @@ pub(crate) struct Readiness {
 
 impl Readiness {
     /// `said`: it is said elsewhere.
-    pub(crate) fn new(apps: &[Arc<App>], binds: Vec<String>, said: bool) -> Readiness {
-        let coming = apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { apps: apps.to_vec(), binds, coming, said, told_of_failure: false }
+    pub(crate) fn new(configuration: Configuration, binds: Vec<String>, said: bool) -> Readiness {
+        let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
+        Readiness { configuration, binds, coming, said, told_of_failure: false }
     }
 
     /// Nobody has to be waited for, where all applications boot when they are asked for.
@@ -37,11 +38,12 @@ impl Readiness {
     pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
         let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
         let has_failed = matches!(notice, AppNotice::AppFailed(_));
-        if self.said || !(is_up || has_failed) {
+        let is_removed = matches!(notice, AppNotice::Removed);
+        if self.said || !(is_up || has_failed || is_removed) {
             return;
         }
         // A single application that has failed is to be mended, and then the server serves.
-        if has_failed && self.apps.len() == 1 {
+        if has_failed && self.configuration.now().apps.len() == 1 {
             if !std::mem::replace(&mut self.told_of_failure, true) {
                 info!("mend it and reload {}: the application then boots again", self.binds.join(" "));
             }
@@ -58,11 +60,12 @@ impl Readiness {
             return;
         }
         info!(pid = std::process::id(), "serving on {}", self.binds.join(" "));
-        if self.apps.len() > 1 {
-            for app in &self.apps {
+        let apps = &self.configuration.now().apps;
+        if apps.len() > 1 {
+            for app in apps {
                 info!(application = app.name, "at {}", url(app, &self.binds));
             }
-            if let Some(url) = self.url_of_list() {
+            if let Some(url) = self.url_of_list(apps) {
                 info!("all of them, with their states: {url}");
             }
         }
@@ -70,15 +73,15 @@ impl Readiness {
     }
 
     /// Where a developer at this machine is shown the list of the applications, if none has that place.
-    fn url_of_list(&self) -> Option<String> {
+    fn url_of_list(&self, apps: &[Arc<App>]) -> Option<String> {
         let is_at_localhost = |app: &App| {
             let mut hosts = app.hosts.iter();
             app.prefix.is_empty()
                 && (app.hosts.is_empty() || hosts.any(|host| host == "*" || host == "localhost"))
         };
-        let is_listed = self.apps.iter().any(|app| app.is_development());
+        let is_listed = apps.iter().any(|app| app.is_development());
         let (_, port) = self.binds.iter().find(|bind| bind.starts_with("http://"))?.rsplit_once(':')?;
-        let is_free = !self.apps.iter().any(|app| is_at_localhost(app));
+        let is_free = !apps.iter().any(|app| is_at_localhost(app));
         (is_listed && is_free).then(|| format!("http://localhost{}/", behind_colon(port)))
     }
 }

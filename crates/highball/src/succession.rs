@@ -29,6 +29,8 @@ pub(crate) enum News {
     WorkerGone(u32),
     /// It is a static site, of which there is nothing else to wait for.
     SiteOpened,
+    /// It was taken out of the configuration.
+    Removed,
     /// The first worker has answered its request with this status; or why it has not.
     FirstAnswered(u32, Result<u16, String>),
 }
@@ -93,7 +95,7 @@ impl Candidate {
 
 /// When the old process should give this one up: the mold and the workers have their time each, and so has the probe;
 /// and several applications take turns.
-pub(crate) fn patience(settings: &Settings) -> Duration {
+fn patience(settings: &Settings) -> Duration {
     let patience = |app: &Arc<App>| 2 * app.process.boot_timeout + app.process.probe_timeout;
     let longest = settings.apps.iter().map(patience).max().unwrap_or_default();
     longest + time_for_turns(settings.apps.len()) + OWN_TIME
@@ -128,6 +130,7 @@ impl Staffing {
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
             News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
             News::SiteOpened => self.is_site = true,
+            News::Removed => {} // nobody waits for it any more
             News::FirstAnswered(worker, answer) => {
                 self.judge(answer)?;
                 (self.first_has_answered, self.deadline) = (true, None);
@@ -213,6 +216,9 @@ impl Succession {
         old: &Predecessor,
         news: &mut mpsc::Receiver<(AppId, News)>,
     ) -> Result<(), String> {
+        // By then the hall listens to signals: from here on the old process passes HUP on.
+        tokio::task::yield_now().await;
+        old.booting(env!("CARGO_PKG_VERSION"), patience(&self.settings));
         let gone = || "the process that was to be succeeded has gone, or wants it no more".to_string();
         tokio::select! {
             staffed = self.staffed(news) => staffed?,
@@ -252,6 +258,9 @@ impl Succession {
                 None => news.recv().await,
             };
             let Some((id, news)) = heard else { return Err("the run has ended".into()) };
+            if matches!(news, News::Removed) {
+                coming.remove(&id);
+            }
             let Some(app) = coming.get_mut(&id) else { continue };
             if let Some(worker) = app.hear(news)? {
                 let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });

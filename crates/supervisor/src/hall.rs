@@ -271,7 +271,10 @@ impl Hall {
     async fn signalled(&mut self, signal: Received, now: Instant) {
         match signal {
             Received::ChildEnded => self.reap(now).await,
-            Received::Hangup => self.notify(Notice::Hangup).await,
+            Received::Hangup => {
+                self.notify(Notice::Hangup).await;
+                self.hang_up_successor();
+            }
             Received::Upgrade => drop(self.ask_upgrade("USR2", now)),
             Received::Terminate | Received::Interrupt => self.told_to_end(signal, now).await,
             Received::Restart => {

@@ -33,7 +33,7 @@ pub(crate) enum ToSuccessor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromSuccessor {
-    /// It has read its options, and boots the application.
+    /// It has read its options, listens to signals, and boots the application.
     Booting {
         /// Its version.
         version: String,

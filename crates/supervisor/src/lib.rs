@@ -75,7 +75,7 @@ pub use report::{
     AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };
 pub use request_failure::{RequestFailure, What};
-pub use site::Site;
+pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
@@ -119,6 +119,8 @@ pub enum AppNotice {
     AppFailed(Box<Diagnosis>),
     /// Everything is about to end, and nobody will answer what waits for it.
     Abandoned,
+    /// It was taken out of the configuration, and will not come up any more.
+    Removed,
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
     /// A worker of a new version waits for requests: send it one of our own, and say [`AppOrder::CanaryAnswered`].

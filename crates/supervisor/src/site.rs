@@ -86,6 +86,15 @@ impl Kind {
     }
 }
 
+/// Whether there may be an application or a site in this folder, or what one is built from: whoever looks closer says
+/// what is wrong with it.
+pub fn may_be_served(folder: &Path) -> bool {
+    let generators = KINDS.iter().filter_map(|kind| kind.generator);
+    has_application(folder)
+        || Site::in_folder(folder).is_some()
+        || generators.chain([OF_SOURCES]).any(|file| folder.join(file).is_file())
+}
+
 /// Whether there is anything to load. A folder that cannot be read is left to those who can say why.
 fn has_application(folder: &Path) -> bool {
     let is_ruby = |name: &Path| name.extension().is_some_and(|end| end == "rb" || end == "ru");
@@ -126,6 +135,18 @@ mod tests {
         assert_eq!(found(&["index.html", "package.json"]), None);
         let built = found(&["index.html", "package.json", "dist/index.html"]);
         assert_eq!(built, Some(("static site", "dist".into())));
+    }
+
+    #[test]
+    fn a_folder_with_nothing_of_an_application_is_told_apart() {
+        for (file, may) in
+            [("README", false), ("public/style.css", false), ("my.rb", true), ("package.json", true)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join("public")).unwrap();
+            fs::write(folder.path().join(file), "").unwrap();
+            assert_eq!(may_be_served(folder.path()), may, "{file}");
+        }
     }
 
     #[test]

@@ -97,12 +97,14 @@ impl Worker {
         self.in_flight.saturating_sub(self.unclaimed.len() as u32)
     }
 
-    /// Whether it can begin another request at once.
+    /// Whether it can begin another request at once, and is known to do so.
     pub(crate) fn has_thread_free(&self) -> bool {
-        self.state == State::Serving
-            && self.unresponsive == 0
-            && self.in_flight < self.capacity(false)
-            && self.ring.has_room()
+        self.unresponsive == 0 && self.can_begin()
+    }
+
+    /// Whether it has a thread for another request.
+    pub(crate) fn can_begin(&self) -> bool {
+        self.state == State::Serving && self.in_flight < self.capacity(false) && self.ring.has_room()
     }
 
     /// How many requests it may have at a time.
@@ -196,18 +198,19 @@ impl Worker {
         self.ring.announce_sleep(if self.unclaimed.is_empty() { 1 } else { self.time.answers_at_once() });
     }
 
-    /// Looks, on an overdue tick, whether it still has not begun what it had not begun before. `true`: not for so
-    /// long that others should.
-    pub(crate) fn is_unresponsive(&mut self) -> bool {
+    /// Notes, on an overdue tick, whether it still has not begun what it had not begun before.
+    pub(crate) fn note_overdue(&mut self) {
         let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
         let (before, ticks) = self.oldest;
-        self.oldest = (oldest, if oldest == before { ticks + 1 } else { 0 });
-        if oldest == 0 || self.oldest.1 < UNRESPONSIVE_TICKS {
-            return false;
-        }
-        if self.oldest.1 == UNRESPONSIVE_TICKS {
+        self.oldest = (oldest, if oldest == before { ticks.saturating_add(1) } else { 0 });
+        if oldest != 0 && self.oldest.1 == UNRESPONSIVE_TICKS {
             self.unresponsive = self.unresponsive.saturating_add(1);
         }
-        true
+    }
+
+    /// Whether it has not begun what it was given for so long that others should.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let (oldest, ticks) = self.oldest;
+        ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|placed| placed.position == oldest)
     }
 }

@@ -50,6 +50,8 @@ struct Upgrade {
     successor: Option<Successor>,
     departure: Departure,
     version: Option<String>,
+    /// HUP has come, and the new process did not listen to signals yet.
+    hung_up: bool,
     /// The addresses that the new process accepts on.
     kept: Vec<String>,
 }
@@ -140,6 +142,7 @@ impl Hall {
             successor: None,
             departure: Departure::default(),
             version: None,
+            hung_up: false,
             kept: Vec::new(),
         });
         Ok(number)
@@ -205,6 +208,9 @@ impl Hall {
                 info!(version, "hot restart: the new process boots the application");
                 upgrade.version = Some(version);
                 upgrade.deadline = Some(now + Duration::from_millis(limit_ms));
+                if std::mem::take(&mut upgrade.hung_up) {
+                    self.hang_up_successor();
+                }
             }
             (Stage::Booting, FromSuccessor::Ready { kept }) => {
                 upgrade.kept = kept;
@@ -222,6 +228,20 @@ impl Hall {
             (Stage::TakingOver, FromSuccessor::Serving) => self.hand_over(now).await,
             (_, FromSuccessor::Failed { why }) => self.upgrade_failed(&why, now),
             (_, message) => warn!(?message, "the new process said this at the wrong time"),
+        }
+    }
+
+    /// HUP has come: the new process may have read its configuration before what has changed, and may wait for an
+    /// application that is gone by now.
+    pub(super) fn hang_up_successor(&mut self) {
+        let Some(Upgrade { successor: Some(successor), version, hung_up, .. }) = &mut self.upgrades.going
+        else {
+            return; // what is still to be started reads what there is by then
+        };
+        if version.is_some() {
+            successor.signal(Signal::HUP);
+        } else {
+            *hung_up = true;
         }
     }
 

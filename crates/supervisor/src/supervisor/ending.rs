@@ -3,6 +3,7 @@
 use super::{Outcome, Phase, Supervisor};
 use crate::checkpoint;
 use crate::restart::Failure;
+use crate::AppNotice;
 use std::time::{Duration, Instant};
 use tracing::info;
 
@@ -49,10 +50,11 @@ impl Supervisor {
         self.abandon_refork(&why.what, now);
     }
 
-    /// It is an application of this server no more. The front routes nothing to it any more.
+    /// It is an application of this server no more. The front routes nothing to it any more, and nobody waits for it.
     pub(crate) async fn remove(&mut self, now: Instant) {
         info!(app = self.app.name, "the application is removed");
         self.removed = true;
+        self.notify(AppNotice::Removed).await;
         self.drain(false, now);
     }
 
