@@ -136,11 +136,6 @@ fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
     socket.set_nonblocking(true)?;
-    if address.ip().is_loopback() {
-        // Between two processes of one machine nothing congests. What the system has for its networks only costs time there
-        // (BBR: a twelfth of all that a small request costs, in pacing). Connections inherit it.
-        let _ = socket.set_tcp_congestion(b"reno"); // else it is the system's
-    }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
@@ -292,25 +287,5 @@ impl Acceptor {
                 Ok((Stream::Unix(stream), peer))
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::net::sockopt::tcp_congestion;
-    use std::net::TcpStream;
-
-    #[test]
-    fn connections_of_this_machine_are_not_paced() {
-        let listener = bind_tcp("127.0.0.1:0".parse().unwrap()).unwrap();
-        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        listener.set_nonblocking(false).unwrap();
-        let (accepted, _) = listener.accept().unwrap();
-        assert_eq!(tcp_congestion(&accepted).unwrap(), "reno");
-        // Where clients come from networks, it is the system's.
-        let system = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
-        let everywhere = bind_tcp("0.0.0.0:0".parse().unwrap()).unwrap();
-        assert_eq!(tcp_congestion(&everywhere).unwrap(), system.trim());
     }
 }
