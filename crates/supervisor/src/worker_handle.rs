@@ -283,14 +283,18 @@ impl WorkerHandle {
         }
     }
 
-    /// Its control socket is closed. How it ended, if it has gone; else it is about to, or will be killed.
+    /// Its control socket is closed. How it ended, if it has gone; else it is about to, or will be killed, or its mold
+    /// is to say why it was not forked.
     pub(crate) fn heard_out(&mut self, now: Instant) -> Option<Ending> {
         self.departure.heard_out();
+        let complete = self.departure.complete();
         if self.state == WorkerState::Forking {
-            self.departure.ended(Ending::Unknown); // all it said is heard, and it never said hello
+            self.departure.ended(Ending::Unknown); // it never said hello; its mold may have a word on why
+            self.due_by(now + LAST_WORDS_TIME);
+        } else {
+            self.due_by(now + KILL_TIME);
         }
-        self.due_by(now + KILL_TIME);
-        self.departure.complete()
+        complete
     }
 
     /// It has ended. How, if it has gone; else its last words are still to come.
@@ -367,11 +371,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_closes_before_its_hello_has_gone() {
+    async fn one_that_closes_before_its_hello_leaves_its_mold_time_to_say_why() {
         let (inbox, _) = Inbox::new(8);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
-        assert_eq!(handle.heard_out(now), Some(Ending::Unknown));
+        assert_eq!(handle.heard_out(now), None);
+        assert_eq!((handle.ending(), handle.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
         assert_eq!(handle.life(now), Life::NeverReady);
     }
 
