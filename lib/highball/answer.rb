@@ -4,21 +4,16 @@ require_relative "hijack"
 require_relative "stream"
 
 module Highball
-  # How a Rack response goes out (Rack SPEC, "The Response"). The body's +close+ is always called.
+  # How a Rack response goes out that is not an Array of Strings under a Hash of Strings, which is done by one call
+  # (Rack SPEC, "The Response"). The body's +close+ is always called.
   class Answer
     # rubocop:disable Metrics/ParameterLists -- the three of a Rack response, and where it goes
 
-    # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole. Anything
-    # else takes the long way, #deliver.
     def self.send(ring, ticket, env, status, headers, body)
-      return if body.instance_of?(Array) && ring.answer(ticket, status.to_i, headers, body)
-
-      begin
-        new(ring, ticket, env, status.to_i, headers, body).deliver
-        ring.finish(ticket)
-      ensure
-        body.close if body.respond_to?(:close)
-      end
+      new(ring, ticket, env, status.to_i, headers, body).deliver
+      ring.finish(ticket)
+    ensure
+      body.close if body.respond_to?(:close)
     end
 
     def initialize(ring, ticket, env, status, headers, body)

@@ -109,7 +109,8 @@ module Highball
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
-      Answer.send(@ring, ticket, env, status, headers, body)
+      # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
+      @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
       answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
       raise if @ring.foreign? # here they end the process that the app has forked

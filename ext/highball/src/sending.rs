@@ -11,7 +11,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
 use highball_ring::worker::Room;
 use magnus::rb_sys::AsRawValue;
-use magnus::{prelude::*, Error, RString, Ruby, Value};
+use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
 use crate::answer::{self, Unusual};
 use crate::nogvl;
@@ -27,26 +27,25 @@ const FRAME_BYTES: usize = 16 * 1024;
 const END_BYTES: usize = HEADER_BYTES;
 
 impl Ring {
-    /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: the
-    /// headers or the body are of an unusual shape, or they are large; nothing was written.
+    /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: one of the
+    /// three is of an unusual shape, or they are large; nothing was written. A body that has to be closed is such.
     pub(crate) fn answer(
         ruby: &Ruby,
         this: &Self,
         ticket: u64,
-        status: i64,
+        status: Value,
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
+        // SAFETY: with the GVL held; Ruby keeps the arguments alive.
+        let is_plain_array = unsafe { answer::is_plain_array(body.as_raw()) };
+        let Some(status) = Fixnum::from_value(status).filter(|_| is_plain_array) else { return Ok(None) };
         let ticket = this.checked(ruby, ticket)?;
         if this.slot(ticket).stage.get() == Stage::Hijacked {
             return Ok(this.end_with(ticket, Kind::End));
         }
         this.at_stage(ruby, ticket, Stage::Waiting)?;
-        // SAFETY: with the GVL held; Ruby keeps the arguments alive.
-        if !unsafe { answer::is_plain_array(body.as_raw()) } {
-            return Ok(None);
-        }
-        let status = final_status(ruby, status)?;
+        let status = final_status(ruby, status.to_i64())?;
         let mut buffer = this.buffer.take();
         buffer.clear();
         // SAFETY: as above.
