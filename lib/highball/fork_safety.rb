@@ -10,6 +10,8 @@ module Highball
     LOOK_EVERY = 0.05
     # "worker.rb:84": how Ruby names the native threads of those that have no name.
     NAMED_BY_RUBY = /:\d+\*?\z|\*\z/
+    # Highball's own, which has ended when the last request has (ext/highball/src/turns.rs).
+    OURS = "highball-turns"
     NAMES_TOLD = 5
 
     # To be made before the application has had a chance to start threads: what runs besides Ruby's own threads is
@@ -50,7 +52,7 @@ module Highball
     end
 
     def foreign(serving)
-      serving ? others.reject { |_task, name| NAMED_BY_RUBY.match?(name) } : others
+      serving ? others.reject { |_task, name| name == OURS || NAMED_BY_RUBY.match?(name) } : others
     end
 
     # Native threads of this process that are none of Ruby's: {task => name}.

@@ -56,6 +56,7 @@ module Highball
       while (thread = threads.find(&:alive?))
         thread.join
       end
+      @ring.end_turns
     end
 
     # No more requests are claimed. Safe in a signal handler.

@@ -71,6 +71,24 @@ class InterruptsTest < E2ETest
     end
   end
 
+  # Ruby alone would let it compute for 100 ms before each of them.
+  def test_short_requests_get_their_turns_beside_one_that_computes
+    server = serve("probe", workers: 1, threads: 3)
+    server.connect do |busy|
+      begin_request(server, busy, "/cpu?ms=4000")
+      answered = 0
+      server.connect do |short|
+        until busy.socket.wait_readable(0)
+          short.send_request("GET", "/")
+          assert_equal 200, short.read_response.status
+          answered += 1
+        end
+      end
+      assert_equal 200, busy.read_response.status
+      assert_operator answered, :>, 100
+    end
+  end
+
   private
 
   # Sends the request and waits until a worker has begun it.

@@ -30,6 +30,22 @@ class InterruptsTest < ServerTestCase
     assert_serves
   end
 
+  # A thread that gives way to others still hears what is wanted of it.
+  def test_timeouts_of_a_request_that_computes_beside_others
+    serve_paths({ "/compute" => lambda { |_|
+      timeouts = Array.new(20) { Timeout.timeout(0.02) { loop {} } rescue $!.class } # rubocop:disable Style/RescueModifier, Style/SpecialGlobalVars
+      [200, {}, timeouts.uniq.map(&:name)]
+    } }, threads: 3)
+    computing = place({ "PATH_INFO" => "/compute" })
+    answered = 0
+    until (answer = @front.take(computing)).ended?
+      assert_serves
+      answered += 1
+    end
+    assert_equal "Timeout::Error", answer.body
+    assert_operator answered, :>, 5
+  end
+
   def test_timeouts_where_the_app_waits_and_where_the_server_does
     serve_paths({
                   "/pop" => ->(_) { Timeout.timeout(0.05) { Queue.new.pop } },

@@ -70,12 +70,17 @@ impl WorkerRing {
         }
     }
 
+    /// Whether there is something to claim.
+    pub fn has_placed(&self) -> bool {
+        self.memory.entries().has_placed(self.cursor.load(Ordering::Relaxed))
+    }
+
     /// Announces that this thread is about to sleep. `None`: there is something to claim after all.
     /// `Some`: call [`WorkerRing::sleep`] with it, without the GVL, then [`WorkerRing::awake`].
     pub fn announce_sleep(&self) -> Option<u32> {
         let bell = self.memory.bell();
         let seen = bell.announce();
-        if self.memory.entries().has_placed(self.cursor.load(Ordering::Relaxed)) {
+        if self.has_placed() {
             bell.retract();
             return None;
         }

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`ring`] (claim and env), [`ticket`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
-//! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`native`],
+//! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`] (who computes gives way), [`native`],
 //! [`malloc_holes`] (what a mold does to its heap before it forks).
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
@@ -23,6 +23,7 @@ mod own_process;
 mod ring;
 mod sending;
 mod ticket;
+mod turns;
 
 use magnus::{Error, Ruby};
 

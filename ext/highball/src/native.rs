@@ -102,7 +102,7 @@ fn exit_now() -> ! {
 }
 
 /// Signals belong to Ruby's threads: this one must never be picked to handle one.
-fn block_signals() {
+pub(crate) fn block_signals() {
     extern "C" {
         fn sigfillset(set: *mut [u64; 16]) -> i32;
         fn pthread_sigmask(how: i32, set: *const [u64; 16], old: *mut [u64; 16]) -> i32;

@@ -43,6 +43,16 @@ unsafe extern "C" fn unblock<F: Fn()>(closure: *mut c_void) {
     unsafe { (*closure.cast::<F>())() };
 }
 
+/// Runs `wait` with the GVL released, unless something is wanted of this thread, which then stays so: no interrupt is
+/// looked for, and nothing is raised. `wait` cannot be interrupted, and must be short.
+pub(crate) fn step_aside<W: Fn()>(wait: &W) {
+    // SAFETY: as for `without_gvl`; this one does not raise (thread.h, `rb_thread_call_without_gvl2`).
+    unsafe {
+        let wait = from_ref(wait).cast_mut().cast();
+        rb_sys::rb_thread_call_without_gvl2(Some(call::<W>), wait, None, std::ptr::null_mut());
+    }
+}
+
 /// Lets other Ruby threads of this process run, if any is ready.
 ///
 /// # Errors

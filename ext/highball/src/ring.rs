@@ -6,8 +6,9 @@
 //! good.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
@@ -19,6 +20,7 @@ use crate::env::{binary_string, EnvKeys, Repeated};
 use crate::nogvl;
 use crate::own_process::OwnProcess;
 use crate::ticket::{Slot, Stage, Ticket};
+use crate::turns::{Turns, Wait};
 
 /// The Ruby object.
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
@@ -30,8 +32,10 @@ pub(crate) struct Ring {
     seats: Vec<Seat>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
-    /// Requests that threads of this worker have begun.
-    serving: Cell<u32>,
+    /// Requests that threads of this worker have begun. Written with the GVL held.
+    serving: AtomicU32,
+    /// The watch over its threads' turns, if it has several.
+    turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
     /// The worker. In a process that was forked from it, nothing is claimed and no ticket is good.
     worker: OwnProcess,
@@ -69,6 +73,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("cancelled?", method!(Ring::is_cancelled, 1))?;
     class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
+    class.define_method("end_turns", method!(Ring::end_turns, 0))?;
     class.define_method("threads", method!(Ring::threads, 0))?;
     Ok(())
 }
@@ -82,17 +87,21 @@ impl Ring {
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
         let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
-        let seats = (0..ring.geometry().threads).map(|_| Seat::default()).collect();
+        let seats: Vec<Seat> = (0..ring.geometry().threads).map(|_| Seat::default()).collect();
+        let refused = |what: &str, error: std::io::Error| {
+            Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
+        };
+        let turns = (seats.len() > 1).then(Turns::begin).transpose().map_err(|e| refused("start a thread", e))?;
         Ok(Ring {
             ring,
             keys: EnvKeys::new(),
             slots,
             seats,
             buffer: Cell::default(),
-            serving: Cell::new(0),
+            serving: AtomicU32::new(0),
+            turns: RefCell::new(turns),
             stopped: Cell::new(false),
-            worker: OwnProcess::mark()
-                .map_err(|e| Error::new(ruby.exception_runtime_error(), format!("mark this process: {e}")))?,
+            worker: OwnProcess::mark().map_err(|e| refused("mark this process", e))?,
         })
     }
 
@@ -123,7 +132,8 @@ impl Ring {
     fn claim_next(&self) -> Result<Option<u64>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
-        if self.serving.get() > 0 {
+        if self.is_shared() {
+            let _wait = self.ring.has_placed().then(Wait::begin);
             nogvl::yield_gvl()?;
         }
         while !self.stopped.get() && self.worker.is_here() {
@@ -131,7 +141,13 @@ impl Ring {
                 return Ok(self.begin(Ticket { position, slot }));
             }
             if let Some(seen) = self.ring.announce_sleep() {
-                let waited = nogvl::without_gvl(&|| self.ring.sleep(seen, None), &|| self.ring.interrupt());
+                let wait = Cell::new(None);
+                let sleep = || {
+                    self.ring.sleep(seen, None);
+                    wait.set(self.is_shared().then(Wait::begin));
+                };
+                let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
+                drop(wait);
                 self.ring.awake();
                 // This thread may be the one that was woken, and it ends: somebody else must look.
                 waited.inspect_err(|_| self.ring.pass_on())?;
@@ -140,11 +156,19 @@ impl Ring {
         Ok(None)
     }
 
+    /// Whether threads of this worker are in the middle of a request.
+    fn is_shared(&self) -> bool {
+        self.serving.load(Relaxed) > 0
+    }
+
     fn begin(&self, ticket: Ticket) -> Option<u64> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
-        self.serving.set(self.serving.get() + 1);
+        if self.turns.borrow().is_some() {
+            slot.begun_us.set(Turns::now_us());
+        }
+        self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket.pack())
     }
 
@@ -231,6 +255,12 @@ impl Ring {
         self.ring.interrupt();
     }
 
+    /// `end_turns -> nil`: no thread serves any more, and nobody waits for a turn. The process has one native thread
+    /// less.
+    fn end_turns(&self) {
+        self.turns.take();
+    }
+
     /// `threads -> Integer`: serving threads this ring was made for.
     fn threads(&self) -> u32 {
         self.ring.geometry().threads
@@ -263,8 +293,12 @@ impl Ring {
 
     /// The answer has ended: the slot is the front's again, and the ticket is good no more.
     pub(crate) fn close(&self, ticket: Ticket) {
-        self.slot(ticket).position.set(0);
-        self.serving.set(self.serving.get().saturating_sub(1));
+        let slot = self.slot(ticket);
+        slot.position.set(0);
+        if self.turns.borrow().is_some() {
+            Turns::ended(slot.begun_us.get());
+        }
+        self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
     }
 }
 
