@@ -91,7 +91,8 @@ impl Ring {
         let refused = |what: &str, error: std::io::Error| {
             Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
         };
-        let turns = (seats.len() > 1).then(Turns::begin).transpose().map_err(|e| refused("start a thread", e))?;
+        let turns =
+            (seats.len() > 1).then(Turns::begin).transpose().map_err(|e| refused("start a thread", e))?;
         Ok(Ring {
             ring,
             keys: EnvKeys::new(),

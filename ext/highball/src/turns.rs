@@ -159,7 +159,9 @@ impl Request {
     #[cfg(ruby_gte_3_3)]
     fn prepare() -> Self {
         // SAFETY: the function lives as long as the process, and takes no data.
-        Request { handle: unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) } }
+        Request {
+            handle: unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) },
+        }
     }
 
     /// From any thread.
