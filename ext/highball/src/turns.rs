@@ -16,7 +16,8 @@ use std::thread::{park, park_timeout, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, Pid};
-use rustix::time::{clock_gettime, ClockId};
+use rustix::thread::nanosleep;
+use rustix::time::{clock_gettime, ClockId, Timespec};
 
 use crate::{native, nogvl};
 
@@ -27,7 +28,7 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 /// And so long at most: then Ruby would switch by itself.
 const MOST_PATIENCE: Duration = Duration::from_millis(100);
 /// How long a thread that gives way looks whether another has taken the GVL, and how often.
-const LOOK_EVERY: Duration = Duration::from_micros(50);
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 const LOOKS: u32 = 20;
 /// The least step by which the usual time changes, in microseconds.
 const LEAST_STEP_US: u64 = 100;
@@ -207,7 +208,7 @@ unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
             if is_taken() {
                 return;
             }
-            std::thread::sleep(LOOK_EVERY);
+            let _ = nanosleep(&LOOK_EVERY); // cut short by a signal, it looks sooner
         }
     });
 }
