@@ -85,7 +85,7 @@ class InterruptsTest < E2ETest
         end
       end
       assert_equal 200, busy.read_response.status
-      assert_operator answered, :>, 100
+      assert_operator answered, :>, 60
     end
   end
 

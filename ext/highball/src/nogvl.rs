@@ -43,8 +43,8 @@ unsafe extern "C" fn unblock<F: Fn()>(closure: *mut c_void) {
     unsafe { (*closure.cast::<F>())() };
 }
 
-/// Runs `wait` with the GVL released, unless something is wanted of this thread, which then stays so: no interrupt is
-/// looked for, and nothing is raised. `wait` cannot be interrupted, and must be short.
+/// Runs `wait` with the GVL released, or not at all where the thread has any interrupt to look at, which it then still
+/// has: none is looked at here, and nothing is raised. `wait` cannot be interrupted, and must be short.
 pub(crate) fn step_aside<W: Fn()>(wait: &W) {
     // SAFETY: as for `without_gvl`; this one does not raise (thread.h, `rb_thread_call_without_gvl2`).
     unsafe {

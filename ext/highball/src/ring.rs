@@ -8,7 +8,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
@@ -32,8 +31,8 @@ pub(crate) struct Ring {
     seats: Vec<Seat>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
-    /// Requests that threads of this worker have begun. Written with the GVL held.
-    serving: AtomicU32,
+    /// Requests that threads of this worker have begun.
+    serving: Cell<u32>,
     /// The watch over its threads' turns, if it has several.
     turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
@@ -92,14 +91,14 @@ impl Ring {
             Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
         };
         let turns =
-            (seats.len() > 1).then(Turns::begin).transpose().map_err(|e| refused("start a thread", e))?;
+            if seats.len() > 1 { Turns::begin().map_err(|e| refused("start a thread", e))? } else { None };
         Ok(Ring {
             ring,
             keys: EnvKeys::new(),
             slots,
             seats,
             buffer: Cell::default(),
-            serving: AtomicU32::new(0),
+            serving: Cell::new(0),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
             worker: OwnProcess::mark().map_err(|e| refused("mark this process", e))?,
@@ -133,8 +132,8 @@ impl Ring {
     fn claim_next(&self) -> Result<Option<u64>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
-        if self.is_shared() {
-            let _wait = self.ring.has_placed().then(Wait::begin);
+        if self.serving.get() > 0 {
+            let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
             nogvl::yield_gvl()?;
         }
         while !self.stopped.get() && self.worker.is_here() {
@@ -142,10 +141,10 @@ impl Ring {
                 return Ok(self.begin(Ticket { position, slot }));
             }
             if let Some(seen) = self.ring.announce_sleep() {
-                let wait = Cell::new(None);
+                let (has_turns, wait) = (self.has_turns(), Cell::new(None));
                 let sleep = || {
                     self.ring.sleep(seen, None);
-                    wait.set(self.is_shared().then(Wait::begin));
+                    wait.set(has_turns.then(Wait::begin));
                 };
                 let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
                 drop(wait);
@@ -157,19 +156,17 @@ impl Ring {
         Ok(None)
     }
 
-    /// Whether threads of this worker are in the middle of a request.
-    fn is_shared(&self) -> bool {
-        self.serving.load(Relaxed) > 0
+    /// Whether somebody watches over the turns of this worker's threads: not in processes that it forks.
+    fn has_turns(&self) -> bool {
+        self.turns.borrow().is_some() && self.worker.is_here()
     }
 
     fn begin(&self, ticket: Ticket) -> Option<u64> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
-        if self.turns.borrow().is_some() {
-            slot.begun_us.set(Turns::now_us());
-        }
-        self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
+        slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
+        self.serving.set(self.serving.get() + 1);
         Some(ticket.pack())
     }
 
@@ -296,10 +293,10 @@ impl Ring {
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
         slot.position.set(0);
-        if self.turns.borrow().is_some() {
-            Turns::ended(slot.begun_us.get());
+        if let Some(begun_us) = slot.begun_us.take() {
+            Turns::request_ends(begun_us);
         }
-        self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
+        self.serving.set(self.serving.get().saturating_sub(1));
     }
 }
 

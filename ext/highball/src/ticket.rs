@@ -45,8 +45,8 @@ pub(crate) struct Slot {
     /// Bytes of its answer written so far, free-running.
     pub(crate) written: Cell<u32>,
     pub(crate) stage: Cell<Stage>,
-    /// When it was claimed, where that is kept; see [`crate::turns`].
-    pub(crate) begun_us: Cell<u64>,
+    /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
+    pub(crate) begun_us: Cell<Option<u64>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
     /// The file of a spooled body that came before its request was claimed, and that request's position.

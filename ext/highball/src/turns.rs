@@ -2,22 +2,22 @@
 //!
 //! Ruby lets a thread that computes go on for 100 ms while others wait for the GVL, its time slice. So a request of two
 //! milliseconds takes fifty times as long where the worker computes something else, and where every worker does, all
-//! requests do. Here a serving thread that has something to claim waits for its turn no longer than about two usual
-//! requests of this worker take; then the thread that runs is asked to give way. It does so where Ruby switches threads
-//! anyway, and has the GVL again after those that waited.
+//! requests do. Here a serving thread that looks for a request waits for its turn no longer than about two usual
+//! requests of this worker compute; then the thread that runs is asked to give way. It does so where Ruby switches
+//! threads anyway, and has the GVL again after those that waited.
 //!
 //! A native thread watches the time, and sleeps where nobody waits. Workers with one thread have none.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{park, park_timeout, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, Pid};
-use rustix::thread::nanosleep;
-use rustix::time::{clock_gettime, ClockId, Timespec};
+use rustix::time::{clock_gettime, ClockId};
 
 use crate::{native, nogvl};
 
@@ -25,22 +25,29 @@ use crate::{native, nogvl};
 const NAME: &str = "highball-turns";
 /// A turn is waited for so long at least: switching costs something, too.
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
-/// And so long at most: then Ruby would switch by itself.
+/// And so long at most: Ruby's own time slice.
 const MOST_PATIENCE: Duration = Duration::from_millis(100);
-/// How long a thread that gives way looks whether another has taken the GVL, and how often.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
-const LOOKS: u32 = 20;
+/// The time of one request of so many is taken: asking for it is a system call.
+const SAMPLE: u32 = 16;
 /// The least step by which the usual time changes, in microseconds.
 const LEAST_STEP_US: u64 = 100;
 
-/// Serving threads of this process that wait for the GVL and have something to claim, or look for it.
+/// Serving threads of this process that wait for the GVL in order to claim a request.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// How often one of them has got it.
 static TURNS: AtomicU32 = AtomicU32::new(0);
-/// How long a request usually takes, in microseconds: about the median.
+/// What [`TURNS`] was when a thread was asked to give way.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+/// How long a request usually computes, in microseconds: about the median.
 static USUAL_US: AtomicU64 = AtomicU64::new(0);
-/// The thread that watches.
+/// The thread that watches, and whether it sleeps until somebody waits.
 static WATCH: Mutex<Option<Thread>> = Mutex::new(None);
+static DOZES: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread is one of those that wait.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The watch over the turns of a worker's threads, until it is dropped.
 #[derive(Debug)]
@@ -49,32 +56,38 @@ pub(crate) struct Turns {
     thread: Option<JoinHandle<()>>,
     /// The process that has the thread: forks of it have not.
     process: Pid,
+    /// Requests that were begun.
+    begun: Cell<u32>,
 }
 
 impl Turns {
-    /// Begins to watch. With the GVL held.
+    /// Begins to watch. With the GVL held. `None`: Ruby has no room for it, and keeps to its own time slice.
     ///
     /// # Errors
     /// What the system refused.
-    pub(crate) fn begin() -> io::Result<Self> {
-        let request = Request::prepare();
+    pub(crate) fn begin() -> io::Result<Option<Self>> {
+        let Some(call) = asking::Call::prepare() else { return Ok(None) };
         let ended = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ended);
         let thread = std::thread::Builder::new().name(NAME.into()).stack_size(64 * 1024);
-        let thread = thread.spawn(move || watch(&told, request))?;
-        set_watch(Some(thread.thread().clone()));
-        Ok(Turns { ended, thread: Some(thread), process: getpid() })
+        let thread = thread.spawn(move || watch(&told, call))?;
+        *lock_watch() = Some(thread.thread().clone());
+        Ok(Some(Turns { ended, thread: Some(thread), process: getpid(), begun: Cell::new(0) }))
     }
 
-    /// Now, as the time that [`Turns::ended`] takes, in microseconds.
-    pub(crate) fn now_us() -> u64 {
-        let now = clock_gettime(ClockId::MonotonicCoarse);
-        now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+    /// The calling thread begins a request. What it has computed so far in microseconds, if the time of this request
+    /// is to be taken.
+    pub(crate) fn request_begins(&self) -> Option<u64> {
+        let number = self.begun.get();
+        self.begun.set(number.wrapping_add(1));
+        (number % SAMPLE == 0).then(computed_us)
     }
 
-    /// A request has ended that had begun then. With the GVL held.
-    pub(crate) fn ended(begun_us: u64) {
-        let (took, usual) = (Self::now_us().saturating_sub(begun_us), USUAL_US.load(Relaxed));
+    /// The calling thread ends a request that had begun then. (If another has begun it, this is not its time; one
+    /// request does not change much.)
+    pub(crate) fn request_ends(begun_us: u64) {
+        let Some(took) = computed_us().checked_sub(begun_us) else { return };
+        let usual = USUAL_US.load(Relaxed);
         let step = (usual / 8).max(LEAST_STEP_US);
         USUAL_US.store(if took > usual { usual + step } else { usual.saturating_sub(step) }, Relaxed);
     }
@@ -86,26 +99,35 @@ impl Drop for Turns {
         if self.process != getpid() {
             return std::mem::forget(thread); // there is nothing to wait for
         }
-        set_watch(None);
+        lock_watch().take_if(|watch| watch.id() == thread.thread().id());
         self.ended.store(true, Relaxed);
         thread.thread().unpark();
         let _ = thread.join(); // it does not panic
     }
 }
 
-fn set_watch(thread: Option<Thread>) {
-    *WATCH.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+fn lock_watch() -> MutexGuard<'static, Option<Thread>> {
+    WATCH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A serving thread waits for the GVL as long as this lives.
+/// The processor time of the calling thread: what it has waited for does not count, the GVL least of all.
+fn computed_us() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// The calling thread waits for the GVL as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Wait(());
 
 impl Wait {
-    /// The calling thread waits from now on. It need not hold the GVL.
+    /// It waits from now on. It need not hold the GVL.
     pub(crate) fn begin() -> Self {
-        if WAITING.fetch_add(1, Relaxed) == 0 {
-            if let Some(thread) = &*WATCH.lock().unwrap_or_else(PoisonError::into_inner) {
+        WAITS.set(true);
+        WAITING.fetch_add(1, SeqCst);
+        // Looked at first, so that the usual case writes nothing that others read.
+        if DOZES.load(SeqCst) && DOZES.swap(false, SeqCst) {
+            if let Some(thread) = &*lock_watch() {
                 thread.unpark();
             }
         }
@@ -115,32 +137,43 @@ impl Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
+        WAITS.set(false);
         TURNS.fetch_add(1, Relaxed);
-        WAITING.fetch_sub(1, Relaxed);
+        WAITING.fetch_sub(1, SeqCst);
     }
 }
 
 /// The life of the native thread.
-fn watch(ended: &AtomicBool, request: Request) {
+fn watch(ended: &AtomicBool, call: asking::Call) {
     native::block_signals();
     while !ended.load(Relaxed) {
-        if WAITING.load(Relaxed) == 0 {
-            park();
+        if WAITING.load(SeqCst) == 0 {
+            doze();
             continue;
         }
         let before = TURNS.load(Relaxed);
         sleep(patience(), ended);
-        if WAITING.load(Relaxed) > 0 && TURNS.load(Relaxed) == before {
-            request.make();
+        if WAITING.load(SeqCst) > 0 && TURNS.load(Relaxed) == before {
+            ASKED.store(before, Relaxed);
+            call.make();
         }
     }
+}
+
+/// Sleeps until somebody waits. Who begins to wait after the second look finds it dozing, and wakes it.
+fn doze() {
+    DOZES.store(true, SeqCst);
+    if WAITING.load(SeqCst) == 0 {
+        park();
+    }
+    DOZES.store(false, SeqCst);
 }
 
 fn patience() -> Duration {
     Duration::from_micros(2 * USUAL_US.load(Relaxed)).clamp(LEAST_PATIENCE, MOST_PATIENCE)
 }
 
-/// Sleeps, however often it is told that another waits, until the end.
+/// Sleeps for a time, or until the end.
 fn sleep(time: Duration, ended: &AtomicBool) {
     let until = Instant::now() + time;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|_| !ended.load(Relaxed)) {
@@ -148,67 +181,110 @@ fn sleep(time: Duration, ended: &AtomicBool) {
     }
 }
 
-/// What the running thread is asked by: one of Ruby's postponed jobs, which run where Ruby looks for interrupts.
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    #[cfg(ruby_gte_3_3)]
-    handle: rb_sys::rb_postponed_job_handle_t,
-}
+/// How the running thread is asked: by one of Ruby's postponed jobs, which it runs where it looks for interrupts.
+#[cfg(ruby_gte_3_3)]
+mod asking {
+    use super::{is_for_this_thread, nogvl};
 
-impl Request {
-    /// With the GVL held.
-    #[cfg(ruby_gte_3_3)]
-    fn prepare() -> Self {
-        // SAFETY: the function lives as long as the process, and takes no data.
-        Request {
-            handle: unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) },
-        }
-    }
+    /// A job that Ruby knows.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Call(rb_sys::rb_postponed_job_handle_t);
 
-    /// From any thread.
-    #[cfg(ruby_gte_3_3)]
-    fn make(self) {
-        // SAFETY: the handle is Ruby's own; `rb_postponed_job_trigger` may be called from any thread (debug.h).
-        unsafe { rb_sys::rb_postponed_job_trigger(self.handle) }
-    }
-
-    /// With the GVL held.
-    ///
-    /// Before 3.3 Ruby counts a job a moment before it writes what the job is. A thread that runs jobs in that moment
-    /// takes what stood in the place before: that must never be nothing, so the first places are filled here.
-    #[cfg(not(ruby_gte_3_3))]
-    fn prepare() -> Self {
-        const PLACES: usize = 16; // GC and profilers take one or two
-        for _ in 0..PLACES {
+    impl Call {
+        /// With the GVL held. `None`: Ruby has no place left.
+        pub(super) fn prepare() -> Option<Self> {
             // SAFETY: the function lives as long as the process, and takes no data.
-            unsafe { rb_sys::rb_postponed_job_register(0, Some(give_way), std::ptr::null_mut()) };
+            let handle =
+                unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) };
+            (handle != rb_sys::rb_postponed_job_handle_t::MAX).then_some(Call(handle))
         }
-        Request {}
+
+        /// From any thread.
+        pub(super) fn make(self) {
+            // SAFETY: the handle is Ruby's own, and this may be called from any thread, without the GVL (debug.h).
+            unsafe { rb_sys::rb_postponed_job_trigger(self.0) }
+        }
     }
 
-    /// From any thread.
-    #[cfg(not(ruby_gte_3_3))]
-    fn make(self) {
-        // SAFETY: as in `prepare`; it may be called from signal handlers and any thread (debug.h), see there. Where
-        // there is no place for it, the thread goes on until it is asked again.
-        unsafe { rb_sys::rb_postponed_job_register_one(0, Some(give_way), std::ptr::null_mut()) };
+    /// In the thread that runs. The GVL is handed to the first that waits, and comes back after the others.
+    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+        if is_for_this_thread() {
+            nogvl::step_aside(&|| {});
+        }
     }
 }
 
-/// In the thread that runs: leaves the GVL to one that waits for it. Without looking for what others want of this thread
-/// (`Thread#raise`, `Timeout`): Ruby drops exceptions that are raised in a postponed job.
-unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
-    if WAITING.load(Relaxed) == 0 {
-        return;
-    }
-    let before = TURNS.load(Relaxed);
-    let is_taken = || TURNS.load(Relaxed) != before || WAITING.load(Relaxed) == 0;
-    nogvl::step_aside(&|| {
-        for _ in 0..LOOKS {
-            if is_taken() {
-                return;
+/// The same before 3.3, where postponed jobs were made for signal handlers, and nothing is said of other threads.
+///
+/// Ruby counts such a job before it has written what it is, function and data, and takes one off before it has read
+/// them (Ruby bug 19991). A thread that runs jobs in just that moment takes what stood in the place before, or a mixture
+/// of two jobs. Therefore
+/// - the first places are filled with this very job, when there is no other: no place that is used is empty;
+/// - the job looks at no data;
+/// - its data is what does no harm to the one other that looks at its own, `gc_finalize_deferred`: that returns at once
+///   where a flag in it is set. Finalizers are run after the next collection then.
+#[cfg(not(ruby_gte_3_3))]
+mod asking {
+    use super::{is_for_this_thread, nogvl, AtomicU32, Relaxed, TURNS, WAITING};
+    use rustix::thread::nanosleep;
+    use rustix::time::Timespec;
+
+    /// GC and a profiler take one each.
+    const PLACES: usize = 16;
+    /// Stands for the data of other jobs: all flags in it are set. Larger than what they look at.
+    static NO_DATA: [AtomicU32; 1024] = [const { AtomicU32::new(1) }; 1024];
+    /// Who gives way looks so often, and so many times, whether another has taken the GVL.
+    const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
+    const LOOKS: u32 = 20;
+
+    /// A job that Ruby knows.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Call(());
+
+    impl Call {
+        /// With the GVL held.
+        #[allow(clippy::unnecessary_wraps)] // newer Rubies may have no place
+        pub(super) fn prepare() -> Option<Self> {
+            for _ in 0..PLACES {
+                // SAFETY: function and data live as long as the process.
+                unsafe { rb_sys::rb_postponed_job_register(0, Some(give_way), no_data()) };
             }
-            let _ = nanosleep(&LOOK_EVERY); // cut short by a signal, it looks sooner
+            Some(Call(()))
         }
-    });
+
+        /// From any thread.
+        pub(super) fn make(self) {
+            // SAFETY: see above. It touches the list of jobs and a flag of the running thread, both by atomic
+            // operations. Where there is no place, the thread goes on until it is asked again.
+            unsafe { rb_sys::rb_postponed_job_register_one(0, Some(give_way), no_data()) };
+        }
+    }
+
+    fn no_data() -> *mut std::ffi::c_void {
+        NO_DATA.as_ptr().cast_mut().cast()
+    }
+
+    /// In the thread that runs. Who releases the GVL only wakes those that wait, and has it again if it comes back
+    /// before they are there.
+    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+        if !is_for_this_thread() {
+            return;
+        }
+        let before = TURNS.load(Relaxed);
+        let is_taken = || TURNS.load(Relaxed) != before || WAITING.load(Relaxed) == 0;
+        nogvl::step_aside(&|| {
+            for _ in 0..LOOKS {
+                if is_taken() {
+                    return;
+                }
+                let _ = nanosleep(&LOOK_EVERY); // cut short by a signal, it looks sooner
+            }
+        });
+    }
+}
+
+/// Whether the running thread is in the way of one that has waited long enough. It may have got the GVL since it was
+/// asked, after the others or as one of those that waited.
+fn is_for_this_thread() -> bool {
+    WAITING.load(Relaxed) > 0 && TURNS.load(Relaxed) == ASKED.load(Relaxed) && !WAITS.get()
 }
