@@ -15,6 +15,7 @@ class KillMatrixTestCase < RestartTestCase
   WORKERS = 3
   CLIENTS = 2
   WITHIN = 20 # seconds
+  LOOKS = 10 # with the same outcome: nothing changes any more
   ONCE = Mutex.new
   SERVING = %i[worker canary next_worker newcomer chosen].freeze # victims that may have begun requests
 
@@ -165,8 +166,18 @@ class KillMatrixTestCase < RestartTestCase
     ONCE.synchronize do
       @@usual_inventory ||= begin # rubocop:disable Style/ClassVars -- a server for each test would take long
         server = serve(@releases.first, *options, **settings)
-        wait_for("an inventory") { Inventory.of(server) }
+        wait_for("all of its workers") { settled?(server.status) }
+        inventory_that_stays(server)
       end
+    end
+  end
+
+  # What was asked a moment ago may still be open when one looks once.
+  def inventory_that_stays(server)
+    looks = []
+    wait_for("an inventory that stays") do
+      last = looks.push(Inventory.of(server)).last(LOOKS)
+      last.first if last.length == LOOKS && last.uniq.one?
     end
   end
 end
