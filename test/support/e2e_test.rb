@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require "digest"
+require "digest/sha2"
 require "rack"
 require_relative "highball_server"
 
