@@ -98,10 +98,16 @@ impl Script {
 /// An orphan that has lost its mark goes to whoever looks first: who makes such orphans has to be alone meanwhile.
 static ALONE: RwLock<()> = RwLock::new(());
 
-/// What scripts begin with: `note` writes down who runs, `serve` answers.
+/// What scripts begin with: `note` writes down who runs, `leave` goes on in a child when this process has ended, `serve`
+/// answers.
 const SERVE: &str = r##"
     require "socket"
     def note = File.write(File.join(__dir__, "pids"), "#{Process.pid}\n", mode: "a")
+    def leave
+      parent = Process.pid
+      exit if fork
+      sleep 0.01 while Process.ppid == parent
+    end
     def serve
       listener = TCPServer.new("127.0.0.1", Integer(ARGV[0]))
       loop do
@@ -368,11 +374,9 @@ mod processes {
         let script = Script::new(
             r#"
             trap("TERM", "IGNORE")
-            exit if fork
+            leave
             Process.setsid
-            middle = $$
-            exit if fork
-            sleep 0.01 while Process.ppid == middle
+            leave
             fork { Process.setsid; fork { note; sleep }; note; sleep }
             fork { note; sleep }
             note
@@ -391,10 +395,7 @@ mod processes {
     #[test]
     fn nothing_is_left_of_one_that_hides_its_environment() {
         let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-        let script = Script::alone(
-            "exit if fork; Process.setsid; middle = $$; exit if fork; sleep 0.01 while Process.ppid == middle
-            $0 = 'x' * 20; note; serve",
-        );
+        let script = Script::alone("leave; Process.setsid; leave; $0 = 'x' * 20; note; serve");
         let deployment = script.start().expect("started");
         assert_eq!(deployment.roots(), script.noted());
         let address = deployment.address();
