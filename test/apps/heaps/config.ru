@@ -19,12 +19,18 @@ class Heaps
 
   def act(path)
     case path
-    when "/keep" then @kept.concat(Array.new(300_000) { |number| "kept #{number}" })
+    when "/keep" then keep
     when "/shred" then @kept.select!.with_index { |_, index| (index % 20).zero? }
     when "/fill" then @kept << ("x" * 40 * 1024 * 1024)
     when "/child" then @child = Process.spawn("sleep", "60", in: File::NULL)
     when "/tell" then tell_heap
     end
+  end
+
+  # Then collects to the end: a sweep that is still under way would free slots from one look to the next.
+  def keep
+    @kept.concat(Array.new(300_000) { |number| "kept #{number}" })
+    GC.start
   end
 
   # On the sockets that keep message boundaries: the one that carries descriptors, and the control socket.
