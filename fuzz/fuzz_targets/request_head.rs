@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use highball_front::refusal::Refusal;
 use highball_front::request_head::{Parsed, RequestHead, RingContext};
+use highball_front::router::{Route, Router};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use libfuzzer_sys::fuzz_target;
 use limits::limits;
@@ -27,9 +28,31 @@ fuzz_target!(|input: &[u8]| {
         }
         let path = head.path(bytes);
         assert!(path == b"*" || path.starts_with(b"/"));
-        check_env(&head, bytes);
+        let router = two_apps();
+        let host = head.host().map(|host| host.name(bytes));
+        let route = router.route(host, head.path(bytes)).expect("one is reached by everything");
+        check_prefix(&route, head.path(bytes));
+        check_env(&head, bytes, &route);
     }
 });
+
+/// An application that is reached by everything, and one below a prefix; each is told by its prefix.
+fn two_apps() -> Router<&'static str> {
+    let mut router = Router::default();
+    for prefix in ["", "/a"] {
+        router.add(&[], prefix, &prefix);
+    }
+    router
+}
+
+fn check_prefix(route: &Route<'_, &str>, path: &[u8]) {
+    let rest = &path[route.prefix_bytes..];
+    if route.to.is_empty() {
+        assert_eq!(rest, path);
+    } else {
+        assert!(route.prefix_bytes >= route.to.len() && (rest.is_empty() || rest[0] == b'/'));
+    }
+}
 
 fn check_pieces(bytes: &[u8], cuts: &[u8], whole: &Result<Parsed, Refusal>) {
     let mut head = RequestHead::new();
@@ -53,11 +76,13 @@ fn check_lines(head: &[u8]) {
     }
 }
 
-fn check_env(head: &RequestHead, bytes: &[u8]) {
+fn check_env(head: &RequestHead, bytes: &[u8], route: &Route<'_, &str>) {
     let context = RingContext {
         remote_addr: "127.0.0.1",
         server_name: "localhost",
         server_port: 3000,
+        script_name: route.to,
+        prefix_bytes: route.prefix_bytes,
         https: false,
         received_us: 1,
         content_length: None,

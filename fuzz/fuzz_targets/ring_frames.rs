@@ -43,7 +43,9 @@ fn frames(bytes: &[u8], cuts: &[u8]) -> Vec<Option<(u8, Vec<u8>)>> {
                 let (kind, payload) = match frame {
                     Frame::Head(payload) => (1, payload.to_vec()),
                     Frame::Body(bytes) => (2, bytes.to_vec()),
-                    Frame::File { offset, length } => (3, [offset.to_le_bytes(), length.to_le_bytes()].concat()),
+                    Frame::File { offset, length } => {
+                        (3, [offset.to_le_bytes(), length.to_le_bytes()].concat())
+                    }
                     Frame::Hijack => (4, Vec::new()),
                     Frame::End => (5, Vec::new()),
                     Frame::Abort => (6, Vec::new()),
