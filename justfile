@@ -14,13 +14,12 @@ check:
 # Format Rust and Ruby
 fmt:
     cargo fmt --all
+    cargo fmt --manifest-path fuzz/Cargo.toml
     rubocop --autocorrect --fail-level error
 
 # Everything that reads the sources and runs nothing
 lint:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
-    rubocop
+    bin/test linters format clippy rubocop
 
 # All tests; `just test --quick` leaves out what takes long
 test *OPTIONS:
@@ -34,6 +33,10 @@ e2e:
 soak *OPTIONS:
     bin/setup
     ruby test/soak/soak.rb {{OPTIONS}}
+
+# Throw bytes at what reads those of others (needs cargo-fuzz and the nightly compiler): `just fuzz request_head 300`
+fuzz TARGET SECONDS:
+    cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}} -dict=fuzz/http.dict
 
 # What `just bench hello` asks: a worker with a thread, and what its ratios to Puma and to the floor are
 hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
