@@ -6,6 +6,7 @@ mod limits;
 mod pieces;
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use highball_front::refusal::Refusal;
 use highball_front::request_head::{Parsed, RequestHead, RingContext};
@@ -28,22 +29,21 @@ fuzz_target!(|input: &[u8]| {
         }
         let path = head.path(bytes);
         assert!(path == b"*" || path.starts_with(b"/"));
-        let router = two_apps();
         let host = head.host().map(|host| host.name(bytes));
-        let route = router.route(host, head.path(bytes)).expect("one is reached by everything");
-        check_prefix(&route, head.path(bytes));
+        let route = TWO_APPS.route(host, path).expect("one is reached by everything");
+        check_prefix(&route, path);
         check_env(&head, bytes, &route);
     }
 });
 
 /// An application that is reached by everything, and one below a prefix; each is told by its prefix.
-fn two_apps() -> Router<&'static str> {
+static TWO_APPS: LazyLock<Router<&str>> = LazyLock::new(|| {
     let mut router = Router::default();
     for prefix in ["", "/a"] {
         router.add(&[], prefix, &prefix);
     }
     router
-}
+});
 
 fn check_prefix(route: &Route<'_, &str>, path: &[u8]) {
     let rest = &path[route.prefix_bytes..];
