@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
-use highball_users::with_rights_of;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
@@ -238,9 +237,8 @@ impl AppState {
     /// Its own page for visitors who get this status in the place of an answer, if it has one.
     pub(crate) fn page_for_everybody(&self, status: u16) -> Option<Page> {
         let public = self.public.borrow();
-        let read = || Page::of_the_application(public.as_deref()?, status);
         // As with static files: the application decides what it is.
-        with_rights_of(self.settings().runs_as.another(), read).ok()?
+        Page::of_the_application(public.as_deref()?, status, self.settings().runs_as.another())
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.

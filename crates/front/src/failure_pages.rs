@@ -4,9 +4,8 @@
 use crate::refusal::Content;
 use crate::request_head::{known_key, RequestHead};
 use crate::DevelopmentPages;
-use highball_config::Bind;
-use std::fs::File;
-use std::io::Read;
+use highball_config::{Bind, User};
+use highball_tenant::{Links, TenantFolder};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -106,15 +105,20 @@ impl Page {
 
     /// `503.html` and the like in the application's folder of static files, for visitors. It is read when it is needed:
     /// that is seldom, and it may have been replaced.
-    pub(crate) fn of_the_application(public: &Path, status: u16) -> Option<Page> {
-        let path = public.join(format!("{status}.html"));
-        let about = path.metadata().ok()?;
-        if !about.is_file() || about.len() > PUBLIC_BYTES {
-            return None;
+    pub(crate) fn of_the_application(public: &Path, status: u16, user: Option<&User>) -> Option<Page> {
+        let name = format!("{status}.html");
+        let page = TenantFolder::open(public, user)
+            .and_then(|folder| folder.read(&name, Links::Anywhere, PUBLIC_BYTES));
+        match page {
+            Ok(body) => Some(Page { content_type: HTML, fields: FIELDS.into(), body }),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => {
+                let path = public.join(name);
+                // No warning: the application decides how many there would be.
+                tracing::debug!(path = %path.display(), %error, "the application's page for errors is not shown");
+                None
+            }
         }
-        let mut body = Vec::new();
-        File::open(path).ok()?.take(PUBLIC_BYTES).read_to_end(&mut body).ok()?;
-        Some(Page { content_type: HTML, fields: FIELDS.into(), body })
     }
 
     pub(crate) fn content(&self) -> Content<'_> {

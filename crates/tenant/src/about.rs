@@ -40,9 +40,19 @@ impl About {
 
     /// When its content was changed last. Times before 1970 count as 1970.
     pub fn modified_at(&self) -> SystemTime {
-        let seconds = Duration::from_secs(u64::try_from(self.modified.0).unwrap_or(0));
-        SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(u64::try_from(self.modified.1).unwrap_or(0))
+        at(self.modified)
     }
+
+    /// When anything about it was changed last. Times before 1970 count as 1970.
+    pub fn changed_at(&self) -> SystemTime {
+        at(self.changed)
+    }
+}
+
+fn at((seconds, nanoseconds): (i64, i64)) -> SystemTime {
+    let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let later = seconds + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+    SystemTime::UNIX_EPOCH.checked_add(later).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// What a name stands for.

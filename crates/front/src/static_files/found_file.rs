@@ -1,9 +1,11 @@
 //! A file that is there, with everything that is sent about it.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use highball_tenant::About;
 
 use super::encodings::{self, Coding};
 use super::folder::Folder;
@@ -52,9 +54,10 @@ impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
     pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8], now_ms: u64) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
-        let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES)?;
-        let sibling =
-            |suffix: &[u8]| Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES);
+        let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES);
+        let sibling = |suffix: &[u8]| {
+            Some(Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES))
+        };
         let mut found = FoundFile {
             checked_ms: now_ms,
             is_page_of_folder: false,
@@ -105,26 +108,19 @@ impl FoundFile {
 
 impl Representation {
     /// Takes a file as it is now, with its content if that is of at most `kept_bytes`.
-    pub(super) fn of(file: File, kept_bytes: u64) -> Option<Self> {
-        let metadata = file.metadata().ok()?;
-        let modified = Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0));
-        let content = read_small(&file, metadata.size(), kept_bytes);
-        Some(Representation {
-            length: content.as_ref().map_or(metadata.size(), |bytes| bytes.len() as u64),
-            etag: format!(
-                "\"{:x}-{:x}-{:x}-{:x}\"",
-                metadata.mtime(),
-                metadata.mtime_nsec(),
-                metadata.size(),
-                metadata.ino()
-            )
-            .into_bytes(),
+    pub(super) fn of((file, about): (File, About), kept_bytes: u64) -> Self {
+        let (seconds, nanoseconds) = about.modified;
+        let modified = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        let content = read_small(&file, about.bytes, kept_bytes);
+        Representation {
+            length: content.as_ref().map_or(about.bytes, |bytes| bytes.len() as u64),
+            etag: format!("\"{seconds:x}-{nanoseconds:x}-{:x}-{:x}\"", about.bytes, about.id.1).into_bytes(),
             // Never later than now (RFC 9110 section 8.8.2.1).
             last_modified: (SystemTime::UNIX_EPOCH + modified).min(SystemTime::now()),
             content: content.map_or_else(|| Content::File(Arc::new(file)), Content::Bytes),
             validators: Vec::new(),
             description: Vec::new(),
-        })
+        }
     }
 
     /// Encodes the fields.

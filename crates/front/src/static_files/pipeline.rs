@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use highball_config::User;
+use highball_tenant::About;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
@@ -25,6 +27,9 @@ const READ_BYTES: u64 = 1024 * 1024;
 
 /// Text beyond this size is left to the pipeline, where it depends on it.
 const TEXT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What is larger is left to the pipeline wherever its content decides: one that is all hole has no end.
+const DIGESTED_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// A file without a digest in its name is asked for anew each time.
 const REVALIDATED: &[u8] = b"cache-control: no-cache\r\n";
@@ -118,7 +123,7 @@ impl Pipeline {
         }
         let file = open(&mut self.folders, &self.rules, &asked, now_ms)?;
         let content_decides = asked.digest.is_some() || plain.depends_on_content();
-        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES })?;
+        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES });
         if content_decides {
             let said = match self.said_by(&found, plain, now_ms)? {
                 Ok(said) => said,
@@ -146,6 +151,7 @@ impl Pipeline {
         let file = match &found.content {
             Content::Bytes(bytes) => return Some(Ok(Said::by(bytes, &self.rules.digest, plain))),
             Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
+            Content::File(_) if found.length > DIGESTED_BYTES => return None,
             Content::File(file) => Arc::clone(file),
         };
         let unread = Unread { file, digest: self.rules.digest.clone(), plain: plain.clone() };
@@ -165,7 +171,12 @@ impl Pipeline {
 }
 
 /// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is meant.
-fn open(folders: &mut [Folder], rules: &AssetPipeline, asked: &AskedAsset<'_>, now_ms: u64) -> Option<File> {
+fn open(
+    folders: &mut [Folder],
+    rules: &AssetPipeline,
+    asked: &AskedAsset<'_>,
+    now_ms: u64,
+) -> Option<(File, About)> {
     let file_name = asked.file_name();
     for folder in folders {
         let may_hold = folder.may_hold(first_component(asked.folder), now_ms);
@@ -173,12 +184,13 @@ fn open(folders: &mut [Folder], rules: &AssetPipeline, asked: &AskedAsset<'_>, n
             continue;
         }
         let (mut is_there, mut may_have_index) = (false, false);
-        for name in folder.names(asked.folder)? {
+        for entry in folder.names(asked.folder)? {
+            let name = entry.name.as_bytes();
             if *name == *file_name {
                 is_there = true;
             } else if *name == *asked.stem {
                 may_have_index = true; // `stem/index.extension` is found after `stem.extension`
-            } else if rules.may_be_meant(&name, asked) {
+            } else if rules.may_be_meant(name, asked) {
                 return None;
             }
         }

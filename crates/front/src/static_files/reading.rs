@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+
+use highball_tenant::{about, About};
 
 use super::folder::SETTLED;
 use super::pipeline::{AssetDigest, PlainAsset};
@@ -46,14 +47,14 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Reads the file, however long that takes.
+    /// Reads the file, which may take some seconds.
     pub(super) fn read(&self) -> io::Result<(Known, Said)> {
         let known = self.known()?;
         let mut hasher = self.digest.begin();
         let mut text = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut offset = 0;
-        while offset < known.bytes {
+        while offset < known.file.bytes {
             let length = self.file.read_at(&mut chunk, offset)?;
             if length == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -69,34 +70,21 @@ impl Unread {
 
     /// By what it will be known.
     pub(super) fn known(&self) -> io::Result<Known> {
-        let metadata = self.file.metadata()?;
-        Ok(Known {
-            file: (metadata.dev(), metadata.ino()),
-            bytes: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            plain: self.plain.clone(),
-        })
+        Ok(Known { file: about(&*self.file)?, plain: self.plain.clone() })
     }
 }
 
 /// A file, for as long as it does not change, with the conditions under which it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Known {
-    /// Device and inode.
-    file: (u64, u64),
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    file: About,
     plain: PlainAsset,
 }
 
 impl Known {
     /// Whether a change after now must show.
     fn is_settled(&self) -> bool {
-        let changed =
-            SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
-        changed.elapsed().is_ok_and(|age| age >= SETTLED)
+        self.file.changed_at().elapsed().is_ok_and(|age| age >= SETTLED)
     }
 }
 
