@@ -5,6 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use highball_tenant::{Links, TenantFolder};
+use highball_users::User;
+
 /// What stands in the place of a secret.
 pub const MASK: &str = "[masked]";
 
@@ -48,8 +51,12 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Those of the environment, and of the files of the application that usually hold some.
-    pub fn of(environment: &BTreeMap<String, String>, folder: &Path) -> Secrets {
+    /// Those of the environment, and of the files of the application that usually hold some. These are opened with the
+    /// rights of `user`, if one is given: what the application itself cannot read is none of its secrets, and masking
+    /// it would tell the application what stands there.
+    pub fn of(environment: &BTreeMap<String, String>, folder: &Path, user: Option<&User>) -> Secrets {
+        let folder = TenantFolder::open(folder, user).ok(); // without it there are no files
+        let read_start = |name| folder.as_ref().map_or_else(String::new, |folder| read_start(folder, name));
         let mut secrets = Secrets::default();
         for (name, value) in environment {
             if is_telling(name) {
@@ -58,10 +65,10 @@ impl Secrets {
             secrets.add(password_of_url(value).unwrap_or_default());
         }
         for name in KEY_FILES {
-            secrets.add(read_start(&folder.join(name)).trim());
+            secrets.add(read_start(name).trim());
         }
         for name in FILES {
-            let text = read_start(&folder.join(name));
+            let text = read_start(name);
             for line in text.lines() {
                 if let Some((start, end)) = secret_setting(line, 0) {
                     secrets.add(&line[start..end]);
@@ -218,13 +225,11 @@ fn password_of_url(text: &str) -> Option<&str> {
 }
 
 /// The beginning of a file; nothing of one that cannot be read, or is none.
-fn read_start(path: &Path) -> String {
+fn read_start(folder: &TenantFolder, name: &str) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
-    if path.is_file() {
-        if let Ok(file) = std::fs::File::open(path) {
-            let _ = file.take(FILE_BYTES).read_to_end(&mut bytes); // what could be read is what there is
-        }
+    if let Ok((file, _)) = folder.file(name, Links::Anywhere) {
+        let _ = file.take(FILE_BYTES).read_to_end(&mut bytes); // what could be read is what there is
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -236,7 +241,7 @@ mod tests {
     fn secrets(variables: &[(&str, &str)]) -> Secrets {
         let environment =
             variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Secrets::of(&environment, Path::new("/no/such/folder"))
+        Secrets::of(&environment, Path::new("/no/such/folder"), None)
     }
 
     #[test]
@@ -296,7 +301,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("config")).unwrap();
         std::fs::write(folder.path().join("config/master.key"), "0123456789abcdef\n").unwrap();
         std::fs::write(folder.path().join("config/database.yml"), "x:\n  password: 'opensesame'\n").unwrap();
-        let some = Secrets::of(&BTreeMap::new(), folder.path());
+        let some = Secrets::of(&BTreeMap::new(), folder.path(), None);
         assert_eq!(some.masked("0123456789abcdef / opensesame"), "[masked] / [masked]");
     }
 }

@@ -60,7 +60,7 @@ fn masked(text: String, folder: String) -> String {
         let variables = std::env::vars_os();
         let readable = |text: OsString| text.to_string_lossy().into_owned();
         let variables = variables.map(|(name, value)| (readable(name), readable(value))).collect();
-        Secrets::of(&variables, Path::new(&folder))
+        Secrets::of(&variables, Path::new(&folder), None)
     };
     SECRETS.get_or_init(of_the_application).masked(&text)
 }
