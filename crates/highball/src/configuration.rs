@@ -106,8 +106,9 @@ async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
 /// What is wrong where a file was named that names no application, and there is none where this process was started.
 pub(crate) fn none_is_named(settings: &Settings) -> Option<String> {
     let Named::Nowhere { file: Some(file) } = &settings.named else { return None };
-    let folder = &settings.apps.first()?.folder;
-    (!may_be_served(folder)).then(|| {
+    let app = settings.apps.first()?;
+    let folder = &app.folder;
+    (!may_be_served(folder, app.runs_as.another())).then(|| {
         let (file, folder) = (file.display(), folder.display());
         format!(
             "{file} has no [[app]], and there is no application in the current folder, {folder}: write an [[app]] with \

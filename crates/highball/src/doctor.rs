@@ -169,7 +169,8 @@ fn boot(
     let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine };
     let hall = Hall::new(blueprint, notify);
     let mut booted = None;
-    let outcome = crate::event_loop()?.block_on(async {
+    let runtime = crate::event_loop()?;
+    let outcome = runtime.block_on(async {
         let listen = async {
             while let Some(notice) = notices.recv().await {
                 let said = match notice {
@@ -185,7 +186,9 @@ fn boot(
             }
         };
         tokio::join!(hall.run(orders), listen).0
-    })?;
+    });
+    runtime.shutdown_background(); // a look at files that does not come to an end is not waited for
+    let outcome = outcome?;
     match outcome {
         Outcome::BootFailed(diagnosis) => Ok((None, Some(*diagnosis))),
         Outcome::BootLoop(why) => Err(why.into()),

@@ -233,7 +233,10 @@ impl Begun {
             predecessor.failed(&why_not(&outcome));
         }
         drop(pidfile);
-        Ok(conclude(outcome, &runtime))
+        let code = conclude(outcome, &runtime);
+        // A look at files that does not come to an end is not waited for.
+        runtime.shutdown_background();
+        Ok(code)
     }
 }
 
@@ -332,7 +335,7 @@ fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
     if is_given_as_object() {
         return Ok(MoldSource::Caller(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    if app.file.is_none() && Site::in_folder(&app.folder).is_some() {
+    if app.file.is_none() && Site::in_folder(&app.folder, app.runs_as.another()).is_some() {
         return Ok(MoldSource::Site);
     }
     let gem_lib = gem_lib().ok_or(

@@ -55,15 +55,9 @@ impl Secrets {
     /// rights of `user`, if one is given: what the application itself cannot read is none of its secrets, and masking
     /// it would tell the application what stands there.
     pub fn of(environment: &BTreeMap<String, String>, folder: &Path, user: Option<&User>) -> Secrets {
-        let folder = TenantFolder::open(folder, user).ok(); // without it there are no files
-        let read_start = |name| folder.as_ref().map_or_else(String::new, |folder| read_start(folder, name));
-        let mut secrets = Secrets::default();
-        for (name, value) in environment {
-            if is_telling(name) {
-                secrets.add(value);
-            }
-            secrets.add(password_of_url(value).unwrap_or_default());
-        }
+        let mut secrets = Secrets::of_environment(environment);
+        let Ok(folder) = TenantFolder::open(folder, user) else { return secrets }; // there are no files
+        let read_start = |name| read_start(&folder, name);
         for name in KEY_FILES {
             secrets.add(read_start(name).trim());
         }
@@ -75,6 +69,18 @@ impl Secrets {
                 }
                 secrets.add(password_of_url(line).unwrap_or_default());
             }
+        }
+        secrets
+    }
+
+    /// Those of the environment alone.
+    pub fn of_environment(environment: &BTreeMap<String, String>) -> Secrets {
+        let mut secrets = Secrets::default();
+        for (name, value) in environment {
+            if is_telling(name) {
+                secrets.add(value);
+            }
+            secrets.add(password_of_url(value).unwrap_or_default());
         }
         secrets
     }

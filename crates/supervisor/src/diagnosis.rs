@@ -8,13 +8,13 @@ use crate::restart::Failure;
 use crate::spawn_journey::Step;
 use highball_config::{App, User};
 use highball_secrets::Secrets;
-use highball_users::with_rights_of;
+use highball_tenant::{Links, TenantFolder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Lines before and after the one that matters.
@@ -85,8 +85,26 @@ impl Diagnosis {
     /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
     pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
         let variables = environment(app);
-        let secrets = Secrets::of(&variables, folder);
-        let diagnosis = Diagnosis::of_account(failure.account, &variables, &secrets, app, folder);
+        let secrets = Secrets::of(&variables, folder, app.runs_as.another());
+        let files = TenantFolder::open(folder, app.runs_as.another()).ok();
+        Diagnosis::of_boot(failure, &variables, &secrets, app, (folder, files.as_ref()))
+    }
+
+    /// Of a boot of an application whose files cannot be read: without what they hold. Which secrets stand in them is not
+    /// known; the environment, which may repeat them, is left out.
+    pub(crate) fn without_files(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
+        let secrets = Secrets::of_environment(&environment(app));
+        Diagnosis::of_boot(failure, &BTreeMap::new(), &secrets, app, (folder, None))
+    }
+
+    fn of_boot(
+        failure: BootFailure,
+        variables: &BTreeMap<String, String>,
+        secrets: &Secrets,
+        app: &App,
+        place: (&Path, Option<&TenantFolder>),
+    ) -> Diagnosis {
+        let diagnosis = Diagnosis::of_account(failure.account, variables, secrets, app, place);
         Diagnosis { step: Some(failure.step), ..diagnosis }
     }
 
@@ -99,14 +117,16 @@ impl Diagnosis {
         folder: &Path,
     ) -> Diagnosis {
         let variables = environment(app);
-        let mut secrets = Secrets::of(&variables, folder);
+        let mut secrets = Secrets::of(&variables, folder, app.runs_as.another());
         let request = failure.request.shown(failure.status, &mut secrets);
         let account = failure.account(death, &threads, app);
         let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
         let threads = threads.into_iter();
         let threads =
             threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
-        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, app, folder);
+        let files = TenantFolder::open(folder, app.runs_as.another()).ok();
+        let place = (folder, files.as_ref());
+        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, app, place);
         Diagnosis { request: Some(request), threads, ..diagnosis }
     }
 
@@ -115,16 +135,14 @@ impl Diagnosis {
         variables: &BTreeMap<String, String>,
         secrets: &Secrets,
         app: &App,
-        folder: &Path,
+        (folder, files): (&Path, Option<&TenantFolder>),
     ) -> Diagnosis {
         let mask = |text: &String| secrets.known_masked(text);
-        // The application says which files these are, by what it raises and by links: they are for whom it may read
-        // them. Without the rights for that, nothing of them is shown.
-        let (sources, end_of_log) = with_rights_of(app.runs_as.another(), || {
-            let log = folder.join("log").join(format!("{}.log", app.environment));
-            (excerpts(&account.error, &account.causes, folder, secrets), end_of_log(&log))
-        })
-        .unwrap_or_default();
+        // The application says which files these are, by what it raises and by links: they are for whom it may read them.
+        let (sources, end_of_log) = files.map_or_else(Default::default, |files| {
+            let log = Path::new("log").join(format!("{}.log", app.environment));
+            (excerpts(&account.error, &account.causes, files, secrets), end_of_log(files, &log))
+        });
         let mut log_tail = account.output;
         log_tail.extend(end_of_log);
         let mut versions = account.versions;
@@ -260,12 +278,17 @@ pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
 
 /// The source of the error's place first, then of those of what caused it, then of other lines of the application in its
 /// backtrace, as far as they are not to be seen by then.
-fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Secrets) -> Vec<Excerpt> {
+fn excerpts(
+    error: &RubyError,
+    causes: &[RubyError],
+    folder: &TenantFolder,
+    secrets: &Secrets,
+) -> Vec<Excerpt> {
     let place_of = |error: &RubyError| Some((error.file.clone()?, error.line?));
     let own = error.backtrace.iter().filter_map(|call| {
         let mut parts = call.splitn(3, ':');
         let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
-        let within = Path::new(file).strip_prefix(folder).ok()?;
+        let within = Path::new(file).strip_prefix(folder.path()).ok()?;
         (!within.starts_with("vendor")).then(|| (file.to_string(), line))
     });
     let mut places: Vec<(String, u32)> = Vec::new();
@@ -284,13 +307,11 @@ fn excerpts(error: &RubyError, causes: &[RubyError], folder: &Path, secrets: &Se
     places.iter().filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
 }
 
-fn excerpt(folder: &Path, file: &str, line: u32, secrets: &Secrets) -> Option<Excerpt> {
-    let path = folder.join(file);
-    if !path.is_file() {
-        return None; // "(eval)", a pipe, or gone by now
-    }
+fn excerpt(folder: &TenantFolder, file: &str, line: u32, secrets: &Secrets) -> Option<Excerpt> {
+    // None for "(eval)", a pipe, or what has gone by now.
+    let (opened, _) = folder.file(file, Links::Anywhere).ok()?;
     let first_line = line.saturating_sub(AROUND).max(1);
-    let mut reader = BufReader::new(File::open(path).ok()?.take(SOURCE_BYTES));
+    let mut reader = BufReader::new(opened.take(SOURCE_BYTES));
     let mut lines = Vec::new();
     let mut bytes = Vec::new();
     for number in 1..=line.saturating_add(AROUND) {
@@ -311,18 +332,14 @@ fn cut(line: &str) -> String {
 }
 
 /// The last lines of the application's log; nothing if there is none.
-fn end_of_log(path: &Path) -> Vec<String> {
+fn end_of_log(folder: &TenantFolder, name: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(LOG_BYTES).read_to_end(&mut bytes)?;
+        let (file, about) = folder.file(name, Links::Anywhere)?;
+        let mut bytes = vec![0; LOG_BYTES.min(about.bytes) as usize];
+        let length = file.read_at(&mut bytes, about.bytes.saturating_sub(LOG_BYTES))?;
+        bytes.truncate(length);
         Ok(bytes)
     };
-    if !path.is_file() {
-        return Vec::new();
-    }
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].iter().map(|line| line.to_string()).collect()
@@ -332,20 +349,24 @@ fn end_of_log(path: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn opened(folder: &tempfile::TempDir) -> TenantFolder {
+        TenantFolder::open(folder.path(), None).unwrap()
+    }
+
     #[test]
     fn an_excerpt_shows_the_line_and_what_stands_around_it_without_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let lines: Vec<String> = (1..=20).map(|number| format!("line {number}")).collect();
         std::fs::write(folder.path().join("app.rb"), lines.join("\n") + "\n  password: hunter2\n").unwrap();
         let none = Secrets::default();
-        let middle = excerpt(folder.path(), "app.rb", 10, &none).unwrap();
+        let middle = excerpt(&opened(&folder), "app.rb", 10, &none).unwrap();
         assert_eq!((middle.first_line, middle.lines.len()), (5, 11));
         assert!(middle.to_string().contains("\n>   10  line 10\n"));
-        let end = excerpt(folder.path(), "app.rb", 21, &none).unwrap();
+        let end = excerpt(&opened(&folder), "app.rb", 21, &none).unwrap();
         assert_eq!(end.lines.last().unwrap(), "  password: [masked]");
-        assert_eq!(excerpt(folder.path(), "app.rb", 1, &none).unwrap().first_line, 1);
-        assert_eq!(excerpt(folder.path(), "(eval)", 1, &none), None);
-        assert_eq!(excerpt(folder.path(), "app.rb", 100, &none), None);
+        assert_eq!(excerpt(&opened(&folder), "app.rb", 1, &none).unwrap().first_line, 1);
+        assert_eq!(excerpt(&opened(&folder), "(eval)", 1, &none), None);
+        assert_eq!(excerpt(&opened(&folder), "app.rb", 100, &none), None);
     }
 
     #[test]
@@ -366,7 +387,7 @@ mod tests {
         };
         let cause = RubyError { file: Some(path("a.rb")), line: Some(3), ..RubyError::default() };
         let lines = |causes: &[RubyError]| -> Vec<u32> {
-            let found = excerpts(&error, causes, folder.path(), &Secrets::default());
+            let found = excerpts(&error, causes, &opened(&folder), &Secrets::default());
             found.iter().map(|one| one.line).collect()
         };
         assert_eq!(lines(&[]), [2, 8]); // 7 is to be seen around 2
@@ -377,10 +398,11 @@ mod tests {
     fn the_end_of_a_log_is_its_last_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.log");
+        let end_of_log = |name: &str| end_of_log(&opened(&folder), Path::new(name));
         let lines: Vec<String> = (1..=5000).map(|number| format!("line {number}")).collect();
         std::fs::write(&path, lines.join("\n")).unwrap();
-        let end = end_of_log(&path);
+        let end = end_of_log("x.log");
         assert_eq!((end.len(), end.last().unwrap().as_str()), (LOG_LINES, "line 5000"));
-        assert!(end_of_log(&folder.path().join("none.log")).is_empty());
+        assert!(end_of_log("none.log").is_empty());
     }
 }

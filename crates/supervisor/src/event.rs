@@ -1,5 +1,6 @@
 //! The closed set of events that the hall's loop acts on, and the small tasks that watch for them.
 
+use crate::app_files::Found;
 use crate::control_socket::ControlSocket;
 use crate::handover::{FromSuccessor, ToStandIn};
 use crate::message::{FromMold, FromWorker};
@@ -30,13 +31,15 @@ pub(crate) enum Event {
     Deadline,
 }
 
-/// What is seen of a process.
+/// What is seen of a process, or of an application's files.
 #[derive(Debug)]
 pub(crate) enum News {
     /// It said something, or its end of the control socket is closed.
     Said(Said),
     /// It has ended: its pidfd is readable.
     Ended(Who),
+    /// Something was found out about the files of the application.
+    Found(Found),
 }
 
 /// Where those that watch processes put what they see; they wait when it is full.
@@ -57,6 +60,11 @@ impl Inbox {
     /// The same one, for the processes of an application.
     pub(crate) fn of_app(&self, app: AppId) -> Inbox {
         Inbox { app: Some(app), news: self.news.clone() }
+    }
+
+    /// Something was found out about the application's files. If nobody listens any more, everything is ending.
+    pub(crate) async fn found(&self, found: Found) {
+        self.put(News::Found(found)).await;
     }
 
     /// `false` when nobody listens any more: everything is ending.

@@ -224,7 +224,13 @@ impl Hall {
                     app.heard(said, now).await;
                 }
             }
+            Event::News(Some(app), News::Found(found)) => {
+                if let Some(app) = self.apps.get_mut(&app) {
+                    app.found(found, now).await; // else it was removed meanwhile
+                }
+            }
             Event::News(None, News::Said(said)) => self.heard(said, now).await,
+            Event::News(None, News::Found(_)) => {}
             Event::Deadline => {}
         }
     }

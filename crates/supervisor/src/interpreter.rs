@@ -3,11 +3,16 @@
 //! Version managers are not imitated but asked to start it (`rbenv exec ruby`): they replace themselves by the Ruby
 //! that they choose, under the same process id.
 
+use highball_tenant::{look_anywhere, open_anywhere, read_whole, Kind, OpenError};
+use highball_users::User;
 use std::env::split_paths;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracing::warn;
+
+/// Most that is read of a file that names a version.
+const VERSION_BYTES: u64 = 64 * 1024;
 
 /// One version manager.
 struct Manager {
@@ -58,13 +63,14 @@ impl Interpreter {
     pub(crate) fn choose(
         named: Option<&Path>,
         folder: &Path,
+        user: Option<&User>,
         env: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Interpreter, String> {
         if let Some(named) = named {
             return Ok(Interpreter { program: named.into(), arguments: &[] });
         }
-        let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, env));
-        let usual = || in_path("ruby", env).map(|program| Interpreter { program, arguments: &[] });
+        let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, user, env));
+        let usual = || in_path("ruby", user, env).map(|program| Interpreter { program, arguments: &[] });
         managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())
     }
 
@@ -77,40 +83,55 @@ impl Interpreter {
 }
 
 impl Manager {
-    fn interpreter(&self, folder: &Path, env: &dyn Fn(&str) -> Option<OsString>) -> Option<Interpreter> {
-        let has_version = |folder: &Path| self.files.iter().any(|file| names_ruby(&folder.join(file)));
+    fn interpreter(
+        &self,
+        folder: &Path,
+        user: Option<&User>,
+        env: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Option<Interpreter> {
+        let has_version = |folder: &Path| self.files.iter().any(|file| names_ruby(&folder.join(file), user));
         folder.ancestors().find(|folder| has_version(folder))?;
-        let program = in_path(self.name, env).or_else(|| self.at_home(env))?;
+        let program = in_path(self.name, user, env).or_else(|| self.at_home(user, env))?;
         Some(Interpreter { program, arguments: self.exec })
     }
 
-    fn at_home(&self, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    fn at_home(&self, user: Option<&User>, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         let (variable, below_home) = self.home;
         let home =
             env(variable).map(PathBuf::from).or_else(|| Some(Path::new(&env("HOME")?).join(below_home)));
-        home.map(|home| home.join("bin").join(self.name)).filter(|path| is_program(path))
+        home.map(|home| home.join("bin").join(self.name)).filter(|path| is_program(path, user))
     }
 }
 
 /// Whether the file names a version of Ruby: `.ruby-version` always does, files for several languages may not.
-fn names_ruby(file: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(file) else { return false };
+fn names_ruby(file: &Path, user: Option<&User>) -> bool {
+    let content = open_anywhere(file, user).and_then(|(file, about)| read_whole(file, &about, VERSION_BYTES));
+    let content = match content {
+        Ok(content) => content,
+        Err(OpenError::NotFound) => return false,
+        Err(error) => {
+            warn!(file = %file.display(), %error, "the file that says which Ruby to use is not read");
+            return false;
+        }
+    };
+    let text = String::from_utf8_lossy(&content);
     file.ends_with(".ruby-version") || text.lines().any(|line| line.trim_start().starts_with("ruby"))
 }
 
-fn in_path(name: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn in_path(name: &str, user: Option<&User>, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = env("PATH")?;
-    split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+    split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path, user))
 }
 
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+fn is_program(path: &Path, user: Option<&User>) -> bool {
+    look_anywhere(path, user).is_ok_and(|about| about.kind == Kind::File && about.mode & 0o111 != 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     /// A home with an application in it, and `PATH` that leads to `$HOME/bin` alone.
     struct Home(tempfile::TempDir);
@@ -134,7 +155,7 @@ mod tests {
                 "PATH" => Some(home.join("bin").into()),
                 _ => None,
             };
-            let chosen = Interpreter::choose(None, &home.join("app"), &env)?;
+            let chosen = Interpreter::choose(None, &home.join("app"), None, &env)?;
             let program = chosen.program.strip_prefix(&home).unwrap().display().to_string();
             Ok((program, chosen.arguments))
         }
@@ -168,7 +189,7 @@ mod tests {
     #[test]
     fn one_that_was_named_goes_before_all() {
         let folder = Path::new("/");
-        let chosen = Interpreter::choose(Some(Path::new("/opt/ruby")), folder, &|_| None).unwrap();
+        let chosen = Interpreter::choose(Some(Path::new("/opt/ruby")), folder, None, &|_| None).unwrap();
         assert_eq!(chosen, Interpreter { program: "/opt/ruby".into(), arguments: &[] });
     }
 }

@@ -26,6 +26,8 @@
 //!
 //! The hall does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
 
+mod app_files;
+mod boot_plan;
 pub mod checkpoint;
 mod control_socket;
 mod departure;
@@ -33,6 +35,7 @@ mod diagnosis;
 mod event;
 mod failed_request;
 mod folder_state;
+mod folder_walk;
 mod hall;
 mod handover;
 mod identity;

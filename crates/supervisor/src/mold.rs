@@ -9,7 +9,6 @@ use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::{App, LogFormat, User};
-use highball_users::{with_rights_of, OutOfReach};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
@@ -39,6 +38,14 @@ pub enum MoldSource {
 }
 
 impl MoldSource {
+    /// What Ruby is started with, if it is.
+    pub(crate) fn boot_file(&self) -> Option<PathBuf> {
+        match self {
+            MoldSource::Folder { gem_lib } => Some(gem_lib.join("highball/boot.rb")),
+            MoldSource::Site | MoldSource::Caller(_) => None,
+        }
+    }
+
     pub(crate) fn is_caller(&self) -> bool {
         matches!(self, MoldSource::Caller(_))
     }
@@ -69,17 +76,6 @@ impl MoldState {
     }
 }
 
-/// Why there is no process to become a mold.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotStarted {
-    /// The user that it is to run as may not read what it needs.
-    #[error(transparent)]
-    OutOfReach(#[from] OutOfReach),
-    /// The system refused it.
-    #[error(transparent)]
-    Refused(#[from] io::Error),
-}
-
 /// The supervisor's view of the mold.
 #[derive(Debug)]
 pub(crate) struct Mold {
@@ -102,20 +98,19 @@ pub(crate) struct Mold {
 }
 
 impl Mold {
-    /// Starts Ruby. From here on the mold reports by messages.
+    /// Starts this Ruby with Highball's own code. From here on the mold reports by messages.
     pub(crate) fn spawn(
         app: &App,
         folder: &Path,
-        gem_lib: &Path,
+        (ruby, boot_file): (&Interpreter, &Path),
         boot: u32,
         examine: bool,
         inbox: &Inbox,
-    ) -> Result<Mold, NotStarted> {
-        let boot_file = gem_lib.join("highball/boot.rb");
-        let mut command = interpreter(app, folder, &boot_file)?.command();
+    ) -> io::Result<Mold> {
+        let mut command = ruby.command();
         let (control, theirs) = ControlSocket::pair()?;
         // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-        fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
+        fcntl_setfd(&theirs, FdFlags::empty())?;
         if let Some(user) = app.runs_as.another() {
             user.runs(&mut command, theirs.as_fd())?;
         }
@@ -141,7 +136,7 @@ impl Mold {
             .env("APP_ENV", &app.environment)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
         let limit = app.process.boot_timeout;
         let mold = Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox);
@@ -306,20 +301,4 @@ impl Mold {
     pub(crate) fn is_caller(&self) -> bool {
         self.process.is_none()
     }
-}
-
-/// The Ruby for the user that the application runs as, who has to reach its folder and Highball's own code.
-fn interpreter(app: &App, folder: &Path, boot_file: &Path) -> Result<Interpreter, NotStarted> {
-    let user = app.runs_as.another();
-    if let Some(user) = user {
-        user.reaches(boot_file)?;
-        user.reaches(folder)?;
-    }
-    let env = |name: &str| match (name, user) {
-        ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
-        _ => std::env::var_os(name),
-    };
-    let choose = || Interpreter::choose(app.ruby.as_deref(), folder, &env);
-    let chosen = with_rights_of(user, choose)?;
-    Ok(chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?)
 }

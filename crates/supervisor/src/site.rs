@@ -1,9 +1,10 @@
 //! Static sites: folders that are served without Ruby.
 
 use crate::message::Booted;
+use highball_tenant::TenantFolder;
+use highball_users::User;
 use rustix::process::getpid;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What makes a folder that of an application, which has to be loaded.
@@ -12,6 +13,9 @@ const OF_APPLICATIONS: [&str; 6] =
 
 /// Where this is, pages are built from what lies in the folder itself, which is not for visitors.
 const OF_SOURCES: &str = "package.json";
+
+/// A folder with more names than this is not searched for Ruby files, and counts as an application's.
+const MOST_NAMES: usize = 20_000;
 
 /// One kind of site.
 struct Kind {
@@ -45,9 +49,10 @@ pub struct Site {
 
 impl Site {
     /// The site in this folder; `None` where there is none, or where there is an application.
-    pub fn in_folder(folder: &Path) -> Option<Site> {
-        let has_app = has_application(folder);
-        KINDS.iter().find_map(|kind| kind.site_in(folder, has_app))
+    pub fn in_folder(folder: &Path, user: Option<&User>) -> Option<Site> {
+        let folder = TenantFolder::open(folder, user).ok()?;
+        let has_app = has_application(&folder);
+        KINDS.iter().find_map(|kind| kind.site_in(&folder, has_app))
     }
 
     /// What the supervisor knows of a loaded application.
@@ -67,17 +72,17 @@ impl Site {
 }
 
 impl Kind {
-    fn site_in(&self, folder: &Path, has_app: bool) -> Option<Site> {
+    fn site_in(&self, folder: &TenantFolder, has_app: bool) -> Option<Site> {
         let is_its = match self.generator {
-            Some(file) => folder.join(file).is_file() && !folder.join("config.ru").is_file(),
-            None if self.pages.is_empty() => !has_app && !folder.join(OF_SOURCES).is_file(),
+            Some(file) => folder.has_file(file) && !folder.has_file("config.ru"),
+            None if self.pages.is_empty() => !has_app && !folder.has_file(OF_SOURCES),
             None => !has_app,
         };
-        let root: PathBuf = folder.join(self.pages).components().collect(); // without a slash at its end
-        if !is_its || !root.join("index.html").is_file() {
+        let page = Path::new(self.pages).join("index.html");
+        if !is_its || !folder.has_file(&page) {
             return None;
         }
-        let page = Path::new(self.pages).join("index.html");
+        let root: PathBuf = folder.path().join(self.pages).components().collect(); // without a slash at its end
         let because = match self.generator {
             Some(file) => format!("there are {file} and {}", page.display()),
             None => format!("there is {}, and nothing of Ruby beside it", page.display()),
@@ -88,24 +93,26 @@ impl Kind {
 
 /// Whether there may be an application or a site in this folder, or what one is built from: whoever looks closer says
 /// what is wrong with it.
-pub fn may_be_served(folder: &Path) -> bool {
+pub fn may_be_served(path: &Path, user: Option<&User>) -> bool {
+    let Ok(folder) = TenantFolder::open(path, user) else { return true }; // what keeps it is said when it boots
     let generators = KINDS.iter().filter_map(|kind| kind.generator);
-    has_application(folder)
-        || Site::in_folder(folder).is_some()
-        || generators.chain([OF_SOURCES]).any(|file| folder.join(file).is_file())
+    has_application(&folder)
+        || Site::in_folder(path, user).is_some()
+        || generators.chain([OF_SOURCES]).any(|file| folder.has_file(file))
 }
 
 /// Whether there is anything to load. A folder that cannot be read is left to those who can say why.
-fn has_application(folder: &Path) -> bool {
+fn has_application(folder: &TenantFolder) -> bool {
     let is_ruby = |name: &Path| name.extension().is_some_and(|end| end == "rb" || end == "ru");
-    let Ok(mut entries) = fs::read_dir(folder) else { return true };
-    OF_APPLICATIONS.iter().any(|name| folder.join(name).is_file())
-        || entries.any(|entry| entry.is_ok_and(|entry| is_ruby(Path::new(&entry.file_name()))))
+    let Ok(entries) = folder.entries(MOST_NAMES) else { return true };
+    OF_APPLICATIONS.iter().any(|name| folder.has_file(name))
+        || entries.iter().any(|entry| is_ruby(Path::new(&entry.name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// What is found in a folder with these files: its kind, and where its pages lie.
     fn found(files: &[&str]) -> Option<(&'static str, PathBuf)> {
@@ -115,7 +122,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let site = Site::in_folder(folder.path())?;
+        let site = Site::in_folder(folder.path(), None)?;
         Some((site.kind, site.root.strip_prefix(folder.path()).unwrap().into()))
     }
 
@@ -145,7 +152,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             fs::create_dir(folder.path().join("public")).unwrap();
             fs::write(folder.path().join(file), "").unwrap();
-            assert_eq!(may_be_served(folder.path()), may, "{file}");
+            assert_eq!(may_be_served(folder.path(), None), may, "{file}");
         }
     }
 

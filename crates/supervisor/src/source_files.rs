@@ -1,14 +1,13 @@
 //! Whether an application's files are as they were: what `tmp/always_restart.txt` asks for. It is for development, where
 //! there are few files, and looking at all of them once a second is simpler than being told of changes.
 
+use crate::folder_walk::{sum, Found};
+use highball_tenant::{About, Kind, TenantFolder};
 use std::collections::hash_map::DefaultHasher;
-use std::fs::{self, DirEntry, Metadata};
+use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Files and folders that are looked at; changes of those beyond are not noticed.
-const MOST_ENTRIES: usize = 20_000;
 /// Folders that hold what the application writes, or what others wrote.
 const NOT_SOURCES: &[&str] = &["tmp", "log", "public", "storage", "node_modules", "vendor", "coverage"];
 /// Files that the application is loaded from; others, such as its database, change without being a reason.
@@ -19,50 +18,42 @@ const SOURCE_NAMES: &[&str] = &["Gemfile", ".env"];
 
 /// A number that is another when a source file below this folder has come, gone, or was written to. Links below it are
 /// not followed.
-pub(crate) fn fingerprint(app: &Path) -> u64 {
-    let mut sum = 0_u64;
-    let mut entries = 0;
-    let mut folders: Vec<PathBuf> = app.canonicalize().into_iter().collect();
-    while let Some(folder) = folders.pop() {
-        // One that has gone, or that nobody may enter, has no sources.
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            entries += 1;
-            if entries > MOST_ENTRIES {
-                return sum;
-            }
-            let Ok(about) = entry.metadata() else { continue };
-            if about.is_dir() && is_source_folder(&entry) {
-                folders.push(entry.path());
-            } else if about.is_file() && is_source(&entry.path()) {
-                // In whatever order they come.
-                sum = sum.wrapping_add(fingerprint_of(&entry.path(), &about));
-            }
-        }
-    }
-    sum
+pub(crate) fn fingerprint(app: &TenantFolder) -> u64 {
+    let release = app.real_path().ok(); // another one has other sources
+    sum(app, judge, |path, about| {
+        let mut hasher = DefaultHasher::new();
+        (&release, path, about.id.1, about.bytes, about.modified).hash(&mut hasher);
+        hasher.finish()
+    })
 }
 
-fn is_source_folder(folder: &DirEntry) -> bool {
-    let name = folder.file_name();
+fn judge(name: &OsStr, about: &About) -> Found {
+    match about.kind {
+        Kind::Folder if is_source_folder(name) => Found::Way,
+        Kind::File if is_source(Path::new(name)) => Found::Counts,
+        _ => Found::LeftOut,
+    }
+}
+
+fn is_source_folder(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| !name.starts_with('.') && !NOT_SOURCES.contains(&name))
 }
 
 fn is_source(path: &Path) -> bool {
-    let among = |names: &[&str], name: Option<&std::ffi::OsStr>| {
+    let among = |names: &[&str], name: Option<&OsStr>| {
         name.and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name))
     };
     among(SOURCES, path.extension()) || among(SOURCE_NAMES, path.file_name())
 }
 
-fn fingerprint_of(path: &Path, about: &Metadata) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (path, about.ino(), about.size(), about.mtime(), about.mtime_nsec()).hash(&mut hasher);
-    hasher.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
+    fn fingerprint(app: &Path) -> u64 {
+        super::fingerprint(&TenantFolder::open(app, None).unwrap())
+    }
 
     #[test]
     fn sources_that_come_change_and_go_make_a_difference_and_nothing_else_does() {

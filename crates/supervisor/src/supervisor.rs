@@ -10,14 +10,19 @@ mod booting;
 mod changing;
 mod diagnosing;
 mod ending;
+mod failing;
 mod mending;
+mod planning;
 mod reforking;
 mod restarting;
 mod serving_site;
 mod sleeping;
 mod staffing;
 
+use self::failing::Failing;
 use self::mending::Broken;
+use self::planning::Planning;
+use crate::app_files::{AppFiles, Found, Work};
 use crate::diagnosis::Diagnosis;
 use crate::event::{Inbox, Said, Who};
 use crate::hall::{AppBlueprint, Outcome, Purpose};
@@ -28,7 +33,7 @@ use crate::refork::{Refork, ReforkCause, Schedule};
 use crate::report::{AppReport, AskedHeap, MoldReport, ReforkReport, WorkerReport};
 use crate::request_failure::Deaths;
 use crate::restart::{Asked, Generation, PastRestarts, Restart, Wish, BACKTRACE_LINES};
-use crate::restart_file::RestartFile;
+use crate::restart_file::{RestartFiles, Watched};
 use crate::restart_policy::RestartPolicy;
 use crate::worker_handle::WorkerState;
 use crate::{AppNotice, AppOrder, Notice};
@@ -120,7 +125,16 @@ pub(crate) struct Supervisor {
     counts_requests: bool,
     /// Why workers of this version cannot be forked from.
     unfit: Option<String>,
-    restart_file: RestartFile,
+    restart_files: RestartFiles,
+    files: AppFiles,
+    /// The number of the last plan or diagnosis that was begun.
+    last_ticket: u32,
+    /// It is being found out where and how to boot.
+    planning: Option<Planning>,
+    /// The version that is served boots what the given path leads to then, and not what it was before.
+    folder_is_due: bool,
+    /// Boots that have failed and are not diagnosed yet.
+    failing: Vec<Failing>,
     last_failure: Option<String>,
     /// The last boot that failed.
     diagnosis: Option<Diagnosis>,
@@ -166,7 +180,12 @@ impl Supervisor {
             schedule: Schedule::new(app.process.refork_after.clone()),
             counts_requests: false,
             unfit: None,
-            restart_file: RestartFile::of(&app.link, now),
+            restart_files: RestartFiles::of(watched(&app), now),
+            files: AppFiles::new(inbox.clone()),
+            last_ticket: 0,
+            planning: None,
+            folder_is_due: false,
+            failing: Vec::new(),
             mold_policy: policy(),
             worker_policy: policy(),
             source,
@@ -210,7 +229,8 @@ impl Supervisor {
 
     /// Since when it boots, if it does.
     pub(crate) fn boots_since(&self) -> Option<Instant> {
-        self.molds().filter_map(Mold::boots_since).max()
+        let planning = self.planning.as_ref().filter(|_| !self.is_site()).map(|planning| planning.began);
+        self.molds().filter_map(Mold::boots_since).chain(planning).max()
     }
 
     /// One of its processes has said something.
@@ -230,6 +250,30 @@ impl Supervisor {
         hear.instrument(span).await;
     }
 
+    /// Something was found out about its files.
+    pub(crate) async fn found(&mut self, found: Found, now: Instant) {
+        let span = self.span.clone();
+        self.consider(found, now).instrument(span).await;
+    }
+
+    async fn consider(&mut self, found: Found, now: Instant) {
+        match found {
+            Found::Restart(look) => {
+                if let Some(asked) = self.restart_files.asks(look, now) {
+                    let _ = self.ask_restart(asked); // what speaks against it is in the log
+                }
+            }
+            Found::Nothing(Work::Restart) => self.restart_files.not_seen(now),
+            Found::Folder { since, state, took } => self.folder_seen(since, state, took, now).await,
+            Found::Nothing(Work::Folder) => self.folder_not_seen(now),
+            Found::Plan { ticket, folder, start } => self.planned(ticket, folder, start, now).await,
+            Found::Diagnosis { ticket, diagnosis, files } => {
+                self.diagnosed(ticket, *diagnosis, files, now).await;
+            }
+            Found::Nothing(Work::Plan | Work::Diagnosis) => {} // their deadlines end them
+        }
+    }
+
     /// Starts what should be started and ends what has taken too long.
     pub(crate) async fn advance(&mut self, now: Instant) {
         let span = self.span.clone();
@@ -240,12 +284,13 @@ impl Supervisor {
         self.enforce_deadlines(now).await;
         match self.phase {
             Phase::Running => {
+                self.look_at_restart_files(now);
                 self.advance_restart(now).await;
                 self.advance_refork(now).await;
-                self.stand_back_if_lost(now).await;
+                self.stand_back_if_lost(now);
                 self.try_again_if_mended(now);
                 if self.needs_mold() && self.may_boot && now >= self.mold_due {
-                    self.boot(now).await;
+                    self.boot(now);
                 }
                 self.retire_leaving(now).await;
                 self.staff(now).await;
@@ -256,7 +301,7 @@ impl Supervisor {
             }
             Phase::Draining(_) => {
                 if self.is_brought_up() && self.needs_mold() && self.may_boot {
-                    self.boot(now).await;
+                    self.boot(now);
                 }
                 self.staff_for_drain(now).await;
             }
@@ -278,6 +323,7 @@ impl Supervisor {
         for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
             self.mold_overdue(boot, now).await;
         }
+        self.enforce_deadlines_of_files(now).await;
     }
 
     async fn worker_overdue(&mut self, worker: u32, now: Instant) {
@@ -317,7 +363,7 @@ impl Supervisor {
             MoldState::Dumping(journey) => {
                 let failure = booting::too_slow(journey.step(), limit);
                 mold.halt(now);
-                self.boot_of_mold_failed(boot, failure, now).await;
+                self.boot_of_mold_failed(boot, failure, now);
             }
             MoldState::Booted => mold.deadline = None,
             MoldState::Halted => {
@@ -333,14 +379,16 @@ impl Supervisor {
             Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
         };
         let running = matches!(self.phase, Phase::Running);
-        let boot = (running && self.needs_mold() && self.may_boot).then_some(self.mold_due);
+        let boots = running && self.needs_mold() && self.may_boot && self.planning.is_none();
+        let boot = boots.then_some(self.mold_due);
         let fork = (self.waits_to_fork() && self.fork_due > Instant::now()).then_some(self.fork_due);
         let leaving = running.then(|| self.workers.next_leaving()).flatten();
-        let file = running.then_some(self.restart_file.due);
+        let file = self.restart_files.due().filter(|_| running);
+        let aside = self.next_deadline_of_files();
         let mold = self.molds().filter_map(|mold| mold.deadline).min();
         let refork = self.refork.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
         let mended = self.mended_due().filter(|_| running);
-        [phase, boot, fork, leaving, file, mold, refork, mended, self.workers.next_deadline()]
+        [phase, boot, fork, leaving, file, aside, mold, refork, mended, self.workers.next_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -532,4 +580,13 @@ impl Supervisor {
 /// What is wrong with a process that answers without having been asked.
 fn unasked() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked")
+}
+
+/// Where its restart files are looked for.
+fn watched(app: &App) -> Watched {
+    Watched {
+        path: app.link.clone(),
+        user: app.runs_as.another().cloned(),
+        in_development: app.is_development(),
+    }
 }

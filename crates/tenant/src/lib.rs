@@ -279,6 +279,15 @@ pub fn open_anywhere(path: &Path, user: Option<&User>) -> Result<(File, About), 
     Ok((descriptor.into(), about))
 }
 
+/// What is known about whatever is at a path that comes from the application itself, or from its user's environment.
+///
+/// # Errors
+/// It cannot be found.
+pub fn look_anywhere(path: &Path, user: Option<&User>) -> Result<About, OpenError> {
+    let request = Request { name: path.into(), links: Links::Anywhere, purpose: Purpose::Look };
+    Ok(Resolver::available().open(CWD, &request, user)?.about)
+}
+
 /// Reads all of an open file, if that is at most `max_bytes`. It may grow meanwhile.
 ///
 /// # Errors

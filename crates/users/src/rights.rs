@@ -1,11 +1,12 @@
 //! Acting with another user's rights for a moment.
 
 use crate::User;
+use rustix::fs::{open, Mode, OFlags};
 use rustix::process::{getegid, getgroups, Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::error::Error;
 use std::fmt;
-use std::fs::{metadata, File};
+use std::fs::metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,10 @@ impl User {
 /// What keeps the calling thread from reading this file, or from entering this folder.
 fn barrier(path: &Path) -> Option<(&Path, io::Error)> {
     let folder_opens = |folder: &Path| metadata(folder.join(".")).map(drop);
-    let opens = || if path.is_dir() { folder_opens(path) } else { File::open(path).map(drop) };
+    // Whatever is there by now: a named pipe is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file_opens = || Ok(open(path, flags, Mode::empty()).map(drop)?);
+    let opens = || if path.is_dir() { folder_opens(path) } else { file_opens() };
     let error = opens().err()?;
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
@@ -118,7 +122,7 @@ mod tests {
     use super::*;
     use crate::may_change_users;
     use rustix::process::geteuid;
-    use std::fs::{set_permissions, Permissions};
+    use std::fs::{set_permissions, File, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
     /// A folder that everybody may enter, with a file that only root may read, and a closed folder with an open file.

@@ -1,10 +1,16 @@
 //! Booting the mold, and booting it again.
 
+use super::failing::Failed;
+use super::planning::Version;
+use super::serving_site::{no_site, REMEDY as NO_SITE_REMEDY};
 use super::{unasked, Outcome, Purpose, Supervisor, BACKTRACE_LINES};
+use crate::boot_plan::{NotStarted, Start};
 use crate::diagnosis::Diagnosis;
 use crate::event::Who;
+use crate::folder_state::FolderState;
+use crate::interpreter::Interpreter;
 use crate::message::{BootFailure, Booted, FromMold};
-use crate::mold::{Mold, MoldSource, MoldState, NotStarted};
+use crate::mold::{Mold, MoldSource, MoldState};
 use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
@@ -37,32 +43,65 @@ impl Supervisor {
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
         let has_none = if self.is_site() { self.current.app.is_none() } else { self.current.mold.is_none() };
-        has_none && self.broken.is_none() && !self.asleep && self.staying() == self.current.line
+        let has_failed = self.has_failed(Failed::Current) || self.has_failed(Failed::Lost);
+        has_none
+            && !has_failed
+            && self.broken.is_none()
+            && !self.asleep
+            && self.staying() == self.current.line
     }
 
-    /// Boots the mold of the version that is served.
-    pub(super) async fn boot(&mut self, now: Instant) {
-        if self.is_site() {
-            return self.open_site(now).await;
+    /// Boots the mold of the version that is served; first it is found out how.
+    pub(super) fn boot(&mut self, now: Instant) {
+        if self.planning.is_some() {
+            return;
         }
+        if let MoldSource::Caller(_) = self.source {
+            match self.adopt_caller() {
+                Ok(mold) => self.current.mold = Some(mold),
+                Err(error) => self.current_not_started(&error.into(), now),
+            }
+            return;
+        }
+        self.plan(Version::Current, now);
+    }
+
+    /// Boots it where and how it was found out.
+    pub(super) async fn boot_as_planned(&mut self, start: Result<Start, NotStarted>, now: Instant) {
         let folder = self.current.folder.clone();
-        match self.spawn_mold(&folder) {
+        let started = match start {
+            Ok(Start::Site(site)) => return self.serve_site(self.current.number, site, &folder).await,
+            Ok(Start::Ruby(ruby)) => self.spawn_mold(&ruby, &folder).map_err(NotStarted::from),
+            Err(error) => Err(error),
+        };
+        match started {
             Ok(mold) => self.current.mold = Some(mold),
-            Err(error) => self.boot_failed(not_started(&self.app, &folder, &error), now).await,
+            Err(error) => self.current_not_started(&error, now),
         }
     }
 
-    pub(super) fn spawn_mold(&mut self, folder: &Path) -> Result<Mold, NotStarted> {
+    fn current_not_started(&mut self, error: &NotStarted, now: Instant) {
+        self.boot_failed(not_started(&self.app, &self.current.folder, error), now);
+    }
+
+    fn adopt_caller(&mut self) -> io::Result<Mold> {
         self.boots += 1;
         match &self.source {
-            MoldSource::Folder { gem_lib } => {
+            MoldSource::Caller(socket) => Mold::adopt(socket.try_clone()?, &self.app, &self.inbox),
+            MoldSource::Folder { .. } | MoldSource::Site => Err(io::Error::other("there is no caller")),
+        }
+    }
+
+    pub(super) fn spawn_mold(&mut self, ruby: &Interpreter, folder: &Path) -> io::Result<Mold> {
+        self.boots += 1;
+        match self.source.boot_file() {
+            Some(boot_file) => {
                 let user = self.app.runs_as.another().map(tracing::field::display);
                 info!(app = %folder.display(), environment = self.app.environment, user, "booting");
                 let examine = self.purpose == Purpose::Examine;
-                Mold::spawn(&self.app, folder, gem_lib, self.boots, examine, &self.inbox)
+                Mold::spawn(&self.app, folder, (ruby, &boot_file), self.boots, examine, &self.inbox)
             }
-            MoldSource::Site => Err(io::Error::other("a static site has no mold").into()),
-            MoldSource::Caller(socket) => Ok(Mold::adopt(socket.try_clone()?, &self.app, &self.inbox)?),
+            None => Err(io::Error::other("it is not Highball that starts this application's Ruby")),
         }
     }
 
@@ -117,7 +156,7 @@ impl Supervisor {
             }
             (FromMold::Failed(failure), MoldState::Booting(_) | MoldState::Dumping(_)) => {
                 mold.ends(now);
-                self.boot_of_mold_failed(boot, *failure, now).await;
+                self.boot_of_mold_failed(boot, *failure, now);
             }
             (FromMold::ForkFailed { worker, message }, _) => {
                 error!(worker, error = message, "the worker could not be forked");
@@ -155,10 +194,10 @@ impl Supervisor {
         }
     }
 
-    pub(super) async fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure, now: Instant) {
+    pub(super) fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure, now: Instant) {
         match self.role_of(boot) {
-            Role::Current => self.boot_failed(failure, now).await,
-            Role::Next => self.next_not_booted(failure, now).await,
+            Role::Current => self.boot_failed(failure, now),
+            Role::Next => self.next_not_booted(failure, now),
             Role::Promoted | Role::Leaving => {}
         }
     }
@@ -181,7 +220,7 @@ impl Supervisor {
         match mold.state {
             _ if mold.is_caller() => self.end(Outcome::CallerGone, now),
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                self.boot_failed(died_while_booting(journey.step(), ending), now).await;
+                self.boot_failed(died_while_booting(journey.step(), ending), now);
             }
             MoldState::Booted => {
                 warn!(%ending, "the mold died; the workers serve on while a new one boots");
@@ -201,7 +240,7 @@ impl Supervisor {
         };
         mold.halt(now);
         match step {
-            Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error), now).await,
+            Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error), now),
             None if self.role_of(boot) == Role::Current => {
                 self.postpone_boot(Life::Ready(Duration::from_secs(1)), now);
             }
@@ -231,8 +270,17 @@ impl Supervisor {
     }
 
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve.
-    pub(super) async fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
-        let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
+    pub(super) fn boot_failed(&mut self, failure: BootFailure, now: Instant) {
+        self.diagnose_failure(Failed::Current, failure, now);
+    }
+
+    /// It is known why a boot has failed, and what the files were like after that.
+    pub(super) async fn boot_diagnosed(
+        &mut self,
+        diagnosis: Diagnosis,
+        files: Option<FolderState>,
+        now: Instant,
+    ) {
         self.last_failure = Some(diagnosis.summary());
         if !self.is_brought_up() {
             return;
@@ -249,7 +297,7 @@ impl Supervisor {
             "the application did not boot"
         );
         if self.current.app.is_none() {
-            return self.not_booted(diagnosis, now).await;
+            return self.not_booted(diagnosis, files, now).await;
         }
         self.diagnosis = Some(diagnosis.clone());
         self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
@@ -276,6 +324,14 @@ fn not_understood(step: Step, error: &io::Error) -> BootFailure {
 pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
     let message = format!("it was not done after {} s", limit.as_secs());
     BootFailure::of_ours(step, "boot_timeout", message, TOO_SLOW.into())
+}
+
+/// Nothing was found out about where and how to boot.
+pub(super) fn no_answer_of_files(link: &Path, limit: Duration) -> BootFailure {
+    let message = format!("its files could not be looked at within {} s", limit.as_secs());
+    let place = link.display();
+    let remedy = format!("The file system of {place} does not answer: look whether `ls {place}` does.");
+    BootFailure::of_ours(Step::StartRuby, "boot_timeout", message, remedy)
 }
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
@@ -311,7 +367,11 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
 pub(super) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
     match why {
         NotStarted::OutOfReach(out) => out_of_reach(out),
-        NotStarted::Refused(error) => no_ruby(app, folder, error),
+        NotStarted::NoFolder(error) => no_ruby(app, folder, error, false),
+        NotStarted::Refused(error) => no_ruby(app, folder, error, true),
+        NotStarted::NoSite => {
+            BootFailure::of_ours(Step::FindApp, "no_site", no_site(folder), NO_SITE_REMEDY.into())
+        }
     }
 }
 
@@ -330,13 +390,13 @@ fn out_of_reach(out: &OutOfReach) -> BootFailure {
         .with_command(&format!("namei -l {}", path.display()))
 }
 
-fn no_ruby(app: &App, folder: &Path, error: &io::Error) -> BootFailure {
+fn no_ruby(app: &App, folder: &Path, error: &io::Error, has_folder: bool) -> BootFailure {
     let ruby = app.ruby.as_ref().map_or_else(|| "ruby".into(), |ruby| ruby.display().to_string());
     let place = folder.display();
     let user = app.runs_as.another();
     let who = user.map_or_else(|| "this user".into(), |user| format!("the user {user}"));
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound if !folder.is_dir() => format!("{place} is not a folder any more."),
+        io::ErrorKind::NotFound if !has_folder => format!("{place} is not a folder any more."),
         io::ErrorKind::NotFound => {
             format!("Install Ruby (Debian: apt-get install ruby) for {who}, or name one with --ruby.")
         }

@@ -1,11 +1,11 @@
 //! A configuration that has changed, and what the rest of the hall has to know of an application.
 
-use super::{Phase, Supervisor};
+use super::{watched, Phase, Supervisor};
 use crate::hall::Purpose;
 use crate::mold::MoldSource;
 use crate::refork::Schedule;
 use crate::restart::Asked;
-use crate::restart_file::RestartFile;
+use crate::restart_file::RestartFiles;
 use crate::restart_policy::RestartPolicy;
 use highball_config::App;
 use highball_ring::Geometry;
@@ -20,8 +20,8 @@ impl Supervisor {
         if app.workers != self.app.workers && !self.is_site() {
             self.wanted = app.workers;
         }
-        if app.link != self.app.link {
-            self.restart_file = RestartFile::of(&app.link, now);
+        if app.link != self.app.link || app.runs_as != self.app.runs_as {
+            self.restart_files = RestartFiles::of(watched(&app), now);
         }
         if app.process != self.app.process {
             self.schedule = Schedule::new(app.process.refork_after.clone());
@@ -47,7 +47,7 @@ impl Supervisor {
         }
         let mold = self.current.mold.take();
         self.let_go(self.current.line, mold, now);
-        self.current.folder = self.app_folder();
+        self.folder_is_due = true;
         self.begin_line(now);
     }
 

@@ -5,7 +5,9 @@
 //! the folder has changed. In production nobody's asking counts, and what was wrong may lie elsewhere: it is also tried
 //! again from time to time.
 
+use super::failing::Failed;
 use super::{Outcome, Phase, Supervisor};
+use crate::app_files::{Found, Work};
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
 use crate::hall::Purpose;
@@ -15,7 +17,7 @@ use crate::restart::Failure;
 use crate::restart_policy::RestartPolicy;
 use crate::spawn_journey::Step;
 use crate::AppNotice;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{error, info};
 
@@ -25,7 +27,7 @@ const TRY_ANYWAY: Duration = Duration::from_secs(5);
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// No more than one part of so many of the time is spent with that, however large the folder is.
-const LOOK_SHARE: u32 = 50;
+const LOOK_SHARE: u32 = 100;
 /// How often a boot is repeated without a change of files where nobody asks for it.
 const TRY_UNASKED: Duration = Duration::from_secs(60);
 
@@ -33,10 +35,24 @@ const TRY_UNASKED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Broken {
     /// Its files as they were when the boot had failed: what a boot itself writes is no reason for another.
-    files: FolderState,
+    /// `None`: they could not be looked at then; the next look takes note of them.
+    files: Option<FolderState>,
     since: Instant,
     /// When they are looked at next.
     due: Instant,
+    look: Look,
+    /// Somebody asks for the application.
+    is_asked_for: bool,
+}
+
+/// Whether the folder of a broken application is being looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    No,
+    /// From time to time.
+    OnTime,
+    /// Because somebody asked for the application.
+    Asked,
 }
 
 impl Supervisor {
@@ -62,7 +78,12 @@ impl Supervisor {
     }
 
     /// The application did not boot, and nothing serves.
-    pub(super) async fn not_booted(&mut self, diagnosis: Diagnosis, now: Instant) {
+    pub(super) async fn not_booted(
+        &mut self,
+        diagnosis: Diagnosis,
+        files: Option<FolderState>,
+        now: Instant,
+    ) {
         let failure = Failure::of_diagnosis(&diagnosis);
         self.diagnosis = Some(diagnosis.clone());
         if let Some(wish) = self.wish.take() {
@@ -76,8 +97,8 @@ impl Supervisor {
         if let Some(mold) = self.current.mold.take_if(|mold| mold.is_booted()) {
             self.let_go(self.current.line, Some(mold), now);
         }
-        let files = FolderState::of(&self.current.folder);
-        self.broken = Some(Broken { files, since: now, due: now + LOOK_EVERY });
+        let (due, look) = (now + LOOK_EVERY, Look::No);
+        self.broken = Some(Broken { files, since: now, due, look, is_asked_for: false });
         self.begin_line(now); // those that are still to end are none of the next attempt's
         self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
     }
@@ -94,7 +115,7 @@ impl Supervisor {
     }
 
     /// Ends an application that was given up, and waits until it is mended.
-    pub(super) async fn stand_back_if_lost(&mut self, now: Instant) {
+    pub(super) fn stand_back_if_lost(&mut self, now: Instant) {
         let Some(why) = self.lost.take() else { return };
         error!(why, "giving the application up until its folder changes, or it is restarted");
         let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
@@ -110,8 +131,7 @@ impl Supervisor {
         self.mold_policy = RestartPolicy::new(self.app.process.max_boot_failures);
         self.worker_policy = RestartPolicy::new(self.app.process.max_boot_failures);
         let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
-        let diagnosis = Diagnosis::of(failure, &self.app, &self.current.folder);
-        self.not_booted(diagnosis, now).await;
+        self.diagnose_failure(Failed::Lost, failure, now);
     }
 
     /// Somebody asks for an application that sleeps: wakes it up. Or for one that did not boot: boots it if that may
@@ -123,50 +143,85 @@ impl Supervisor {
         if self.asleep {
             return self.wake(now);
         }
-        let Some(broken) = &self.broken else { return }; // it boots already: the outcome will be told
-        let folder = self.app_folder();
-        if FolderState::of(&folder) == broken.files && now < broken.since + TRY_ANYWAY {
-            if let Some(diagnosis) = self.diagnosis.clone() {
-                self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
-            }
-            return;
+        let Some(broken) = &mut self.broken else { return }; // it boots already: the outcome will be told
+        if now >= broken.since + TRY_ANYWAY {
+            return self.try_again(now);
         }
-        self.try_again(folder, now);
+        broken.is_asked_for = true;
+        self.look_at_folder(Look::Asked);
     }
 
     /// When it is looked at next whether a broken application is worth another try.
     pub(super) fn mended_due(&self) -> Option<Instant> {
         let is_looked_at = !self.alone || !self.waits_for_people();
-        self.broken.as_ref().filter(|_| is_looked_at).map(|broken| broken.due)
+        let broken = self.broken.as_ref().filter(|broken| is_looked_at && broken.look == Look::No);
+        broken.map(|broken| broken.due)
     }
 
     pub(super) fn try_again_if_mended(&mut self, now: Instant) {
-        if self.mended_due().is_none_or(|due| now < due) {
-            return;
+        if self.mended_due().is_some_and(|due| now >= due) {
+            self.look_at_folder(Look::OnTime);
         }
-        let (folder, is_repeated) = (self.app_folder(), self.is_repeated());
-        let files = FolderState::of(&folder);
-        let Some(broken) = &mut self.broken else { return };
-        broken.due = now + LOOK_EVERY.max(LOOK_SHARE * now.elapsed());
-        if files != broken.files {
+    }
+
+    /// Begins a look, unless one is under way.
+    fn look_at_folder(&mut self, look: Look) {
+        let Some(broken) = self.broken.as_mut().filter(|broken| broken.look == Look::No) else { return };
+        broken.look = look;
+        let (since, app) = (broken.since, Arc::clone(&self.app));
+        self.files.begin(Work::Folder, move || {
+            let began = Instant::now();
+            let state = FolderState::of(&app.link, app.runs_as.another());
+            Found::Folder { since, state, took: began.elapsed() }
+        });
+    }
+
+    /// The look has come to nothing.
+    pub(super) fn folder_not_seen(&mut self, now: Instant) {
+        if let Some(broken) = &mut self.broken {
+            broken.look = Look::No;
+            broken.due = now + LOOK_EVERY;
+        }
+    }
+
+    /// A look at the folder has taken this long. Boots if that may turn out otherwise by now, or else tells those who ask
+    /// for the application again what is wrong.
+    pub(super) async fn folder_seen(
+        &mut self,
+        since: Instant,
+        state: FolderState,
+        took: Duration,
+        now: Instant,
+    ) {
+        let is_repeated = self.is_repeated();
+        let Some(broken) = self.broken.as_mut().filter(|broken| broken.since == since) else { return };
+        let look = std::mem::replace(&mut broken.look, Look::No);
+        broken.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
+        if state != *broken.files.get_or_insert(state) {
             info!("the folder of the application has changed: trying again");
-        } else if is_repeated && now >= broken.since + TRY_UNASKED {
-            info!("trying again, as what was wrong may lie elsewhere");
-        } else {
-            return;
+            return self.try_again(now);
         }
-        self.try_again(folder, now);
+        match (broken.is_asked_for, look) {
+            // What they have changed before they asked may not have been seen.
+            (true, Look::OnTime) => self.look_at_folder(Look::Asked),
+            (true, _) => {
+                broken.is_asked_for = false;
+                if let Some(diagnosis) = self.diagnosis.clone() {
+                    self.notify(AppNotice::AppFailed(Box::new(diagnosis))).await;
+                }
+            }
+            (false, _) if is_repeated && now >= broken.since + TRY_UNASKED => {
+                info!("trying again, as what was wrong may lie elsewhere");
+                self.try_again(now);
+            }
+            (false, _) => {}
+        }
     }
 
-    /// Boots at the next turn.
-    pub(super) fn try_again(&mut self, folder: PathBuf, now: Instant) {
+    /// Boots at the next turn, what the given path leads to then.
+    pub(super) fn try_again(&mut self, now: Instant) {
         self.broken = None;
-        self.current.folder = folder;
+        self.folder_is_due = true;
         self.mold_due = now;
-    }
-
-    /// Where the given path leads to now.
-    pub(super) fn app_folder(&self) -> PathBuf {
-        self.app.link.canonicalize().unwrap_or_else(|_| self.current.folder.clone())
     }
 }

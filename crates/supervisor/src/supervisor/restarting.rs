@@ -3,7 +3,10 @@
 //! serves on: the transaction is taken back.
 
 use super::booting::{died_while_booting, not_started};
+use super::failing::Failed;
+use super::planning::Version;
 use super::{HotRestart, Phase, Supervisor, BACKTRACE_LINES};
+use crate::boot_plan::{NotStarted, Start};
 use crate::checkpoint;
 use crate::diagnosis::Diagnosis;
 use crate::message::{BootFailure, Booted};
@@ -14,6 +17,7 @@ use crate::restart::{Asked, Failure, Generation, Restart, Stage, Wish};
 use crate::rolling::passes;
 use crate::worker_handle::{StartFailure, WorkerHandle, WorkerState};
 use crate::AppNotice;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
@@ -31,7 +35,7 @@ impl Supervisor {
             return Err(why.into());
         }
         if self.broken.is_some() {
-            self.try_again(self.app_folder(), Instant::now());
+            self.try_again(Instant::now());
         }
         if self.wish.is_none() {
             self.last_generation += 1;
@@ -63,10 +67,7 @@ impl Supervisor {
 
     /// Begins what was asked for, and ends what is done.
     pub(super) async fn advance_restart(&mut self, now: Instant) {
-        if let Some(asked) = self.restart_file.asks(now) {
-            let _ = self.ask_restart(asked); // what speaks against it is in the log
-        }
-        if let Some(restart) = &self.restart {
+        if let Some(restart) = self.restart.as_ref().filter(|_| !self.next_has_failed()) {
             let (stage, next, line) = (restart.stage, restart.next.number, restart.next.line);
             match stage {
                 Stage::Booting => {}
@@ -84,29 +85,46 @@ impl Supervisor {
             }
         }
         let idle = self.restart.is_none() && self.refork.is_none() && self.hot_restart != HotRestart::Going;
-        if idle && self.may_boot && self.current.app.is_some() {
+        if idle && self.may_boot && self.current.app.is_some() && self.planning.is_none() {
             if let Some(wish) = self.wish.take() {
-                self.begin_restart(wish, now).await;
+                self.begin_restart(wish, now);
             }
         }
     }
 
     /// Boots the new version: from what the given path leads to now.
-    async fn begin_restart(&mut self, wish: Wish, now: Instant) {
+    fn begin_restart(&mut self, wish: Wish, now: Instant) {
         let Wish { generation: number, asked } = wish;
         info!(%asked, generation = number, "restarting");
-        if self.is_site() {
-            return self.reopen_site(wish).await;
-        }
-        let link = self.app.link.clone();
-        let folder = link.canonicalize().unwrap_or(link);
-        let spawned = self.spawn_mold(&folder);
-        let failed = spawned.as_ref().err().map(|error| not_started(&self.app, &folder, error));
         self.last_line += 1;
-        let next = Generation { number, line: self.last_line, folder, app: None, mold: spawned.ok() };
+        let folder = self.app.link.clone(); // what it leads to is found out
+        let next = Generation { number, line: self.last_line, folder, app: None, mold: None };
         self.restart = Some(Restart { stage: Stage::Booting, next, asked, began: now });
-        if let Some(failure) = failed {
-            self.next_not_booted(failure, now).await;
+        self.plan(Version::Next(number), now);
+    }
+
+    /// Boots it where and how it was found out.
+    pub(super) async fn restart_as_planned(
+        &mut self,
+        folder: PathBuf,
+        start: Result<Start, NotStarted>,
+        now: Instant,
+    ) {
+        if self.is_site() {
+            return self.reopen_site(&folder, start).await;
+        }
+        let started = match start {
+            Ok(Start::Ruby(ruby)) => self.spawn_mold(&ruby, &folder).map_err(NotStarted::from),
+            Ok(Start::Site(_)) => Err(NotStarted::NoSite), // it is none
+            Err(error) => Err(error),
+        };
+        let failure = started.as_ref().err().map(|error| not_started(&self.app, &folder, error));
+        if let Some(restart) = &mut self.restart {
+            restart.next.folder = folder;
+            restart.next.mold = started.ok();
+        }
+        if let Some(failure) = failure {
+            self.next_not_booted(failure, now);
         }
     }
 
@@ -132,7 +150,7 @@ impl Supervisor {
         self.forks_are_lost(line, now);
         match mold.state {
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
-                self.next_not_booted(died_while_booting(journey.step(), ending), now).await;
+                self.next_not_booted(died_while_booting(journey.step(), ending), now);
             }
             MoldState::Booted | MoldState::Halted => {
                 let what = format!("the new mold died after it had booted: {ending}");
@@ -142,9 +160,17 @@ impl Supervisor {
     }
 
     /// The new version did not boot.
-    pub(super) async fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
-        let Some(restart) = &self.restart else { return };
-        let diagnosis = Diagnosis::of(failure, &self.app, &restart.next.folder);
+    pub(super) fn next_not_booted(&mut self, failure: BootFailure, now: Instant) {
+        let going = self.restart.as_ref().filter(|restart| restart.stage != Stage::Undoing);
+        let Some(generation) = going.map(|restart| restart.next.number) else { return };
+        self.diagnose_failure(Failed::Next(generation), failure, now);
+    }
+
+    /// It is known why.
+    pub(super) async fn next_diagnosed(&mut self, generation: u32, diagnosis: Diagnosis, now: Instant) {
+        if !self.is_next(generation) {
+            return; // it was given up meanwhile, or has failed in another way
+        }
         let failure = Failure::of_diagnosis(&diagnosis);
         self.diagnosis = Some(diagnosis);
         self.restart_failed(failure, now).await;
@@ -208,7 +234,7 @@ impl Supervisor {
     ) {
         let failure = match &handle.failure {
             Some(StartFailure { boot: Some(failure), .. }) => {
-                return self.next_not_booted((**failure).clone(), now).await;
+                return self.next_not_booted((**failure).clone(), now);
             }
             Some(StartFailure { error, .. }) => Failure {
                 what: format!("starting worker {worker} of the new version failed: {error}"),

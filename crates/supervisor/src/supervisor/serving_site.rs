@@ -2,17 +2,16 @@
 //! where the given path leads to.
 
 use super::Supervisor;
-use crate::message::BootFailure;
+use crate::boot_plan::{NotStarted, Start};
 use crate::mold::MoldSource;
 use crate::restart::{Failure, Generation, Wish};
 use crate::site::Site;
-use crate::spawn_journey::Step;
 use crate::AppNotice;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracing::{error, info};
 
-const REMEDY: &str =
+pub(super) const REMEDY: &str =
     "Build the site, so that its folder holds an index.html. If it has become an application, stop \
                       Highball and start it again.";
 
@@ -21,35 +20,22 @@ impl Supervisor {
         matches!(self.source, MoldSource::Site)
     }
 
-    /// Serves the site. It was there when Highball started.
-    pub(super) async fn open_site(&mut self, now: Instant) {
-        let folder = self.current.folder.clone();
-        if let Some(site) = Site::in_folder(&folder) {
-            return self.serve_site(self.current.number, site, &folder).await;
-        }
-        self.boot_failed(
-            BootFailure::of_ours(Step::FindApp, "no_site", no_site(&folder), REMEDY.into()),
-            now,
-        )
-        .await;
-    }
-
     /// Serves what the given path leads to now.
-    pub(super) async fn reopen_site(&mut self, wish: Wish) {
-        let link = self.app.link.clone();
-        let folder = link.canonicalize().unwrap_or(link);
-        let Some(site) = Site::in_folder(&folder) else {
-            let failure = Failure::new(no_site(&folder), REMEDY);
+    pub(super) async fn reopen_site(&mut self, folder: &Path, start: Result<Start, NotStarted>) {
+        let Some(restart) = self.restart.take() else { return };
+        let wish = Wish { generation: restart.next.number, asked: restart.asked };
+        let Ok(Start::Site(site)) = start else {
+            let failure = Failure::new(no_site(folder), REMEDY);
             let (generation, error) = (wish.generation, &failure.what);
             error!(generation, error, remedy = REMEDY, "the restart failed; the site before is served on");
             self.last_failure = Some(format!("the restart to generation {generation} failed: {error}"));
             return self.past_restarts.add(wish, Duration::ZERO, Some(&failure));
         };
-        self.serve_site(wish.generation, site, &folder).await;
+        self.serve_site(wish.generation, site, folder).await;
         self.past_restarts.add(wish, Duration::ZERO, None);
     }
 
-    async fn serve_site(&mut self, number: u32, site: Site, folder: &Path) {
+    pub(super) async fn serve_site(&mut self, number: u32, site: Site, folder: &Path) {
         info!(app = site.kind, because = site.because, root = %site.root.display(), "found");
         let root = site.root.clone();
         self.current = Generation {
@@ -63,6 +49,6 @@ impl Supervisor {
     }
 }
 
-fn no_site(folder: &Path) -> String {
+pub(super) fn no_site(folder: &Path) -> String {
     format!("there is no static site in {} any more", folder.display())
 }

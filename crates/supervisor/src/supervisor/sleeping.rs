@@ -35,7 +35,7 @@ impl Supervisor {
         info!("somebody asks for the application: it wakes up");
         self.asleep = false;
         self.may_fail = true; // what keeps it from booting now need not do so for long
-        self.current.folder = self.app_folder();
+        self.folder_is_due = true;
         self.current.app = None;
         self.begin_line(now);
     }

@@ -2,6 +2,7 @@
 
 use super::booting::{died_while_booting, too_slow};
 use super::ending::FRONT_TIME;
+use super::failing::Failed;
 use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::checkpoint;
 use crate::control_socket::ControlSocket;
@@ -48,6 +49,9 @@ impl Supervisor {
 
     /// Forks the workers that are missing, and retires those that are too many.
     pub(super) async fn staff(&mut self, now: Instant) {
+        if self.has_failed(Failed::Current) || self.next_has_failed() {
+            return; // what would be forked now would be ended in a moment
+        }
         loop {
             match self.tally().next_move() {
                 Move::Fork if self.may_fork(now) => self.fork(self.staying(), now).await,
@@ -374,7 +378,7 @@ impl Supervisor {
         };
         self.workers.halt_coming(self.current.line, now);
         self.current.app = None;
-        self.boot_failed(failure, now).await;
+        self.boot_failed(failure, now);
     }
 
     pub(super) fn postpone_fork(&mut self, life: Life, now: Instant) {

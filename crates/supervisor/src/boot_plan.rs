@@ -1,0 +1,82 @@
+//! Where and how an application is booted: what its path leads to by now, and which Ruby is for it, or that it is a static
+//! site. All of that is in files that are the application's.
+
+use crate::interpreter::Interpreter;
+use crate::site::Site;
+use highball_config::App;
+use highball_tenant::TenantFolder;
+use highball_users::OutOfReach;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is to be found out.
+#[derive(Debug)]
+pub(crate) struct BootPlan {
+    pub(crate) app: Arc<App>,
+    /// The folder, or a link to it.
+    pub(crate) path: PathBuf,
+    /// Highball's own Ruby code; none for a static site.
+    pub(crate) boot_file: Option<PathBuf>,
+}
+
+/// What is started.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// This Ruby.
+    Ruby(Interpreter),
+    /// Nothing: the front serves the files of a static site.
+    Site(Site),
+}
+
+/// Why there is nothing to start, or why it was not started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStarted {
+    /// The user that it is to run as may not read what it needs.
+    #[error(transparent)]
+    OutOfReach(#[from] OutOfReach),
+    /// The folder cannot be opened.
+    #[error("{0}")]
+    NoFolder(io::Error),
+    /// There is no static site any more.
+    #[error("there is no static site any more")]
+    NoSite,
+    /// The system refused it.
+    #[error(transparent)]
+    Refused(#[from] io::Error),
+}
+
+impl BootPlan {
+    /// The folder, without links, and what is started in it.
+    pub(crate) fn made(self) -> (PathBuf, Result<Start, NotStarted>) {
+        let opened = TenantFolder::open(&self.path, self.app.runs_as.another());
+        let real_path = opened.as_ref().ok().and_then(|folder| folder.real_path().ok());
+        let folder = real_path.unwrap_or_else(|| self.path.clone());
+        let start = match &self.boot_file {
+            Some(boot_file) => self.ruby(&folder, boot_file, opened.map(drop).map_err(io::Error::from)),
+            None => self.site(&folder),
+        };
+        (folder, start)
+    }
+
+    fn site(&self, folder: &Path) -> Result<Start, NotStarted> {
+        Site::in_folder(folder, self.app.runs_as.another()).map(Start::Site).ok_or(NotStarted::NoSite)
+    }
+
+    /// The Ruby for the user that the application runs as, who has to reach its folder and Highball's own code.
+    fn ruby(&self, folder: &Path, boot_file: &Path, opened: io::Result<()>) -> Result<Start, NotStarted> {
+        let user = self.app.runs_as.another();
+        if let Some(user) = user {
+            user.reaches(boot_file)?;
+            user.reaches(folder)?;
+        }
+        opened.map_err(NotStarted::NoFolder)?;
+        let env = |name: &str| match (name, user) {
+            ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
+            _ => std::env::var_os(name),
+        };
+        let chosen = Interpreter::choose(self.app.ruby.as_deref(), folder, user, &env);
+        let chosen = chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
+        Ok(Start::Ruby(chosen))
+    }
+}
