@@ -40,7 +40,10 @@ class TenantsTestCase < UsersTestCase
   end
 
   # Asks the attacker's application, or the victim's.
-  def ask_attacker(server, target = "/", headers = {}) = server.get(target, { "Host" => HOSTS[ATTACKER] }.merge(headers))
+  def ask_attacker(server, target = "/", headers = {}, **options)
+    server.get(target, { "Host" => HOSTS[ATTACKER] }.merge(headers), **options)
+  end
+
   def ask_victim(server, target = "/", headers = {}) = server.get(target, { "Host" => HOSTS[VICTIM] }.merge(headers))
 
   # Whatever the attacker did: the victim's application answers, as the victim.

@@ -5,6 +5,8 @@
 
 use highball_tenant::{look_anywhere, open_anywhere, read_whole, Kind, OpenError};
 use highball_users::User;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::env::split_paths;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -69,7 +71,11 @@ impl Interpreter {
         if let Some(named) = named {
             return Ok(Interpreter { program: named.into(), arguments: &[] });
         }
-        let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, user, env));
+        let files = VersionFiles { user, unread: RefCell::default() };
+        let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, &files, env));
+        for (file, error) in files.unread.into_inner() {
+            warn!(file = %file.display(), %error, "the file that says which Ruby to use is not read");
+        }
         let usual = || in_path("ruby", user, env).map(|program| Interpreter { program, arguments: &[] });
         managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())
     }
@@ -86,12 +92,12 @@ impl Manager {
     fn interpreter(
         &self,
         folder: &Path,
-        user: Option<&User>,
+        files: &VersionFiles<'_>,
         env: &dyn Fn(&str) -> Option<OsString>,
     ) -> Option<Interpreter> {
-        let has_version = |folder: &Path| self.files.iter().any(|file| names_ruby(&folder.join(file), user));
+        let has_version = |folder: &Path| self.files.iter().any(|file| files.names_ruby(&folder.join(file)));
         folder.ancestors().find(|folder| has_version(folder))?;
-        let program = in_path(self.name, user, env).or_else(|| self.at_home(user, env))?;
+        let program = in_path(self.name, files.user, env).or_else(|| self.at_home(files.user, env))?;
         Some(Interpreter { program, arguments: self.exec })
     }
 
@@ -103,19 +109,31 @@ impl Manager {
     }
 }
 
-/// Whether the file names a version of Ruby: `.ruby-version` always does, files for several languages may not.
-fn names_ruby(file: &Path, user: Option<&User>) -> bool {
-    let content = open_anywhere(file, user).and_then(|(file, about)| read_whole(file, &about, VERSION_BYTES));
-    let content = match content {
-        Ok(content) => content,
-        Err(OpenError::NotFound) => return false,
-        Err(error) => {
-            warn!(file = %file.display(), %error, "the file that says which Ruby to use is not read");
-            return false;
+/// The files that name versions.
+struct VersionFiles<'a> {
+    /// Whose rights they are read with, if not Highball's own.
+    user: Option<&'a User>,
+    /// Those that are there and could not be read, with the reason.
+    unread: RefCell<BTreeMap<PathBuf, OpenError>>,
+}
+
+impl VersionFiles<'_> {
+    /// Whether the file names a version of Ruby: `.ruby-version` always does, files for several languages may not.
+    fn names_ruby(&self, file: &Path) -> bool {
+        let read = |(opened, about)| read_whole(opened, &about, VERSION_BYTES);
+        match open_anywhere(file, self.user).and_then(read) {
+            Ok(content) => {
+                let text = String::from_utf8_lossy(&content);
+                file.ends_with(".ruby-version")
+                    || text.lines().any(|line| line.trim_start().starts_with("ruby"))
+            }
+            Err(OpenError::NotFound) => false,
+            Err(error) => {
+                self.unread.borrow_mut().insert(file.into(), error);
+                false
+            }
         }
-    };
-    let text = String::from_utf8_lossy(&content);
-    file.ends_with(".ruby-version") || text.lines().any(|line| line.trim_start().starts_with("ruby"))
+    }
 }
 
 fn in_path(name: &str, user: Option<&User>, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

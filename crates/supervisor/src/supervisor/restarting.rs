@@ -148,6 +148,9 @@ impl Supervisor {
         let Some(mold) = restart.next.mold.take() else { return };
         let line = restart.next.line;
         self.forks_are_lost(line, now);
+        if self.next_has_failed() {
+            return; // it is known that it has not booted, and soon why
+        }
         match mold.state {
             MoldState::Booting(journey) | MoldState::Dumping(journey) => {
                 self.next_not_booted(died_while_booting(journey.step(), ending), now);

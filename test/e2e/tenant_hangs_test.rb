@@ -1,0 +1,260 @@
+# frozen_string_literal: true
+
+require_relative "../support/tenants_test_case"
+
+# Files at which whoever opens or reads them waits, or never gets to the end: the attacker's application may be held up
+# by its own, and nothing else is.
+class TenantHangsTest < TenantsTestCase
+  # Long enough for a machine under load, and shorter than the kernel lets a process hold a lease (45 s).
+  PROMPTLY = 20
+  # Takes write leases on these files, and keeps them. Without the trap, the kernel's request to give one back would end
+  # the process.
+  LEASING = <<~'RUBY'
+    SETLEASE = 1024
+    trap("IO") {}
+    LEASED = %s.map do |path|
+      File.open(path, "r+").tap { |file| file.fcntl(SETLEASE, Fcntl::F_WRLCK) }
+    end
+  RUBY
+
+  def test_a_named_pipe_as_version_file_when_a_restart_is_asked_for
+    hang_while_restarting(".ruby-version" => :pipe)
+  end
+
+  def test_a_named_pipe_as_any_other_version_file
+    hang_while_restarting(".tool-versions" => :pipe, "mise.toml" => :pipe, ".mise.toml" => :pipe)
+  end
+
+  def test_a_device_without_an_end_as_version_file
+    hang_while_restarting(".ruby-version" => "/dev/zero", ".tool-versions" => "/dev/zero") do |server, before|
+      assert_operator server.memory_bytes - before, :<, 256 << 20
+    end
+  end
+
+  def test_a_huge_version_file
+    hang_while_restarting(".ruby-version" => :huge, ".tool-versions" => :huge)
+  end
+
+  def test_a_leased_version_file
+    attacker = leasing(".ruby-version", ".tool-versions")
+    with_tenants(attacker) do |server|
+      ask_for_restart(attacker)
+      # It goes on without the file; the new version then waits for the old one's lease itself.
+      wait_for("the boot", within: PROMPTLY) { server.log.include?("a process holds a lease on it") }
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  def test_named_pipes_as_restart_files
+    attacker = attacker_app
+    FileUtils.mkdir_p(File.join(attacker, "tmp"))
+    with_tenants(attacker) do |server|
+      %w[restart.txt always_restart.txt].each { |name| place(attacker, "tmp/#{name}", :pipe) }
+      wait_for("the restart", within: PROMPTLY) { server.log.include?("restarting") }
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  def test_restart_files_that_lead_into_the_kernel
+    attacker = attacker_app
+    FileUtils.mkdir_p(File.join(attacker, "tmp"))
+    with_tenants(attacker) do |server|
+      place(attacker, "tmp/restart.txt", "/proc/self/fd/0")
+      place(attacker, "tmp/always_restart.txt", "/proc/uptime")
+      assert_nothing_else_is_held_up(server)
+      refute_includes server.log, "restarting"
+    end
+  end
+
+  # The front reads the page; others' requests come over the same thread.
+  def test_a_leased_error_page_and_static_file
+    attacker = leasing("public/500.html", "public/file.txt", more: "run ->(_env) { raise 'alas' }\n")
+    with_tenants(attacker) do |server|
+      %w[/ /file.txt / /file.txt].each do |path|
+        answer = ask_attacker(server, path, within: PROMPTLY)
+        assert_equal 500, answer.status, path
+        refute_includes answer.body, "leased"
+        assert_victim_serves(server)
+      end
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  def test_a_named_pipe_as_error_page_and_static_file
+    attacker = attacker_app("config.ru" => "run ->(_env) { raise 'alas' }\n", "public/own.txt" => "own")
+    %w[500.html file.txt file.txt.gz file.html index.html].each { |name| place(attacker, "public/#{name}", :pipe) }
+    with_tenants(attacker) do |server|
+      %w[/ /file.txt /file].each do |path|
+        assert_equal 500, ask_attacker(server, path, within: PROMPTLY).status, path
+      end
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  # A diagnosis reads the sources, the log, and files that may hold secrets.
+  def test_a_version_that_does_not_boot_with_pipes_wherever_a_diagnosis_looks
+    attacker = attacker_app
+    with_tenants(attacker) do |server|
+      %w[source.rb log/production.log .env config/database.yml config/master.key].each do |name|
+        place(attacker, name, :pipe)
+      end
+      fail_to_restart(server, attacker, File.join(attacker, "source.rb"))
+    end
+  end
+
+  def test_a_version_that_does_not_boot_with_devices_wherever_a_diagnosis_looks
+    attacker = attacker_app
+    with_tenants(attacker) do |server|
+      %w[source.rb log/production.log .env config/database.yml config/master.key].each do |name|
+        place(attacker, name, "/dev/zero")
+      end
+      fail_to_restart(server, attacker, File.join(attacker, "source.rb"))
+    end
+  end
+
+  def test_a_version_that_does_not_boot_with_leases_wherever_a_diagnosis_looks
+    names = %w[source.rb log/production.log .env config/database.yml config/master.key]
+    attacker = leasing(*names)
+    with_tenants(attacker) { |server| fail_to_restart(server, attacker, File.join(attacker, "source.rb")) }
+  end
+
+  # Where its folder was, there is something else.
+  def test_a_folder_that_becomes_something_else
+    { "a named pipe" => :pipe, "a link into a process" => "/proc/self/cwd", "a device" => "/dev/zero",
+      "a link to root's" => "/root", "nothing" => nil }.each do |what, made|
+      attacker = attacker_app
+      with_tenants(attacker) do |server|
+        File.rename(attacker, "#{attacker}.old")
+        place(File.dirname(attacker), File.basename(attacker), made) if made
+        output, = restart(server)
+        assert_match(/failed/, output, what)
+        assert_equal 200, ask_attacker(server).status, "the version before serves on"
+        assert_nothing_else_is_held_up(server)
+      end
+      FileUtils.rm_rf([attacker, "#{attacker}.old"])
+    end
+  end
+
+  # One that does not boot at first is looked at from time to time, by a walk through its folder.
+  def test_the_folder_of_a_failed_application
+    attacker = attacker_app("config.ru" => "raise 'alas'\n")
+    %w[a.rb .ruby-version Gemfile.lock].each { |name| place(attacker, name, :pipe) }
+    place(attacker, "circle", attacker)
+    place(attacker, "process", "/proc/self/root")
+    deep = File.join(attacker, *(["d" * 200] * 15))
+    FileUtils.mkdir_p(deep)
+    with_tenants(attacker, waits_for: "the application did not boot") do |server|
+      File.write(File.join(attacker, "config.ru"), FACTS)
+      wait_for("another try", within: 60) { ask_attacker(server).status == 200 }
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  # More files than anybody wants to walk through, and in them a change.
+  def test_many_files_that_are_watched_in_production
+    attacker = attacker_app("tmp/always_restart.txt" => "")
+    folder = File.join(attacker, "many")
+    Dir.mkdir(folder)
+    19_000.times { |number| File.write(File.join(folder, "#{number}.rb"), "") }
+    FileUtils.chown(ATTACKER, nil, folder)
+    with_tenants(attacker) do |server|
+      wait_for("a look at the files before the change", within: PROMPTLY) { generation(server) }
+      File.write(File.join(attacker, "config.ru"), "# changed\n#{FACTS}")
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  private
+
+  # Asks the application that has these in its folder for a restart, which succeeds: such a version file says nothing.
+  def hang_while_restarting(files)
+    attacker = attacker_app
+    with_tenants(attacker) do |server|
+      before = server.memory_bytes
+      files.each { |name, made| place(attacker, name, made) }
+      ask_for_restart(attacker)
+      wait_for("the restart", within: PROMPTLY) { generation(server) == 2 }
+      yield server, before if block_given?
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
+  # Leaves the application of the attacker in a state in which it does not boot, and has it restarted.
+  def fail_to_restart(server, attacker, source)
+    File.write(File.join(attacker, "config.ru"), "raise SyntaxError, '#{source}:1: alas'\n")
+    output, = restart(server)
+    assert_match(/alas/, output)
+    assert_equal 200, ask_attacker(server).status, "the version before serves on"
+    assert_nothing_else_is_held_up(server)
+  end
+
+  def with_tenants(attacker, waits_for: nil)
+    server = serve_tenants(attacker, victim_app)
+    wait_for("the log", within: PROMPTLY) { server.log.include?(waits_for) } if waits_for
+    yield server
+    server.stop("TERM", within: PROMPTLY) # in its usual time
+    FileUtils.rm_rf(File.join(@place, "victim"))
+  end
+
+  # Makes what stands where a file should.
+  def place(folder, name, what)
+    path = File.join(folder, name)
+    FileUtils.mkdir_p(File.dirname(path))
+    FileUtils.rm_rf(path)
+    case what
+    when :pipe then File.mkfifo(path)
+    when :huge then File.open(path, "w") { |file| file.truncate(1 << 42) }
+    else File.symlink(what, path)
+    end
+    File.chmod(0o666, path) unless File.symlink?(path)
+  end
+
+  # An application that holds leases on these files of its own.
+  def leasing(*names, more: FACTS)
+    code = format(LEASING, names.inspect)
+    files = names.to_h { |name| [name, "leased"] }
+    attacker = attacker_app({ "config.ru" => "require 'fcntl'\n#{code}#{more}" }.merge(files))
+    skip "this file system has no leases" unless leases?(attacker)
+    attacker
+  end
+
+  def leases?(folder)
+    File.open(File.join(folder, "lease"), "w") { |file| file.fcntl(1024, 1) }
+    true
+  rescue SystemCallError
+    false
+  end
+
+  def ask_for_restart(attacker)
+    FileUtils.mkdir_p(File.join(attacker, "tmp"))
+    FileUtils.touch(File.join(attacker, "tmp/restart.txt"))
+  end
+
+  def restart(server)
+    HighballServer.run("restart", "attacker", *server.which, env: { "XDG_RUNTIME_DIR" => runtime }, within: 60)
+  end
+
+  def generation(server)
+    status(server)["apps"].find { |app| app["name"] == "attacker" }["generation"]
+  end
+
+  def status(server)
+    output, ended = HighballServer.run("status", "--json", *server.which, env: { "XDG_RUNTIME_DIR" => runtime },
+                                                                          within: PROMPTLY)
+    assert_predicate ended, :success?, output
+    JSON.parse(output[output.index("{\n")..]) # behind what is said of servers that do not answer
+  end
+
+  # The victim's application serves, and a worker of it that is killed is replaced; the server tells how it is.
+  def assert_nothing_else_is_held_up(server)
+    assert_victim_serves(server)
+    killed = facts(server, { "Host" => HOSTS[VICTIM] })["pid"]
+    HighballServer.kill(killed)
+    wait_for("another worker of the victim's", within: PROMPTLY) do
+      answer = ask_victim(server)
+      answer.status == 200 && JSON.parse(answer.body)["pid"] != killed
+    end
+    refute File.exist?("/proc/#{killed}"), "it is waited for"
+    assert_equal(%w[attacker victim], status(server)["apps"].map { |app| app["name"] }.sort)
+  end
+end
