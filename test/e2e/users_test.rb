@@ -108,7 +108,7 @@ class UsersTest < UsersTestCase
     File.write(File.join(app, "highball.toml"), "workers = 1\nuser = 'root'\n")
     FileUtils.chown("games", nil, File.join(app, "highball.toml"))
     output = refused(app)
-    assert_match(/highball\.toml, line 2, user: this file belongs to games/, output)
+    assert_match(/highball\.toml, line 2: `user` decides .* as #{app} belongs to games/, output)
   end
 
   def test_who_is_named_need_not_be_changed_to

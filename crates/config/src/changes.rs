@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::error::Fault;
+
 use crate::settings::{App, AppId, Named, Settings};
 
 /// What differs. Applications are known again by their names, and keep their numbers.
@@ -15,6 +17,8 @@ pub struct Changes {
     pub changed: Vec<Arc<App>>,
     /// Applications that are not there any more.
     pub removed: Vec<AppId>,
+    /// Applications that stay as they were, as their own files or folders cannot be used any more; and why.
+    pub refused: Vec<(Arc<App>, Fault)>,
     /// Whether something else is given for the server itself.
     pub is_about_server: bool,
 }
@@ -27,6 +31,7 @@ impl Changes {
             added: Vec::new(),
             changed: Vec::new(),
             removed: Vec::new(),
+            refused: Vec::new(),
             is_about_server: false,
         };
         let server_only = |settings: &Settings| Settings {
@@ -37,30 +42,68 @@ impl Changes {
         };
         changes.is_about_server = server_only(old) != server_only(&new);
         for app in &new.apps {
-            let before = old.apps.iter().find(|before| before.name == app.name);
+            let is_free = |before: &&Arc<App>| !changes.settings.apps.iter().any(|app| app.id == before.id);
+            let before = old.apps.iter().filter(is_free).find(|before| is_same(before, app));
             let app = match before {
                 None => {
                     changes.added.push(Arc::clone(app));
                     Arc::clone(app)
                 }
-                Some(before) => {
-                    // Where a link leads to by now is for a restart to find out, and none of the configuration.
-                    let is_there = (&before.link, &before.file) == (&app.link, &app.file);
-                    let folder = if is_there { &before.folder } else { &app.folder };
-                    let now = App { id: before.id, folder: folder.clone(), ..App::clone(app) };
-                    if now == **before {
-                        Arc::clone(before)
-                    } else {
-                        let now = Arc::new(now);
-                        changes.changed.push(Arc::clone(&now));
-                        now
-                    }
-                }
+                Some(before) => changes.follow(before, app, &new),
             };
             changes.settings.apps.push(app);
         }
         let is_gone = |app: &&Arc<App>| !changes.settings.apps.iter().any(|kept| kept.id == app.id);
         changes.removed = old.apps.iter().filter(is_gone).map(|app| app.id).collect();
         changes
+    }
+
+    /// What an application becomes that was there before.
+    fn follow(&mut self, before: &Arc<App>, app: &App, new: &Settings) -> Arc<App> {
+        if let (Some(fault), None) = (&app.fault, &before.fault) {
+            return self.refuse(before, app, fault, new);
+        }
+        // Where a link leads to by now is for a restart to find out, and none of the configuration.
+        let is_there = app.fault.is_none() && (&before.link, &before.file) == (&app.link, &app.file);
+        let folder = if is_there && before.fault.is_none() { &before.folder } else { &app.folder };
+        let now = App { id: before.id, folder: folder.clone(), ..App::clone(app) };
+        // One with a fault is tried again, with the same outcome: whoever waits for it is told.
+        if now == **before && now.fault.is_none() {
+            return Arc::clone(before);
+        }
+        let now = Arc::new(now);
+        self.changed.push(Arc::clone(&now));
+        now
+    }
+
+    /// An application that has come up goes on as it was, while its own file has a mistake. Where it is reached is as the
+    /// server says, where only the server may say that; and who it runs as, which takes another application.
+    fn refuse(&mut self, before: &Arc<App>, app: &App, fault: &Fault, new: &Settings) -> Arc<App> {
+        if before.runs_as != app.runs_as {
+            let now = Arc::new(App::clone(app));
+            self.added.push(Arc::clone(&now));
+            return now;
+        }
+        let mut kept = App::clone(before);
+        let is_taken =
+            new.apps.iter().any(|other| other.link != app.link && other.place_shared_with(before).is_some());
+        if fault.server_routes || is_taken {
+            (kept.hosts, kept.prefix) = (app.hosts.clone(), app.prefix.clone());
+        }
+        let kept = if kept == **before { Arc::clone(before) } else { Arc::new(kept) };
+        if !Arc::ptr_eq(&kept, before) {
+            self.changed.push(Arc::clone(&kept));
+        }
+        self.refused.push((Arc::clone(&kept), fault.clone()));
+        kept
+    }
+}
+
+/// Whether it is the same application: it is known by its name, and where that may stand in a file that cannot be used, by
+/// its folder.
+fn is_same(before: &App, app: &App) -> bool {
+    match (&before.fault, &app.fault) {
+        (None, None) => before.name == app.name,
+        _ => (&before.link, &before.file) == (&app.link, &app.file),
     }
 }

@@ -85,8 +85,11 @@ impl Deployment {
         let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
         let app = Arc::clone(app);
         let (path, lib) = (env("PATH"), env("HIGHBALL_LIB"));
-        let owner = || owner(&app.link, &app.folder, app.file.as_deref()).map(|owner| owner.name);
-        let user = user.or_else(owner);
+        let owner = owner(&app.link, &app.folder, app.file.as_deref());
+        if let (None, Some(problem)) = (&user, owner.stray_link) {
+            return Err(ConfigError::App { path: app.link.clone(), problem });
+        }
+        let user = user.or(owner.user.map(|owner| owner.name));
         Ok(Deployment { program, host, settings, app, user, arguments, path, lib })
     }
 

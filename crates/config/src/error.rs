@@ -52,6 +52,31 @@ impl ConfigError {
     }
 }
 
+/// Why an application cannot be brought up as it is configured, while the others are served: its own configuration file or
+/// its folder is to blame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+    /// The line in it, counted from 1.
+    pub line: Option<usize>,
+    /// Whether the application is reached where the server says, whatever stands in its own file.
+    pub(crate) server_routes: bool,
+}
+
+impl Fault {
+    pub(crate) fn of(error: &ConfigError, server_routes: bool) -> Fault {
+        let (file, line) = match error {
+            ConfigError::File { path, line, .. } => (Some(path), *line),
+            ConfigError::Value { origin: Origin::File { path, line, .. }, .. } => (Some(path), Some(*line)),
+            _ => (None, None),
+        };
+        Fault { message: error.to_string(), file: file.cloned(), line, server_routes }
+    }
+}
+
 /// Words for the reasons an operating system gives most often, without its error numbers.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     match error.kind() {

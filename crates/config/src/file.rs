@@ -1,18 +1,21 @@
 //! The configuration file: TOML, each key the name of an option; and an `[[app]]` for each application, where there are
 //! several.
 
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use highball_tenant::{Links, TenantFolder};
+use highball_users::User;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{reason, ConfigError};
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
+use crate::trust::{Author, Stranger};
 
 /// Where the file may lie in an application.
-const PLACES: [&str; 2] = ["config/highball.toml", "highball.toml"];
+pub(crate) const PLACES: [&str; 2] = ["config/highball.toml", "highball.toml"];
+/// The largest configuration file, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
 
 /// What a file says.
 #[derive(Debug, Default)]
@@ -32,17 +35,29 @@ pub(crate) struct Entry {
     pub(crate) given: Given,
 }
 
-/// The application's own configuration file, if it has one.
-pub(crate) fn find(app: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    let mut found = PLACES.iter().map(|place| app.join(place)).filter(|path| path.exists());
-    match (found.next(), found.next()) {
-        (Some(first), Some(second)) => Err(ConfigError::File {
-            path: second,
-            line: None,
-            problem: format!("there is also {}; keep one of them", first.display()),
-        }),
-        (first, _) => Ok(first),
+/// Who may say what in a file.
+#[derive(Debug)]
+pub(crate) struct Rights {
+    pub(crate) author: Author,
+    /// The number of the user whom the application belongs to that the file lies in.
+    pub(crate) owner: Option<u32>,
+    /// Whether the server alone says where applications are reached: it is root's, and there are several.
+    pub(crate) server_routes: bool,
+    /// Who reads it; `None`: this process.
+    pub(crate) reader: Option<User>,
+}
+
+impl Rights {
+    /// Those of whoever starts Highball.
+    pub(crate) fn of_server() -> Rights {
+        Rights { author: Author::Server, owner: None, server_routes: false, reader: None }
     }
+}
+
+/// Where an application has a file in each of the places.
+pub(crate) fn two_files(first: &Path, second: PathBuf) -> ConfigError {
+    let problem = format!("there is also {}; keep one of them", first.display());
+    ConfigError::File { path: second, line: None, problem }
 }
 
 /// Where relative paths in the file of a server begin: at the folder that it lies in, or around that, where it is `config`.
@@ -51,12 +66,31 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Reads the file at `path`. Without entries, relative paths in it begin at `app`.
-pub(crate) fn read(path: &Path, app: &Path) -> Result<File, ConfigError> {
+/// Reads the file that whoever starts Highball has named. Without entries, relative paths in it begin at `app`.
+pub(crate) fn read_named(path: &Path, app: &Path) -> Result<File, ConfigError> {
+    let wrong = |problem| ConfigError::File { path: path.to_owned(), line: None, problem };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(reason(&error)))?;
+    read(&text, path, app, &Rights::of_server())
+}
+
+/// Reads the file at this place in an application's folder, if there is one that its reader can find.
+pub(crate) fn read_own(app: &Path, place: &str, rights: &Rights) -> Result<Option<File>, ConfigError> {
+    let path = app.join(place);
+    let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
+    let Ok(folder) = TenantFolder::open(app, rights.reader.as_ref()) else { return Ok(None) };
+    if folder.look(place, Links::Anywhere).is_err() {
+        return Ok(None);
+    }
+    let text = folder
+        .read_text(place, Links::Anywhere, FILE_BYTES)
+        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    read(&text, &path, app, rights).map(Some)
+}
+
+fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, ConfigError> {
     let wrong = |line, problem| ConfigError::File { path: path.to_owned(), line, problem };
-    let (text, owner) = text_and_owner(path).map_err(|error| wrong(None, reason(&error)))?;
-    let reader = Reader { path, text: &text, owner };
-    let table = DeTable::parse(&text).map_err(|error| {
+    let reader = Reader { path, text, rights };
+    let table = DeTable::parse(text).map_err(|error| {
         wrong(error.span().map(|span| reader.line_of(span.start)), error.message().to_owned())
     })?;
     let folder = if table.get_ref().contains_key("app") { folder_of(path) } else { app.to_owned() };
@@ -64,6 +98,7 @@ pub(crate) fn read(path: &Path, app: &Path) -> Result<File, ConfigError> {
     for (key, value) in table.into_inner() {
         let line = reader.line_of(key.span().start);
         match (key.get_ref().as_ref(), value.get_ref()) {
+            ("app", _) if matches!(rights.author, Author::App(_)) => return Err(reader.no_entry(line)),
             ("app", DeValue::Array(entries)) => {
                 for entry in entries.iter() {
                     let DeValue::Table(table) = entry.get_ref() else {
@@ -81,19 +116,10 @@ pub(crate) fn read(path: &Path, app: &Path) -> Result<File, ConfigError> {
     Ok(file)
 }
 
-/// What stands in a file, and the number of the user whom it belongs to: of the file that was read, whatever stands there
-/// by then.
-fn text_and_owner(path: &Path) -> io::Result<(String, u32)> {
-    let mut file = std::fs::File::open(path)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    Ok((text, file.metadata()?.uid()))
-}
-
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    owner: u32,
+    rights: &'a Rights,
 }
 
 impl Reader<'_> {
@@ -126,6 +152,45 @@ impl Reader<'_> {
         Ok(Entry { path, given })
     }
 
+    /// An `[[app]]` in the file of an application.
+    fn no_entry(&self, line: usize) -> ConfigError {
+        let Author::App(stranger) = &self.rights.author else { return self.wrong(line, String::new()) };
+        let problem = format!(
+            "an application's own file names no applications, and this is one, as {}; write [[app]] into a file that \
+             --config names",
+            stranger.reason(self.path)
+        );
+        self.wrong(line, problem)
+    }
+
+    /// Whether an application's own file may give this option.
+    fn is_of_app(&self, option: &Opt, texts: &[String], stranger: &Stranger) -> Result<(), String> {
+        let (name, reason) = (option.name, stranger.reason(self.path));
+        let names_owner = || {
+            let user = texts.last().and_then(|text| User::of(text));
+            user.is_some_and(|user| Some(user.uid) == self.rights.owner)
+        };
+        let elsewhere = "give it on the command line, or in a file that --config names";
+        if option.scope == Scope::Server {
+            return Err(format!(
+                "`{name}` is an option of the server, and this is the file of one application, as {reason}; {elsewhere}"
+            ));
+        }
+        if option.scope == Scope::Privileged && !(name == "user" && names_owner()) {
+            return Err(format!(
+                "`{name}` decides what Highball does with its own rights, and this is the file of one application, \
+                 as {reason}; {elsewhere}"
+            ));
+        }
+        if option.scope == Scope::Route && self.rights.server_routes {
+            return Err(format!(
+                "`{name}` decides where an application is reached, which the server's file says for all; this is the file of \
+                 one, as {reason}; write it into its [[app]]"
+            ));
+        }
+        Ok(())
+    }
+
     /// Adds an option and its value.
     fn add(
         &self,
@@ -137,9 +202,12 @@ impl Reader<'_> {
     ) -> Result<(), ConfigError> {
         let wrong = |problem| self.wrong(line, problem);
         let option = option(name).map_err(wrong)?;
-        let (path, folder) = (self.path.to_owned(), folder.to_owned());
-        let origin = Origin::File { path, line, name: option.name, folder, owner: self.owner };
         let texts = texts(option, value).map_err(wrong)?;
+        if let Author::App(stranger) = &self.rights.author {
+            self.is_of_app(option, &texts, stranger).map_err(wrong)?;
+        }
+        let (path, folder) = (self.path.to_owned(), folder.to_owned());
+        let origin = Origin::File { path, line, name: option.name, folder };
         let values = texts.into_iter().map(|text| Raw { text, origin: origin.clone() }).collect();
         given.add(option, values);
         Ok(())

@@ -34,8 +34,6 @@ pub enum Origin {
         name: &'static str,
         /// Where relative paths begin.
         folder: PathBuf,
-        /// The number of the user whom the file belongs to.
-        owner: u32,
     },
     /// The table of options.
     Default {
@@ -104,15 +102,10 @@ impl Given {
         }
     }
 
-    /// The options of this scope that were given, and where; in the order of the table.
-    pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Origin> {
-        let options = OPTIONS.iter().filter(move |option| option.scope == scope);
+    /// The options of these scopes that were given, and where; in the order of the table.
+    pub(crate) fn of_scope(&self, is_meant: impl Fn(Scope) -> bool) -> impl Iterator<Item = &Origin> {
+        let options = OPTIONS.iter().filter(move |option| is_meant(option.scope));
         options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
-    }
-
-    /// Every value that was written down.
-    pub(crate) fn raws(&self) -> impl Iterator<Item = &Raw> {
-        self.values.values().flatten()
     }
 
     /// The value of an option that has no default; it counts as not given from then on.

@@ -9,7 +9,8 @@
 //! - `file`: the configuration file;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
-//! - `ownership`: who an application runs as, and what root believes of files that belong to others;
+//! - `ownership`: who an application runs as;
+//! - `trust`: whose word a configuration file is, the server's or one application's;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
@@ -28,6 +29,7 @@ mod options;
 mod ownership;
 mod resolve;
 pub mod settings;
+mod trust;
 mod value;
 
 use std::ffi::OsString;
@@ -35,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 pub use changes::Changes;
 pub use deployment::Deployment;
-pub use error::ConfigError;
+pub use error::{ConfigError, Fault};
 pub use manual::manual;
 pub use settings::{
     AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, RunsAs, Settings,

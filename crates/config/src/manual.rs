@@ -66,8 +66,8 @@ fn entry(option: &Opt) -> String {
     let _ = writeln!(text, "- default: {}", option.default_text());
     match option.scope {
         Scope::Server => {}
-        Scope::App => text.push_str("- each application may have its own\n"),
-        Scope::OneApp => {
+        Scope::App | Scope::Privileged => text.push_str("- each application may have its own\n"),
+        Scope::OneApp | Scope::Route => {
             text.push_str("- each application has its own: with several, in its `[[app]]` or its own file\n")
         }
     }

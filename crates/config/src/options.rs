@@ -34,8 +34,24 @@ pub(crate) enum Scope {
     Server,
     /// Each application has its own. What is given for the server holds for those that say nothing else.
     App,
+    /// As `App`, but it decides what Highball does with its own rights: a file of somebody else's may not give it.
+    Privileged,
     /// Each application has its own, and it makes no sense for several.
     OneApp,
+    /// As `OneApp`; it says where the application is reached. The server says that, where applications are of several users.
+    Route,
+}
+
+impl Scope {
+    /// Whether one value can hold for several applications.
+    pub(crate) fn is_shared(self) -> bool {
+        matches!(self, Scope::App | Scope::Privileged)
+    }
+
+    /// Whether it makes no sense for several applications.
+    pub(crate) fn is_of_one(self) -> bool {
+        matches!(self, Scope::OneApp | Scope::Route)
+    }
 }
 
 /// What the value of an option looks like.
@@ -304,7 +320,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "name",
-        scope: Scope::OneApp,
+        scope: Scope::Route,
         short: None,
         env: &[],
         form: Form::Word,
@@ -315,7 +331,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "hosts",
-        scope: Scope::OneApp,
+        scope: Scope::Route,
         short: None,
         env: &[],
         form: Form::Hosts,
@@ -327,7 +343,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "prefix",
-        scope: Scope::OneApp,
+        scope: Scope::Route,
         short: None,
         env: &[],
         form: Form::Prefix,
@@ -351,7 +367,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "user",
-        scope: Scope::App,
+        scope: Scope::Privileged,
         short: None,
         env: &[],
         form: Form::Word,
@@ -686,7 +702,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "access_log",
-        scope: Scope::App,
+        scope: Scope::Privileged,
         short: None,
         env: &[],
         form: Form::Path,

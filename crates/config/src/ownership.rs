@@ -1,18 +1,18 @@
-//! Who an application runs as, and what Highball believes of files that belong to others, where it is root.
+//! Who an application runs as, and whose word its configuration file is.
 
-use std::fs::symlink_metadata;
+use std::fs::{symlink_metadata, Metadata};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use highball_users::{may_change_users, User};
 use rustix::process::geteuid;
 
 use crate::error::ConfigError;
-use crate::given::{Given, Origin};
 use crate::settings::RunsAs;
+use crate::trust::{stranger_to, stranger_to_root, trail, Author, Outside};
 
-/// Options by which root would write where a file says, or start what it says as anybody.
-const OF_ROOT: [&str; 4] = ["user", "access_log", "pidfile", "spool_dir"];
+/// Reads files for an application of root's in a folder that others may write to.
+const NOBODY: u32 = 65534;
 
 /// Who runs Highball.
 #[derive(Debug, Clone, Copy)]
@@ -71,39 +71,105 @@ impl Starter {
         )
     }
 
-    /// Root believes a file of somebody else's only what that user could do without it.
+    /// Whose word the file in the application's folder is.
+    pub(crate) fn author(self, folder: &Path, file: &Path) -> Author {
+        let stranger =
+            if self.uid == 0 { stranger_to_root(file) } else { stranger_to(self.uid, folder, file) };
+        stranger.map_or(Author::Server, Author::App)
+    }
+
+    /// A file that was named by whoever starts Highball is that user's word; unless that is root, and others could have
+    /// written it.
     ///
     /// # Errors
-    /// One says more; where that can be said.
-    pub(crate) fn believes(self, given: &Given) -> Result<(), ConfigError> {
-        if self.uid != 0 {
+    /// So it is.
+    pub(crate) fn believes_named(self, file: &Path) -> Result<(), ConfigError> {
+        let Some(stranger) = Some(file).filter(|_| self.uid == 0).and_then(stranger_to_root) else {
             return Ok(());
-        }
-        for raw in given.raws() {
-            let Origin::File { name, owner, .. } = raw.origin else { continue };
-            let is_own_name = || name == "user" && User::of(&raw.text).is_some_and(|user| user.uid == owner);
-            if owner != 0 && OF_ROOT.contains(&name) && !is_own_name() {
-                let owner = User::with_uid(owner, 0);
-                return Err(raw.wrong(format!(
-                    "this file belongs to {owner}, and Highball runs as root, which {owner} could have write anywhere, or \
-                     become, by this: say it on the command line or in a file of root's, or start Highball as {owner}"
-                )));
+        };
+        let problem = format!(
+            "Highball runs as root, which does what this file gives, and {}: take it out of their reach ({}), or start \
+             Highball as another user",
+            stranger.reason(file),
+            stranger.remedy()
+        );
+        Err(ConfigError::File { path: file.to_owned(), line: None, problem })
+    }
+
+    /// Who reads a file of an application that runs as `runs_as`, where that is known already, and belongs to `owner`;
+    /// `None`: this process, with its own rights.
+    pub(crate) fn reader(
+        self,
+        runs_as: Option<&RunsAs>,
+        owner: Option<&User>,
+        author: &Author,
+    ) -> Option<User> {
+        let Author::App(stranger) = author else { return None };
+        match runs_as {
+            _ if !self.changes_users => None,
+            Some(runs_as) => runs_as.another().cloned(),
+            None => {
+                let user = owner.or(stranger.owner.as_ref()).cloned();
+                Some(user.unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)))
             }
         }
-        Ok(())
+    }
+
+    /// Whether this is root, and applications of others are to be kept apart.
+    pub(crate) fn is_root(self) -> bool {
+        self.uid == 0
+    }
+
+    /// Whether it depends on the owner of an application who that runs as.
+    pub(crate) fn changes_users(self) -> bool {
+        self.changes_users
     }
 }
 
-/// Whom an application belongs to: the owner of the file that it is loaded from, else that of its folder, else that of
-/// the link that leads there; the first who is not root. `None`: all of it is root's.
+/// Whom an application belongs to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Owner {
+    /// `None`: all of it is root's.
+    pub(crate) user: Option<User>,
+    /// What is wrong where the owner of a symbolic link, who is `user` then, leads to files of somebody else; and what to do.
+    pub(crate) stray_link: Option<String>,
+}
+
+/// Whom an application belongs to: the owner of the file that it is loaded from, else that of its folder, else of a symbolic
+/// link that leads there, else of a folder around it; the first who is not root.
 ///
-/// Whoever may change one of the three decides what is run; none of them may become root by that. A link counts
-/// for itself: anybody may make one to a file of root's.
-pub(crate) fn owner(link: &Path, folder: &Path, file: Option<&Path>) -> Option<User> {
+/// Whoever may change one of these decides what is run; none of them may become root by that. A link counts for itself:
+/// anybody may make one to a file of root's, or of another user's, and must not decide which of these are served.
+pub(crate) fn owner(link: &Path, folder: &Path, file: Option<&Path>) -> Owner {
+    let outside = Outside::of_namespace();
+    let is_other = |about: &Metadata| about.uid() != 0 && !outside.owns(about);
+    let user = |about: &Metadata| User::with_uid(about.uid(), about.gid());
     let file = folder.join(file.unwrap_or(Path::new("config.ru")));
-    let owners = [file.as_path(), folder, link].into_iter().filter_map(|path| symlink_metadata(path).ok());
-    let not_root = owners.map(|about| (about.uid(), about.gid())).find(|(uid, _)| *uid != 0);
-    not_root.map(|(uid, gid)| User::with_uid(uid, gid))
+    let mut own = [file.as_path(), folder].into_iter().filter_map(|path| symlink_metadata(path).ok());
+    let way: Vec<(PathBuf, Metadata)> =
+        trail(link).map_while(Result::ok).filter(|(_, about)| is_other(about)).collect();
+    let links = || way.iter().filter(|(_, about)| about.is_symlink());
+    let of_way = links().next().or(way.last()).map(|(_, about)| about.clone());
+    let Some(owner) = own.find(is_other).or(of_way).map(|about| user(&about)) else {
+        return Owner::default();
+    };
+    let Some((link, about)) = links().find(|(_, about)| about.uid() != owner.uid) else {
+        return Owner { user: Some(owner), stray_link: None };
+    };
+    let (link, maker) = (link.display(), user(about));
+    let problem = format!(
+        "the symbolic link {link} belongs to {maker}, and leads to files of {owner}; let it belong to {owner} \
+         (chown -h {owner} {link}), or name the `user` of the application in the server's configuration file"
+    );
+    Owner { user: Some(maker), stray_link: Some(problem) }
+}
+
+/// Who has made the first symbolic link on the way, if that is not root: where it leads is looked up with the rights of this
+/// user, who else could find out what there is in folders that are closed to it.
+pub(crate) fn maker_of_link(path: &Path) -> Option<User> {
+    let mut way = trail(path).map_while(Result::ok);
+    let (_, about) = way.find(|(_, about)| about.is_symlink() && about.uid() != 0)?;
+    Some(User::with_uid(about.uid(), about.gid()))
 }
 
 #[cfg(test)]
@@ -161,35 +227,20 @@ mod tests {
         std::fs::write(place.path().join("of-root.ru"), "").unwrap();
         symlink(place.path().join("of-root.ru"), &file).unwrap();
         symlink(&folder, &link).unwrap();
-        let found = || owner(&link, &folder, None).map(|user| user.name);
+        let found = || owner(&link, &folder, None).user.map(|user| user.name);
         assert_eq!(found(), None);
+        chown(place.path(), Some(user("www-data").uid), None).unwrap();
+        assert_eq!(found().unwrap(), "www-data", "who could put another folder in its place");
         lchown(&link, Some(user("games").uid), None).unwrap();
         assert_eq!(found().unwrap(), "games");
+        lchown(&link, Some(user("daemon").uid), None).unwrap();
         chown(&folder, Some(user("daemon").uid), None).unwrap();
         assert_eq!(found().unwrap(), "daemon");
+        lchown(&link, Some(0), None).unwrap();
         lchown(&file, Some(user("nobody").uid), None).unwrap();
         assert_eq!(found().unwrap(), "nobody");
-    }
-
-    #[test]
-    fn root_does_not_write_where_others_say() {
-        if !may_change_users() {
-            return println!("skipped: only root can give files away");
-        }
-        let app = tempfile::tempdir().unwrap();
-        let path = app.path().join("highball.toml");
-        let judged = |text: &str, owner: &str| {
-            std::fs::write(&path, text).unwrap();
-            chown(&path, Some(user(owner).uid), None).unwrap();
-            ROOT.believes(&crate::file::read(&path, app.path()).unwrap().top)
-        };
-        for text in
-            ["access_log = 'x'", "pidfile = 'x'", "spool_dir = 'x'", "user = 'root'", "user = 'games'"]
-        {
-            let problem = judged(text, "daemon").unwrap_err().to_string();
-            assert!(problem.contains("line 1") && problem.contains("belongs to daemon"), "{problem}");
-            assert!(judged(text, "root").is_ok());
-        }
-        assert!(judged("user = 'daemon'\nworkers = 2", "daemon").is_ok());
+        lchown(&link, Some(user("games").uid), None).unwrap();
+        let problem = owner(&link, &folder, None).stray_link.unwrap();
+        assert!(problem.contains("belongs to games, and leads to files of nobody"), "{problem}");
     }
 }

@@ -4,15 +4,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use highball_users::{with_rights_of, User};
 use rustix::fs::{access, Access};
 
 use crate::command_line::misspelt_command;
 use crate::cpus;
-use crate::error::{reason, ConfigError};
-use crate::file::{self, File};
+use crate::error::{reason, ConfigError, Fault};
+use crate::file::{self, File, Rights, PLACES};
 use crate::given::{Given, Origin};
 use crate::options::Scope;
-use crate::ownership::{owner, Starter};
+use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::settings::{
     AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Named, Process, RunsAs, Settings, StaticFiles,
 };
@@ -24,9 +25,7 @@ pub(crate) fn resolve(
     given: Given,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigError> {
-    let sources = gather(paths, given, env)?;
-    sources.files().try_for_each(|file| Starter::now().believes(file))?;
-    sources.settings()
+    gather(paths, given, env)?.settings()
 }
 
 /// All that was said, and about which applications.
@@ -50,7 +49,7 @@ pub(crate) fn gather<'a>(
     given.add_environment(env);
     let named = given.path("config", &current, |_, path| Ok(path))?;
     let place = named.as_deref().map(file::folder_of);
-    let file = server_file(named.clone(), &paths, &current)?;
+    let file = server_file(named.clone(), &paths, &given, &current)?;
     if let [first, others @ ..] = &paths[..] {
         // A single one may be the folder that the file was found in.
         let is_about_file =
@@ -65,11 +64,14 @@ pub(crate) fn gather<'a>(
         (true, true) => Named::Nowhere { file: named },
     };
     let apps = if !file.entries.is_empty() {
-        several(file.entries.into_iter().map(|entry| (entry.path, entry.given)).collect())?
+        let entries = file.entries.into_iter().map(|entry| (entry.path, entry.given));
+        several(entries.collect(), &given, &file.top)?
     } else if paths.len() > 1 {
-        several(paths.into_iter().map(|path| (current.join(path), Given::default())).collect())?
+        let paths = paths.into_iter().map(|path| (current.join(path), Given::default()));
+        several(paths.collect(), &given, &file.top)?
     } else {
-        vec![AppSources { app: Where::of(paths.into_iter().next(), &current)?, own: Given::default() }]
+        let app = Where::of(paths.into_iter().next(), &current)?;
+        vec![AppSources { app, entry: Given::default(), file: Ok(Given::default()) }]
     };
     Ok(Sources { given, top: file.top, apps, named, place: Place { current, env } })
 }
@@ -79,23 +81,25 @@ impl Sources<'_> {
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
         let Sources { mut given, top, apps, named, place } = self;
         let many = apps.len() > 1;
-        let ignored =
-            apps.iter().flat_map(|app| app.own.of_scope(Scope::Server).map(Origin::to_string)).collect();
-        let apps = apps.into_iter().map(|sources| app(sources, &given, &top, many, &place));
+        let files = apps.iter().filter_map(|app| app.file.as_ref().ok());
+        let of_server = files.flat_map(|file| file.of_scope(|scope| scope == Scope::Server));
+        let ignored = of_server.map(Origin::to_string).collect();
+        let apps = apps.into_iter().map(|sources| app_or_fault(sources, &given, &top, many, &place));
         let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
         no_two_alike(&apps)?;
-        given.add_all(&top, |option| !many || option.scope != Scope::OneApp);
+        given.add_all(&top, |option| !many || !option.scope.is_of_one());
         server(&given, apps, named, ignored, &place)
     }
 
     /// What files say.
     fn files(&self) -> impl Iterator<Item = &Given> {
-        self.apps.iter().map(|app| &app.own).chain([&self.top])
+        self.apps.iter().flat_map(|app| std::iter::once(&app.entry).chain(&app.file)).chain([&self.top])
     }
 
     /// Takes the user away that is asked for: who starts applications otherwise than now changes users by other means.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
-        let of_apps = self.apps.iter_mut().map(|app| &mut app.own);
+        let of_apps =
+            self.apps.iter_mut().flat_map(|app| std::iter::once(&mut app.entry).chain(&mut app.file));
         let all = std::iter::once(&mut self.given).chain(of_apps).chain([&mut self.top]);
         let mut asked = None;
         for given in all {
@@ -123,18 +127,31 @@ struct Place<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Where an application lies.
+/// Where an application lies, and whose it is.
 struct Where {
     folder: PathBuf,
     link: PathBuf,
     file: Option<PathBuf>,
+    /// Whom it belongs to, where that decides who it runs as.
+    owner: Owner,
 }
 
 impl Where {
     fn of(path: Option<PathBuf>, current: &Path) -> Result<Where, ConfigError> {
+        let changes_users = Starter::now().changes_users();
+        let maker = path.as_ref().filter(|_| changes_users);
+        let maker = maker.and_then(|path| maker_of_link(&current.join(path)));
         let (path, file) = split_file(path);
         let link = current.join(path.clone().unwrap_or_default());
-        Ok(Where { folder: app_folder(path)?, link, file })
+        let folder = app_folder(path, maker.as_ref())?;
+        let owner = if changes_users { owner(&link, &folder, file.as_deref()) } else { Owner::default() };
+        Ok(Where { folder, link, file, owner })
+    }
+
+    /// Of a folder that cannot be used.
+    fn unusable(link: PathBuf) -> Where {
+        let user = if Starter::now().changes_users() { maker_of_link(&link) } else { None };
+        Where { folder: link.clone(), link, file: None, owner: Owner { user, stray_link: None } }
     }
 
     /// The name of the folder as it was given: where that leads to may be a release with a number.
@@ -149,68 +166,139 @@ impl Where {
 /// An application, and what was given for it alone.
 struct AppSources {
     app: Where,
-    own: Given,
+    /// By the server's file, in its `[[app]]`.
+    entry: Given,
+    /// By its own file; or why that, or the folder, cannot be used.
+    file: Result<Given, ConfigError>,
 }
 
 /// The file that is named, or, for a single application, its own.
-fn server_file(named: Option<PathBuf>, paths: &[PathBuf], current: &Path) -> Result<File, ConfigError> {
+fn server_file(
+    named: Option<PathBuf>,
+    paths: &[PathBuf],
+    given: &Given,
+    current: &Path,
+) -> Result<File, ConfigError> {
+    if let Some(path) = &named {
+        Starter::now().believes_named(path)?;
+    }
     if paths.len() > 1 {
-        return named.map_or_else(|| Ok(File::default()), |path| file::read(&path, &file::folder_of(&path)));
+        let read = |path: PathBuf| file::read_named(&path, &file::folder_of(&path));
+        return named.map_or_else(|| Ok(File::default()), read);
     }
     // What is named need not lie in an application: that of a server with several applications does not.
     match (named, Where::of(paths.first().cloned(), current)) {
         (Some(path), app) => {
-            let file = file::read(&path, app.as_ref().map_or(current, |app| &app.folder))?;
+            let file = file::read_named(&path, app.as_ref().map_or(current, |app| &app.folder))?;
             if file.entries.is_empty() {
                 app?;
             }
             Ok(file)
         }
-        (None, app) => {
-            let app = app?;
-            let found = file::find(&app.folder)?;
-            found.map_or_else(|| Ok(File::default()), |path| file::read(&path, &app.folder))
-        }
+        (None, app) => own_file(&app?, &[given], false),
     }
 }
 
+/// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
+fn own_file(app: &Where, asked: &[&Given], many: bool) -> Result<File, ConfigError> {
+    let starter = Starter::now();
+    let asked = asked.iter().find(|given| given.has("user"));
+    let runs_as =
+        asked.map(|given| given.optional("user", |text| starter.runs_as(text))).transpose()?.flatten();
+    let user = runs_as.as_ref().map_or(app.owner.user.as_ref(), RunsAs::another);
+    let mut found: Option<(&str, File)> = None;
+    for place in PLACES {
+        // By the path that was given: who has made a link on it has a say as well.
+        let author = starter.author(&app.folder, &app.link.join(place));
+        let reader = starter.reader(runs_as.as_ref(), app.owner.user.as_ref(), &author);
+        let server_routes = many && starter.is_root();
+        let rights = Rights { author, owner: user.map(|user| user.uid), server_routes, reader };
+        let Some(file) = file::read_own(&app.folder, place, &rights)? else { continue };
+        if let Some((first, _)) = found {
+            return Err(file::two_files(&app.folder.join(first), app.folder.join(place)));
+        }
+        found = Some((place, file));
+    }
+    Ok(found.map(|(_, file)| file).unwrap_or_default())
+}
+
 /// Each of several applications, with what its entry and its own file say.
-fn several(given: Vec<(PathBuf, Given)>) -> Result<Vec<AppSources>, ConfigError> {
+fn several(
+    entries: Vec<(PathBuf, Given)>,
+    given: &Given,
+    top: &Given,
+) -> Result<Vec<AppSources>, ConfigError> {
     let mut all: Vec<AppSources> = Vec::new();
-    for (path, mut own) in given {
-        let app = Where::of(Some(path), Path::new("/"))?;
+    let many = entries.len() > 1;
+    for (path, entry) in entries {
+        let (app, there) = match Where::of(Some(path.clone()), Path::new("/")) {
+            Ok(app) => (app, Ok(())),
+            Err(error) => (Where::unusable(path), Err(error)),
+        };
         if all.iter().any(|other| (&other.app.link, &other.app.file) == (&app.link, &app.file)) {
             return Err(ConfigError::Usage(format!(
                 "the application folder {} was given twice; name it once",
                 app.link.display()
             )));
         }
-        if let Some(path) = file::find(&app.folder)? {
-            let file = file::read(&path, &app.folder)?;
+        let file = there.and_then(|()| own_file(&app, &[given, &entry, top], many)).map(|file| {
             // Entries make it that of a server, of which this application may be one.
             if file.entries.is_empty() {
-                own.add_all(&file.top, |_| true);
+                file.top
+            } else {
+                Given::default()
             }
-        }
-        all.push(AppSources { app, own });
+        });
+        all.push(AppSources { app, entry, file });
     }
     Ok(all)
 }
 
-/// One application: what is given for the server counts after what is given for it alone in files.
-fn app(
+/// One application. Where it is one of several, and its own file or folder cannot be used, it is what the server says of it,
+/// with a fault: the others are served.
+fn app_or_fault(
     sources: AppSources,
     weighty: &Given,
     top: &Given,
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let AppSources { app, own } = sources;
+    let AppSources { app: at, entry, file } = sources;
+    let says_user = [weighty, &entry, top].iter().any(|given| given.has("user"));
+    let whole = file.and_then(|file| {
+        if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
+            return Err(ConfigError::App { path: at.link.clone(), problem });
+        }
+        let mut own = entry.clone();
+        own.add_all(&file, |option| option.scope != Scope::Server);
+        app(&at, &own, weighty, top, many, place)
+    });
+    match whole {
+        Err(error) if many => {
+            // What is wrong in there is wrong for all.
+            let of_server = app(&at, &entry, weighty, top, many, place)?;
+            let server_routes = Starter::now().is_root() || entry.has("hosts") || entry.has("prefix");
+            Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
+        }
+        whole => whole,
+    }
+}
+
+/// One application: what is given for the server counts after what is given for it alone in files.
+fn app(
+    app: &Where,
+    own: &Given,
+    weighty: &Given,
+    top: &Given,
+    many: bool,
+    place: &Place<'_>,
+) -> Result<App, ConfigError> {
     let mut given = weighty.clone();
-    given.add_all(&own, |option| option.scope != Scope::Server);
-    given.add_all(top, |option| !many || option.scope == Scope::App);
+    given.add_all(own, |_| true);
+    given.add_all(top, |option| !many || option.scope.is_shared());
     if many {
-        if let Some(origin) = weighty.of_scope(Scope::OneApp).chain(top.of_scope(Scope::OneApp)).next() {
+        let is_of_one = Scope::is_of_one;
+        if let Some(origin) = weighty.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
             let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
                            config/highball.toml";
             return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
@@ -228,7 +316,7 @@ fn app(
         threads: given.count("threads")?,
         early_hints: given.switch("early_hints")?,
         ruby: given.path("ruby", &place.current, |text, path| ruby(text, path, place.env))?,
-        runs_as: runs_as(&given, &app)?,
+        runs_as: runs_as(&given, app)?,
         env: given.variables()?,
         limits: AppLimits {
             body_bytes: given.size_or_none("max_body")?,
@@ -242,11 +330,12 @@ fn app(
         process: process(&given)?,
         prestart: given.optional("prestart", value::switch)?.unwrap_or(!(many && is_development)),
         sleep_after: given.duration_or_none("sleep_after")?,
-        access_log: own_access_log(&own, weighty, &place.current)?,
-        folder: app.folder,
-        link: app.link,
-        file: app.file,
+        access_log: own_access_log(own, weighty, &place.current)?,
+        folder: app.folder.clone(),
+        link: app.link.clone(),
+        file: app.file.clone(),
         name,
+        fault: None,
     })
 }
 
@@ -254,7 +343,10 @@ fn app(
 fn runs_as(given: &Given, app: &Where) -> Result<RunsAs, ConfigError> {
     let starter = Starter::now();
     let asked = given.optional("user", |text| starter.runs_as(text))?;
-    Ok(asked.unwrap_or_else(|| starter.runs_unasked(owner(&app.link, &app.folder, app.file.as_deref()))))
+    Ok(match asked {
+        Some(asked) => asked,
+        None => starter.runs_unasked(app.owner.user.clone()),
+    })
 }
 
 /// None: every host. `by_name`: without any, those that are named after the application.
@@ -302,12 +394,7 @@ fn no_two_alike(apps: &[Arc<App>]) -> Result<(), ConfigError> {
                      in its [[app]] or its own config/highball.toml"
                 )));
             }
-            let shared = if app.hosts.is_empty() && other.hosts.is_empty() {
-                Some("every host")
-            } else {
-                app.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
-            };
-            if let Some(host) = shared.filter(|_| app.prefix == other.prefix) {
+            if let Some(host) = app.place_shared_with(other) {
                 let prefix = &app.prefix;
                 return Err(ConfigError::Usage(format!(
                     "the applications {one} and {two} would both be reached at {host}{prefix}; give one of them other \
@@ -402,17 +489,21 @@ pub(crate) fn split_file(path: Option<PathBuf>) -> (Option<PathBuf>, Option<Path
     }
 }
 
-/// The application folder, absolute, links resolved; it can be listed.
-fn app_folder(path: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
+/// The application folder, absolute, links resolved, with the rights of `maker` where one is given; it can be listed.
+fn app_folder(path: Option<PathBuf>, maker: Option<&User>) -> Result<PathBuf, ConfigError> {
     let given = path.unwrap_or_else(|| PathBuf::from("."));
     let wrong = |problem: String| ConfigError::App { path: given.clone(), problem };
-    let folder = given.canonicalize().map_err(|error| match misspelt_command(&given) {
-        Some(command) => wrong(format!("{}; did you mean the command `highball {command}`?", reason(&error))),
-        None => {
-            wrong(format!("{}; name the folder that the application's config.ru lies in", reason(&error)))
-        }
-    })?;
-    if !folder.is_dir() {
+    let found = with_rights_of(maker, || given.canonicalize().map(|folder| (folder.is_dir(), folder)));
+    let (is_folder, folder) =
+        found.and_then(|found| found).map_err(|error| match misspelt_command(&given) {
+            Some(command) => {
+                wrong(format!("{}; did you mean the command `highball {command}`?", reason(&error)))
+            }
+            None => {
+                wrong(format!("{}; name the folder that the application's config.ru lies in", reason(&error)))
+            }
+        })?;
+    if !is_folder {
         return Err(wrong(
             "is neither a folder nor a Ruby file; name the folder of the application, or its file (.rb or .ru)".into(),
         ));

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use highball_users::User;
 
+use crate::error::Fault;
+
 /// Everything one run of `highball serve` needs to know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -119,12 +121,25 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
+    /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
+    /// then what the server says of it.
+    pub fault: Option<Fault>,
 }
 
 impl App {
     /// Whether the rules for development apply: one worker, no request time limit, quick Ctrl-C.
     pub fn is_development(&self) -> bool {
         self.environment == "development"
+    }
+
+    /// The host, or `every host`, at which both are reached below the same path.
+    pub(crate) fn place_shared_with<'a>(&'a self, other: &App) -> Option<&'a str> {
+        let shared = if self.hosts.is_empty() && other.hosts.is_empty() {
+            Some("every host")
+        } else {
+            self.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
+        };
+        shared.filter(|_| self.prefix == other.prefix)
     }
 
     /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the

@@ -516,3 +516,77 @@ fn where_a_link_leads_to_is_no_change_of_the_configuration() {
     let changes = Changes::between(&link_to("1"), link_to("2"));
     assert!(changes.added.is_empty() && changes.changed.is_empty() && changes.removed.is_empty());
 }
+
+/// Two applications of an entry each.
+const BLOG_AND_SHOP: &str = "[[app]]\npath = 'blog'\nmax_queue = 7\n[[app]]\npath = 'shop'";
+
+fn fault(app: &highball_config::App) -> &str {
+    app.fault.as_ref().map_or("", |fault| fault.message.as_str())
+}
+
+#[test]
+fn what_is_wrong_with_one_of_several_is_its_fault_alone() {
+    let here =
+        folder_with(&["shop"], &[("highball.toml", BLOG_AND_SHOP), ("blog/highball.toml", "\nthreds = 1")]);
+    let settings = here.many(&[], &[""]);
+    let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
+    assert!(
+        fault(blog).ends_with("line 2: there is no option `threds`; did you mean `threads`?"),
+        "{blog:?}"
+    );
+    let place = blog.fault.as_ref().map(|fault| (fault.file.clone().unwrap(), fault.line)).unwrap();
+    assert_eq!(place, (here.path().join("blog/highball.toml"), Some(2)));
+    assert_eq!((blog.limits.queue, blog.prestart, shop.prestart), (7, true, false));
+    assert_eq!(
+        (blog.hosts.as_slice(), &shop.fault),
+        (["blog.localhost".into(), "blog".into()].as_slice(), &None)
+    );
+    std::fs::remove_dir_all(here.path().join("blog")).unwrap();
+    assert!(fault(&here.many(&[], &[""]).apps[0]).contains("blog: does not exist"));
+}
+
+#[test]
+fn what_the_server_says_wrongly_is_wrong_for_all() {
+    let here = folder_with(&["shop"], &[("blog/highball.toml", "threds = 1")]);
+    let error = |text: &str| {
+        std::fs::write(here.path().join("highball.toml"), text).unwrap();
+        here.try_many(&[], &[""]).unwrap_err().to_string()
+    };
+    let of_server = BLOG_AND_SHOP.replace("max_queue = 7", "max_queue = 0");
+    assert!(error(&of_server).contains("line 3, max_queue"));
+    assert!(error(&format!("port = 1\n{BLOG_AND_SHOP}\nport = 2")).contains("`port` is the server's"));
+    let one = here.try_many(&[], &["blog"]).unwrap_err().to_string();
+    assert!(one.contains("threds"), "one alone is refused: {one}");
+}
+
+#[test]
+fn one_that_was_all_right_stays_as_it_was_while_its_file_has_a_mistake() {
+    let here = folder_with(&["shop"], &[("blog/highball.toml", "threads = 7\nhosts = ['a']")]);
+    let read = |own: &str| {
+        std::fs::write(here.path().join("blog/highball.toml"), own).unwrap();
+        here.many(&[], &["blog", "shop"])
+    };
+    let old = read("threads = 7\nhosts = ['a']");
+    let now = Changes::between(&old, read("threads = 0"));
+    assert!(now.added.is_empty() && now.removed.is_empty());
+    let [(blog, why)] = &now.refused[..] else { panic!("{:?}", now.refused) };
+    assert!(why.message.contains("line 1, threads"), "{why:?}");
+    assert_eq!((blog.id, blog.threads, &blog.fault), (old.apps[0].id, 7, &None));
+    let then = Changes::between(&now.settings, read("threads = 8\nhosts = ['a']"));
+    assert_eq!((then.changed.len(), then.changed[0].id, then.changed[0].threads), (1, old.apps[0].id, 8));
+}
+
+#[test]
+fn one_with_a_fault_is_tried_again_each_time_that_its_file_is_read() {
+    let here = folder_with(&["shop"], &[("blog/highball.toml", "threds = 1")]);
+    let read = |own: &str| {
+        std::fs::write(here.path().join("blog/highball.toml"), own).unwrap();
+        here.many(&[], &["blog", "shop"])
+    };
+    let old = read("threds = 1");
+    let same = Changes::between(&old, read("threds = 1"));
+    assert_eq!((same.changed.len(), same.changed[0].id), (1, old.apps[0].id));
+    let named = Changes::between(&old, read("name = 'weblog'"));
+    assert!(named.added.is_empty() && named.removed.is_empty() && named.refused.is_empty());
+    assert_eq!((named.changed[0].id, named.changed[0].name.as_str()), (old.apps[0].id, "weblog"));
+}

@@ -1,9 +1,9 @@
 //! The configuration that is followed, and reading it anew after HUP.
 
 use crate::wiring::UNHEARD;
-use highball_config::{App, AppId, Changes, Invocation, Named, Settings};
+use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
-use highball_supervisor::{may_be_served, AppBlueprint, MoldSource, Order};
+use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, MoldSource, Order};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, Notify};
 use tracing::{error, info, warn};
@@ -58,7 +58,17 @@ impl Configuration {
         if let Some(why) = cannot_follow(&new, &old) {
             return error!(why, "the configuration cannot be followed, and stays as it was");
         }
-        let Changes { settings, added, changed, removed, is_about_server } = Changes::between(&old, new);
+        let Changes { settings, added, changed, removed, refused, is_about_server } =
+            Changes::between(&old, new);
+        for (app, fault) in refused {
+            let error = fault.message;
+            error!(
+                error,
+                app = app.name,
+                "the application's configuration cannot be read again, and stays as it was"
+            );
+            tell(hall, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
+        }
         if is_about_server {
             warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
         }
@@ -80,22 +90,26 @@ impl Configuration {
             tell(front, Command::RemoveApp(app)).await;
         }
         for app in added {
-            let geometry = geometry(&limits, app.threads);
-            match crate::mold_source(&app) {
-                Ok(source) => {
-                    tell(front, Command::AddApp(Arc::clone(&app))).await;
-                    let blueprint = AppBlueprint { app, source, geometry, may_fail: true };
-                    tell(hall, Order::AddApp(Box::new(blueprint))).await;
-                }
-                Err(error) => error!(%error, app = app.name, "the application cannot be added"),
+            if let Some(blueprint) = blueprint(&limits, &app) {
+                tell(front, Command::AddApp(app)).await;
+                tell(hall, Order::AddApp(blueprint)).await;
             }
         }
         for app in changed {
-            let geometry = geometry(&limits, app.threads);
-            tell(front, Command::ChangeApp(Arc::clone(&app))).await;
-            tell(hall, Order::ChangeApp(app, geometry)).await;
+            if let Some(blueprint) = blueprint(&limits, &app) {
+                tell(front, Command::ChangeApp(app)).await;
+                tell(hall, Order::ChangeApp(blueprint)).await;
+            }
         }
     }
+}
+
+/// What the application is brought up from in a server that serves already.
+fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
+    let geometry = geometry(limits, app.threads);
+    let source = crate::mold_source(app)
+        .map_err(|error| error!(%error, app = app.name, "the application cannot be added or changed"));
+    Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
 }
 
 /// If nobody listens any more, the run is ending.
@@ -133,7 +147,11 @@ fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
     let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {
         old.apps.iter().any(|before| {
-            before.name == app.name && before.link != app.link && is_site(before) != is_site(app)
+            before.name == app.name
+                && before.link != app.link
+                && before.fault.is_none()
+                && app.fault.is_none()
+                && is_site(before) != is_site(app)
         })
     })?;
     Some(format!(

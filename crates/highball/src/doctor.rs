@@ -94,12 +94,13 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
 }
 
 fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<dyn Error>> {
-    let mut checks =
-        vec![Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment))];
+    let configured =
+        || Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment));
+    let mut checks: Vec<Check> = app.fault.is_none().then(configured).into_iter().collect();
     checks.extend(user(app));
     checks.extend(settings.binds.iter().map(address));
     let diagnosis = match crate::mold_source(app)? {
-        MoldSource::Site => {
+        MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
             None
         }

@@ -310,9 +310,9 @@ impl Hall {
                 self.add(*blueprint);
             }
             Order::AddApp(_) => {}
-            Order::ChangeApp(app, geometry) => {
-                if let Some(supervisor) = self.apps.get_mut(&app.id) {
-                    supervisor.change(app, geometry, now).await;
+            Order::ChangeApp(blueprint) => {
+                if let Some(supervisor) = self.apps.get_mut(&blueprint.app.id) {
+                    supervisor.change(*blueprint, now).await;
                 }
             }
             Order::RemoveApp(app) => {

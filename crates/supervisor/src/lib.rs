@@ -83,10 +83,9 @@ pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
 
-use highball_config::{App, AppId};
-use highball_ring::{FrontRing, Geometry};
+use highball_config::AppId;
+use highball_ring::FrontRing;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What the hall wants the front to know, in the order in which it happens.
@@ -178,9 +177,9 @@ pub enum Order {
     ToApp(AppId, AppOrder),
     /// Bring up one more application.
     AddApp(Box<AppBlueprint>),
-    /// This is how the application with this number is configured from now on, and the size of its workers' rings. It
-    /// is restarted, if that makes a difference to its processes.
-    ChangeApp(Arc<App>, Geometry),
+    /// This is how the application with this number is configured from now on. It is restarted, if that makes a difference
+    /// to its processes.
+    ChangeApp(Box<AppBlueprint>),
     /// End this application as soon as the front says [`AppOrder::Drained`] of it, and forget it.
     RemoveApp(AppId),
     /// The front has nothing in flight any more and accepts nothing.
@@ -236,6 +235,8 @@ pub enum AppOrder {
         /// Its number.
         worker: u32,
     },
+    /// Its configuration could not be read again, and stays as it was; why.
+    ConfigurationRefused(String),
     /// A request got an error in the place of its answer: say what there is to know.
     Diagnose(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
     /// Refork, and say the number of the refork; or why it cannot be done.

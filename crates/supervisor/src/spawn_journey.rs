@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
+    /// The application's own configuration file is read. Only its failure is a step of a journey.
+    ReadConfiguration,
     /// The Ruby interpreter is started.
     StartRuby,
     /// Highball's own Ruby code and extension are loaded.
@@ -36,8 +38,9 @@ impl Step {
             Step::PrepareFork,
             Step::StartWorker,
         ];
+        let first = (self == Step::ReadConfiguration).then_some(self);
         let mut state = "done";
-        steps.into_iter().map(move |step| {
+        first.into_iter().chain(steps).map(move |step| {
             if step == self {
                 state = "left";
                 return (step, "failed");
@@ -50,6 +53,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Step::ReadConfiguration => "reading the configuration",
             Step::StartRuby => "starting Ruby",
             Step::LoadHighball => "loading Highball",
             Step::FindApp => "finding the app",

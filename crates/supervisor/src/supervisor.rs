@@ -503,6 +503,7 @@ impl Supervisor {
             AppOrder::Idle => self.fall_asleep(now),
             AppOrder::Drained => self.drained().await,
             AppOrder::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer, now).await,
+            AppOrder::ConfigurationRefused(why) => self.last_failure = Some(why),
             AppOrder::WorkerWarm { worker } => self.worker_warm(worker, now).await,
             AppOrder::Refork(to) => {
                 let _ = to.send(self.ask_refork(ReforkCause::Command, now).await);

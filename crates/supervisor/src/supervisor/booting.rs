@@ -16,7 +16,7 @@ use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
 use crate::AppNotice;
-use highball_config::App;
+use highball_config::{App, Fault};
 use highball_users::OutOfReach;
 use std::io;
 use std::path::Path;
@@ -53,6 +53,10 @@ impl Supervisor {
 
     /// Boots the mold of the version that is served; first it is found out how.
     pub(super) fn boot(&mut self, now: Instant) {
+        if let Some(fault) = &self.app.fault {
+            let failure = not_configured(fault);
+            return self.boot_failed(failure, now);
+        }
         if self.planning.is_some() {
             return;
         }
@@ -311,6 +315,22 @@ impl Supervisor {
             Verdict::GiveUp => self.give_up("boots", self.mold_policy.boot_failures(), now),
         }
     }
+}
+
+/// Its own configuration file, or its folder, cannot be used.
+fn not_configured(fault: &Fault) -> BootFailure {
+    let remedy = "Correct that, and have the server read its configuration again: kill -HUP PID, as `highball status` \
+                  names it; in development, reload the page.";
+    let mut failure = BootFailure::of_ours(
+        Step::ReadConfiguration,
+        "invalid_configuration",
+        fault.message.clone(),
+        remedy.into(),
+    );
+    let error = &mut failure.account.error;
+    error.file = fault.file.as_ref().map(|file| file.display().to_string());
+    error.line = fault.line.and_then(|line| u32::try_from(line).ok());
+    failure
 }
 
 fn not_understood(step: Step, error: &io::Error) -> BootFailure {

@@ -1,7 +1,7 @@
 //! A configuration that has changed, and what the rest of the hall has to know of an application.
 
 use super::{watched, Phase, Supervisor};
-use crate::hall::Purpose;
+use crate::hall::{AppBlueprint, Purpose};
 use crate::mold::MoldSource;
 use crate::refork::Schedule;
 use crate::restart::Asked;
@@ -15,7 +15,11 @@ use tracing::{info, Instrument};
 
 impl Supervisor {
     /// From now on it is configured like this. Its processes are replaced if they would be others.
-    pub(crate) async fn change(&mut self, app: Arc<App>, geometry: Geometry, now: Instant) {
+    pub(crate) async fn change(&mut self, blueprint: AppBlueprint, now: Instant) {
+        let AppBlueprint { app, source, geometry, .. } = blueprint;
+        if self.app.fault.is_some() {
+            return self.begin_again(app, source, geometry, now);
+        }
         let is_as_before = app.has_processes_of(&self.app);
         if app.workers != self.app.workers && !self.is_site() {
             self.wanted = app.workers;
@@ -35,6 +39,21 @@ impl Supervisor {
             let span = self.span.clone();
             async { self.replace_processes(now) }.instrument(span).await;
         }
+    }
+
+    /// It has never had processes, as its own configuration could not be used; that may have changed.
+    fn begin_again(&mut self, app: Arc<App>, source: MoldSource, geometry: Geometry, now: Instant) {
+        let is_site = matches!(source, MoldSource::Site);
+        self.wanted = if is_site { 0 } else { app.workers };
+        self.restart_files = RestartFiles::of(watched(&app), now);
+        self.schedule = Schedule::new(app.process.refork_after.clone());
+        self.mold_policy = RestartPolicy::new(app.process.max_boot_failures);
+        self.worker_policy = RestartPolicy::new(app.process.max_boot_failures);
+        (self.app, self.source, self.geometry) = (app, source, geometry);
+        self.broken = None;
+        self.forget_failures();
+        self.folder_is_due = true;
+        self.begin_line(now);
     }
 
     /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.

@@ -71,6 +71,11 @@ impl Supervisor {
         self.restart.as_ref().is_some_and(|restart| self.has_failed(Failed::Next(restart.next.number)))
     }
 
+    /// What has failed so far is not told any more.
+    pub(super) fn forget_failures(&mut self) {
+        self.failing.clear();
+    }
+
     pub(super) async fn diagnosed(
         &mut self,
         ticket: u32,

@@ -16,10 +16,10 @@ use crate::mold::MoldSource;
 use crate::restart::Failure;
 use crate::restart_policy::RestartPolicy;
 use crate::spawn_journey::Step;
-use crate::AppNotice;
+use crate::{AppNotice, Notice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 /// Without a change of files a boot is repeated only after so long: what was wrong may lie elsewhere, with a database
 /// for example.
@@ -28,6 +28,8 @@ const TRY_ANYWAY: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// No more than one part of so many of the time is spent with that, however large the folder is.
 const LOOK_SHARE: u32 = 100;
+/// How long reading the configuration may take, of which an application with a fault waits for the outcome.
+const READING_TIME: Duration = Duration::from_secs(5);
 /// How often a boot is repeated without a change of files where nobody asks for it.
 const TRY_UNASKED: Duration = Duration::from_secs(60);
 
@@ -145,7 +147,7 @@ impl Supervisor {
         }
         let Some(broken) = &mut self.broken else { return }; // it boots already: the outcome will be told
         if now >= broken.since + TRY_ANYWAY {
-            return self.try_again(now);
+            return self.try_again_as_configured(now).await;
         }
         broken.is_asked_for = true;
         self.look_at_folder(Look::Asked);
@@ -153,7 +155,9 @@ impl Supervisor {
 
     /// When it is looked at next whether a broken application is worth another try.
     pub(super) fn mended_due(&self) -> Option<Instant> {
-        let is_looked_at = !self.alone || !self.waits_for_people();
+        // In production the configuration is read again when an operator says so, and not when an application does.
+        let is_readable = self.app.fault.is_none() || self.app.is_development();
+        let is_looked_at = is_readable && (!self.alone || !self.waits_for_people());
         let broken = self.broken.as_ref().filter(|broken| is_looked_at && broken.look == Look::No);
         broken.map(|broken| broken.due)
     }
@@ -199,7 +203,7 @@ impl Supervisor {
         broken.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
         if state != *broken.files.get_or_insert(state) {
             info!("the folder of the application has changed: trying again");
-            return self.try_again(now);
+            return self.try_again_as_configured(now).await;
         }
         match (broken.is_asked_for, look) {
             // What they have changed before they asked may not have been seen.
@@ -212,9 +216,21 @@ impl Supervisor {
             }
             (false, _) if is_repeated && now >= broken.since + TRY_UNASKED => {
                 info!("trying again, as what was wrong may lie elsewhere");
-                self.try_again(now);
+                self.try_again_as_configured(now).await;
             }
             (false, _) => {}
+        }
+    }
+
+    /// Boots at the next turn. What its own configuration file says by now is asked for first, where that was wrong; if
+    /// nothing else comes of it, the boot fails again.
+    async fn try_again_as_configured(&mut self, now: Instant) {
+        self.try_again(now);
+        if self.app.fault.is_some() {
+            self.mold_due = now + READING_TIME;
+            if self.notices.send(Notice::Hangup).await.is_err() {
+                debug!("nobody listens to notices any more");
+            }
         }
     }
 
