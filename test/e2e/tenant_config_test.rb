@@ -7,7 +7,7 @@ require_relative "../support/tenant_config_test_case"
 class TenantConfigTest < TenantConfigTestCase
   # What a server's own option is given as, by somebody who may not.
   SERVER_OPTIONS = {
-    "bind" => "bind = 'unix:/tmp/highball-attack.sock'", "port" => "port = 80", "pidfile" => "pidfile = 'tmp/pid'",
+    "bind" => "bind = 'unix:attack.sock'", "port" => "port = 80", "pidfile" => "pidfile = 'tmp/pid'",
     "spool_dir" => "spool_dir = '/etc'", "log_format" => "log_format = 'json'",
     "max_connections" => "max_connections = 1", "drain_timeout" => "drain_timeout = '1d'",
     "access_log" => "access_log = 'log/access.log'"
@@ -127,7 +127,7 @@ class TenantConfigTest < TenantConfigTestCase
       output = assert_refused(/#{FILE}, line 2: `#{name}` /, app)
       assert_match(/#{app} belongs to #{ATTACKER}; give it on the command line/, output)
     end
-    refute_path_exists "/tmp/highball-attack.sock"
+    refute_path_exists File.join(app, "attack.sock")
   end
 
   def test_one_of_several_with_a_server_option_is_failed
