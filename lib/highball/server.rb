@@ -142,10 +142,19 @@ module Highball
 
     # Without secrets: logs are read by more people than passwords are for.
     def report(event, error, env = nil)
-      request = "#{env['REQUEST_METHOD']} #{env['PATH_INFO']}" if env
-      facts = ExceptionWords.new(error).facts
-      facts.transform_values! { |words| words && Native.masked(words, App::FOLDER) }
-      @log.error(event, request: request, **facts)
+      request = "#{env['REQUEST_METHOD']} #{Native.path_without_tokens(Log.readable(env['PATH_INFO']))}" if env
+      facts = ExceptionWords.new(error).facts.compact
+      masked = Native.masked(facts.values, App::FOLDER, *secrets_of(env || {}))
+      @log.error(event, request: request, **facts.keys.zip(masked).to_h)
+    end
+
+    # Where a request may hold secrets: its path and query, its header fields, and its form, if the application has
+    # read one.
+    def secrets_of(env)
+      texts = env.select { |key, value| key.is_a?(String) && key.start_with?("HTTP_") && value.is_a?(String) }
+      fields = texts.map { |key, value| [Log.readable(key.delete_prefix("HTTP_").tr("_", "-")), Log.readable(value)] }
+      target = "#{env['PATH_INFO']}?#{env['QUERY_STRING']}"
+      [Log.readable(target), fields, Log.readable(env["rack.request.form_vars"])]
     end
   end
 end

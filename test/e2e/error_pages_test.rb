@@ -19,7 +19,7 @@ class ErrorPagesTest < E2ETest
 
       def call(env)
         case env["PATH_INFO"]
-        when "/price" then price(Rack::Utils.parse_query(env["QUERY_STRING"])["of"])
+        when "/price" then price(Rack::Utils.parse_query(env["QUERY_STRING"])["q"])
         when "/order" then order
         when "/exit" then exit!(3)
         when "/kill" then Process.kill(:KILL, Process.pid).then { sleep }
@@ -56,14 +56,14 @@ class ErrorPagesTest < E2ETest
   # --- exceptions
 
   def test_an_exception_has_a_page_with_its_source
-    page = page_of("/price?of=milk", 500)
+    page = page_of("/price?q=milk", 500)
     assert_includes page, "KeyError: key not found: :milk"
     assert_includes page, "<h2>shop.rb<span>:#{PRICE}</span>"
     assert_includes page, "<code class=\"here\"><b>#{PRICE}</b>    [200, {}, [PRICES.fetch(name.to_sym)]]"
     assert_includes page, "called from here"
     assert_match(%r{<details><summary>Backtrace</summary>}, page)
-    assert_includes page, "GET /price?of=milk"
-    assert_match(%r{<dt>of</dt><dd>milk</dd>}, page)
+    assert_includes page, "GET /price?q=milk"
+    assert_match(%r{<dt>q</dt><dd>milk</dd>}, page)
   end
 
   def test_what_caused_it_is_told_too
@@ -209,7 +209,7 @@ class ErrorPagesTest < E2ETest
       assert_match(/\A#{status} /, answer.body)
       refute_match(/drink|shop\.rb|worker/, answer.body)
     end
-    assert_match(/ArgumentError: no such drink.*KeyError.*shop\.rb:#{PRICE}/m, server.log)
+    wait_for("the log") { server.log.match?(/ArgumentError: no such drink.*KeyError.*shop\.rb:#{PRICE}/m) }
   end
 
   def test_the_application_may_have_pages_for_its_visitors

@@ -29,7 +29,7 @@ class ServerTest < ServerTestCase
       first_thread = threads.first
       answer = ask
       assert_equal [500, true], [answer.status, answer.complete?], name
-      assert_match(%r{the application raised an exception worker=1 request="GET /".*#{name}}m, log)
+      wait_for("the log") { log.match?(%r{the application raised an exception worker=1 request="GET /".*#{name}}m) }
       assert_same first_thread, threads.first, "#{name} ended its thread"
       assert_equal 500, ask.status
     end

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
+use highball_secrets::path_without_tokens;
 
 use crate::clock::now_ms;
 use crate::exchange::{Body, Inner};
@@ -78,8 +79,8 @@ impl Failure {
             _ => {}
         }
         let limit = request_timeout.filter(|_| matches!(refusal, Refusal::WorkerTimeout { .. }));
-        // The query may hold secrets.
-        let path = self.request.target.split('?').next().unwrap_or_default();
+        // The query may hold secrets, and so may the path.
+        let path = path_without_tokens(self.request.target.split('?').next().unwrap_or_default());
         tracing::error!(
             request = format!("{} {path}", self.request.method),
             worker = refusal.worker(),
@@ -133,7 +134,7 @@ fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     })
 }
 
-/// `GET /path`, from a head block; the query may hold secrets, and is left out.
+/// `GET /path`, from a head block, without what may be secret: the query, and tokens in the path.
 pub(crate) fn method_and_path(block: &[u8]) -> String {
     let mut words = ["", "", ""].map(String::from);
     for (name, value) in fields(block) {
@@ -146,7 +147,7 @@ pub(crate) fn method_and_path(block: &[u8]) -> String {
         words[place] = String::from_utf8_lossy(value).into_owned();
     }
     let [method, prefix, path] = words;
-    format!("{method} {prefix}{path}")
+    format!("{method} {}", path_without_tokens(&format!("{prefix}{path}")))
 }
 
 /// When the request of a head block was received: CLOCK_MONOTONIC, in µs.
@@ -217,6 +218,8 @@ mod tests {
         }
         assert!(request.fields.iter().all(|(name, _)| !name.contains("Remote")));
         assert_eq!(method_and_path(&block), "POST /shop/a");
+        let secret = self::block("GET /shop/reset/x7GkZqpLmN2vRs9tBa HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(method_and_path(&secret), "GET /shop/reset/[masked]");
         assert_eq!(received_us(&block), 7);
     }
 

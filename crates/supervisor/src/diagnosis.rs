@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 const AROUND: u32 = 5;
 /// The longest line of source or log that is shown, in characters.
 const LINE_CHARACTERS: usize = 300;
+/// How much of it is looked through for secrets, in characters.
+const MASKED_CHARACTERS: usize = 4 * LINE_CHARACTERS;
 /// How far into a file a line is looked for, in bytes.
 const SOURCE_BYTES: u64 = 4 * 1024 * 1024;
 /// Most places whose source is shown, of the error and its calls, and of what caused it.
@@ -62,7 +64,7 @@ pub struct Diagnosis {
     pub folder: PathBuf,
     /// Highball, Ruby, and what was loaded of others, with their versions.
     pub versions: BTreeMap<String, String>,
-    /// The environment of the process, secrets masked.
+    /// The environment of the process: of variables that are not known to be harmless the names alone.
     pub environment: BTreeMap<String, String>,
     /// What the application printed last while it booted, and the end of its log.
     pub log_tail: Vec<String>,
@@ -122,8 +124,12 @@ impl Diagnosis {
         let account = failure.account(death, &threads, app);
         let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
         let threads = threads.into_iter();
-        let threads =
-            threads.map(|thread| ThreadPlace { backtrace: masked(&thread.backtrace), ..thread }).collect();
+        let shown = |thread: ThreadPlace| ThreadPlace {
+            name: secrets.known_masked(&thread.name),
+            backtrace: masked(&thread.backtrace),
+            ..thread
+        };
+        let threads = threads.map(shown).collect();
         let files = TenantFolder::open(folder, app.runs_as.another()).ok();
         let place = (folder, files.as_ref());
         let diagnosis = Diagnosis::of_account(account, &variables, &secrets, app, place);
@@ -153,7 +159,7 @@ impl Diagnosis {
         );
         let shown = |(name, value): (&String, &String)| {
             let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();
-            (name.clone(), value)
+            (secrets.name(name), value)
         };
         Diagnosis {
             sources,
@@ -168,7 +174,7 @@ impl Diagnosis {
             folder: folder.into(),
             versions,
             environment: variables.iter().take(VARIABLES).map(shown).collect(),
-            log_tail: log_tail.iter().map(|line| cut(&secrets.masked(line))).collect(),
+            log_tail: masked_lines(&log_tail, secrets),
         }
     }
 
@@ -266,9 +272,20 @@ fn environment(app: &App) -> BTreeMap<String, String> {
     variables
 }
 
-pub(crate) fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
+/// Why a worker did not start, as it may be logged: the error, and what to do. The application's files are not read for
+/// it: that may take long.
+pub(crate) fn start_failure_without_secrets(
+    error: &RubyError,
+    remedy: Option<&str>,
+    app: &App,
+) -> (RubyError, Option<String>) {
+    let secrets = Secrets::of_environment(&environment(app));
+    (masked_error(error, &secrets), remedy.map(|remedy| secrets.known_masked(remedy)))
+}
+
+fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
     RubyError {
-        class: error.class.clone(),
+        class: secrets.known_masked(&error.class),
         message: secrets.masked(&error.message),
         file: error.file.clone(),
         line: error.line,
@@ -320,15 +337,22 @@ fn excerpt(folder: &TenantFolder, file: &str, line: u32, secrets: &Secrets) -> O
             break;
         }
         if number >= first_line {
-            let text = String::from_utf8_lossy(&bytes);
-            lines.push(cut(&secrets.masked(text.trim_end_matches(['\n', '\r']))));
+            lines.push(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_string());
         }
     }
+    let lines = masked_lines(&lines, secrets);
     (!lines.is_empty()).then(|| Excerpt { file: file.into(), line, first_line, lines })
 }
 
-fn cut(line: &str) -> String {
-    line.chars().take(LINE_CHARACTERS).collect()
+/// Lines as they may be shown. They are masked together: a key goes over several.
+fn masked_lines(lines: &[String], secrets: &Secrets) -> Vec<String> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let cut = |line: &str, characters| line.chars().take(characters).collect::<String>();
+    // What is cut off does not have to be looked through, as in files that are one line.
+    let lines: Vec<String> = lines.iter().map(|line| cut(line, MASKED_CHARACTERS)).collect();
+    secrets.masked(&lines.join("\n")).split('\n').map(|line| cut(line, LINE_CHARACTERS)).collect()
 }
 
 /// The last lines of the application's log; nothing if there is none.

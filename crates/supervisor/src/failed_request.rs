@@ -1,7 +1,8 @@
 //! A request that failed, as it may be shown: what the client has sent, without its secrets.
 
-use highball_secrets::{is_telling, Secrets, MASK};
+use highball_secrets::{parameters, Secrets};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Most header fields and parameters that are shown, and characters of each.
 const SHOWN: usize = 100;
@@ -39,102 +40,43 @@ impl RawRequest {
     /// What may be shown of it. What is secret in it becomes known to `secrets`: it may turn up in a message too.
     pub(crate) fn shown(&self, status: u16, secrets: &mut Secrets) -> FailedRequest {
         let parameters = self.parameters();
-        for (name, value) in parameters.iter().filter(|(name, _)| is_telling(name)) {
-            learn(name, value, secrets);
-        }
-        for (name, value) in self.fields.iter().filter(|(name, _)| is_telling(name)) {
-            learn(name, value, secrets);
-        }
+        secrets.learn_request(&self.target, &self.fields, &self.form());
+        secrets.learn_settings(&String::from_utf8_lossy(self.small_body())); // JSON, and forms in parts
         let cut = |text: String| text.chars().take(VALUE_CHARACTERS).collect::<String>();
-        let show = |secrets: &Secrets, (name, value): &(String, String)| {
-            (cut(secrets.masked(name)), cut(secrets.variable(name, &masked_query(value))))
-        };
+        let field =
+            |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.field(name, value)));
+        let parameter =
+            |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.parameter(name, value)));
         FailedRequest {
             status,
-            line: cut(secrets.masked(&format!("{} {}", self.method, masked_query(&self.target)))),
-            fields: self.fields.iter().take(SHOWN).map(|field| show(secrets, field)).collect(),
-            parameters: parameters.iter().take(SHOWN).map(|parameter| show(secrets, parameter)).collect(),
+            line: cut(format!("{} {}", secrets.name(&self.method), secrets.target(&self.target))),
+            fields: self.fields.iter().take(SHOWN).map(field).collect(),
+            parameters: parameters.iter().take(SHOWN).map(parameter).collect(),
         }
     }
 
     /// Those of the query, then those of a form.
     fn parameters(&self) -> Vec<(String, String)> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
+        parameters(query).into_iter().chain(parameters(&self.form())).collect()
+    }
+
+    /// The body, if it is a form.
+    fn form(&self) -> Cow<'_, str> {
         let is_form = self.fields.iter().any(|(name, value)| {
             name.eq_ignore_ascii_case("content-type")
                 && value.starts_with("application/x-www-form-urlencoded")
         });
-        let form = if is_form && self.body.len() <= FORM_BYTES { self.body.as_slice() } else { b"" };
-        let form = String::from_utf8_lossy(form);
-        let pairs = query.split('&').chain(form.split('&')).filter(|pair| !pair.is_empty());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (decoded(name), decoded(value))
-            })
-            .collect()
+        String::from_utf8_lossy(if is_form { self.small_body() } else { b"" })
     }
-}
 
-/// A value that is secret: what stands behind the scheme of `Authorization`, and each cookie, are secrets by themselves.
-fn learn(name: &str, value: &str, secrets: &mut Secrets) {
-    secrets.add(value);
-    if name.eq_ignore_ascii_case("cookie") {
-        for cookie in value.split(';') {
-            let cookie = cookie.split_once('=').map_or(cookie, |(_, value)| value).trim();
-            secrets.add(cookie);
-            secrets.add(&decoded(cookie));
-        }
-    } else if let Some((scheme, credentials)) = value.split_once(' ') {
-        secrets.add(credentials.trim());
-        if scheme.eq_ignore_ascii_case("basic") {
-            let pair = base64(credentials.trim()).unwrap_or_default();
-            secrets.add(pair.split_once(':').map_or(&pair, |(_, password)| password));
+    fn small_body(&self) -> &[u8] {
+        if self.body.len() <= FORM_BYTES {
+            &self.body
+        } else {
+            b""
         }
     }
-}
-
-/// A target or URL whose parameters with telling names, which may be percent-encoded, have no values any more.
-fn masked_query(target: &str) -> String {
-    let Some((path, query)) = target.split_once('?') else { return target.into() };
-    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value)) if !value.is_empty() && is_telling(&decoded(name)) => format!("{name}={MASK}"),
-        _ => pair.into(),
-    });
-    format!("{path}?{}", pairs.collect::<Vec<String>>().join("&"))
-}
-
-/// `application/x-www-form-urlencoded` as it was meant (URL Standard, section 5.1).
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let hex = (byte == b'%').then(|| behind.get(..2)).flatten();
-        let code = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(match (byte, code) {
-            (b'+', _) => b' ',
-            (_, Some(code)) => code,
-            _ => byte,
-        });
-        rest = if code.is_some() { &behind[2..] } else { behind };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Base 64 (RFC 4648 section 4); `None`: it is none.
-fn base64(text: &str) -> Option<String> {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bytes = Vec::new();
-    let (mut bits, mut count) = (0u32, 0);
-    for letter in text.trim_end_matches('=').bytes() {
-        bits = (bits << 6 | LETTERS.iter().position(|one| *one == letter)? as u32) & 0xfff_ffff;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -163,13 +105,14 @@ mod tests {
             ("Accept", "text/html"),
             form,
         ];
-        let target = "/login?q=tea&user%5Btoken%5D=t0ken%31234&next=abcdef123456";
-        let (request, secrets) = shown(target, &fields, "user%5Bpassword%5D=open+sesame&name=me");
+        let target = "/login?q=tea&user%5Btoken%5D=t0ken%31234&next=abcdef123456&of=0pensesame1&page=2";
+        let (request, secrets) = shown(target, &fields, "user%5Bpassword%5D=open+sesame&user%5Btitle%5D=Dr");
         let all = format!("{request:?}");
         for secret in ["bWU6", "hunter2", "abcdef123456", "k3y", "t0ken", "sesame"] {
             assert!(!all.contains(secret), "{secret} in {all}");
         }
-        for kept in ["/login?q=tea&user%5Btoken%5D=[masked]&next=", "text/html", r#"("name", "me")"#] {
+        let line = "/login?q=tea&user%5Btoken%5D=[masked]&next=[withheld]&of=[withheld]&page=2";
+        for kept in [line, "text/html", r#"("user[title]", "Dr")"#, r#"("q", "tea")"#] {
             assert!(all.contains(kept), "{kept} in {all}");
         }
         let message = "no user with open sesame, hunter2-hunter2 or t0ken1234";
@@ -177,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_stays_as_it_is() {
-        assert_eq!(decoded("100%&a%2"), "100%&a%2");
-        assert_eq!(decoded("a%2Fb+c%C3%A9"), "a/b cé");
-        assert_eq!(base64("!"), None);
-        assert_eq!(base64("bWU="), Some("me".into()));
+    fn tokens_of_paths_and_bodies_are_known_too() {
+        let (request, secrets) =
+            shown("/password/reset/Zk3fA9bc", &[], r#"{"pin":"x","api_key":"abc def ghi"}"#);
+        assert_eq!(request.line, "POST /password/reset/[masked]");
+        assert_eq!(secrets.masked("no Zk3fA9bc, abc def ghi"), "no [masked], [masked]");
     }
 }

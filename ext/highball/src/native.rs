@@ -20,7 +20,8 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
-    native.define_singleton_method("masked", function!(masked, 2))?;
+    native.define_singleton_method("masked", function!(masked, 5))?;
+    native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     Ok(())
 }
@@ -52,9 +53,16 @@ fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// `Native.masked(text, folder) -> String`: a text for the log without the secrets of the environment and of the
-/// application in `folder`, as they are when this is first asked.
-fn masked(text: String, folder: String) -> String {
+/// `Native.masked(texts, folder, target, fields, form) -> [String]`: texts for the log without the secrets of the
+/// environment and of the application in `folder`, as they are when this is first asked, and of a request: its path and
+/// query, its header fields as pairs, the body of a form.
+fn masked(
+    texts: Vec<String>,
+    folder: String,
+    target: String,
+    fields: Vec<(String, String)>,
+    form: String,
+) -> Vec<String> {
     static SECRETS: OnceLock<Secrets> = OnceLock::new();
     let of_the_application = || {
         let variables = std::env::vars_os();
@@ -62,7 +70,14 @@ fn masked(text: String, folder: String) -> String {
         let variables = variables.map(|(name, value)| (readable(name), readable(value))).collect();
         Secrets::of(&variables, Path::new(&folder), None)
     };
-    SECRETS.get_or_init(of_the_application).masked(&text)
+    let mut secrets = SECRETS.get_or_init(of_the_application).clone();
+    secrets.learn_request(&target, &fields, &form);
+    texts.iter().map(|text| secrets.masked(text)).collect()
+}
+
+/// `Native.path_without_tokens(path) -> String`: a path for the log.
+fn path_without_tokens(path: String) -> String {
+    highball_secrets::path_without_tokens(&path)
 }
 
 /// The process that watches, and the descriptor it does it with.

@@ -6,6 +6,7 @@ use super::failing::Failed;
 use super::{unasked, Phase, Supervisor, BACKTRACE_LINES, SAME_SIGNAL};
 use crate::checkpoint;
 use crate::control_socket::ControlSocket;
+use crate::diagnosis::start_failure_without_secrets;
 use crate::event::{watch_worker, HeldProcess, Who};
 use crate::message::{BootFailure, Booted, FromWorker};
 use crate::mold::{Mold, DUMP_TIME};
@@ -230,7 +231,8 @@ impl Supervisor {
     /// It could not start, or not become a mold, and says why.
     fn worker_failed(&mut self, worker: u32, failure: StartFailure) {
         let Some(handle) = self.workers.get_mut(worker) else { return };
-        let error = &failure.error;
+        let remedy = failure.boot.as_ref().and_then(|boot| boot.account.remedy.as_deref());
+        let (error, remedy) = start_failure_without_secrets(&failure.error, remedy, &self.app);
         let promoting = handle.state == WorkerState::Promoting;
         let what = if promoting { "a worker could not become a mold" } else { "a worker could not start" };
         error!(
@@ -238,11 +240,11 @@ impl Supervisor {
             %error,
             at = error.place(),
             backtrace = error.calls(BACKTRACE_LINES),
-            remedy = failure.boot.as_ref().and_then(|boot| boot.account.remedy.as_deref()),
+            remedy,
             "{what}"
         );
         self.last_failure = Some(format!("{what}: {error}"));
-        handle.failure = Some(failure);
+        handle.failure = Some(StartFailure { error, ..failure });
     }
 
     /// It has loaded the application, which its mold has not.
