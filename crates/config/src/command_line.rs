@@ -10,7 +10,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use crate::deployment;
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
-use crate::options::{did_you_mean, Form, Opt, Section, OPTIONS};
+use crate::options::{did_you_mean, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
 use crate::{AppSelector, Selector};
 
@@ -161,9 +161,9 @@ fn argument(option: &'static Opt) -> Arg {
         .long(option.long())
         .value_name(option.form.metavar())
         .help_heading(option.section.title())
-        .action(if option.repeats() { ArgAction::Append } else { ArgAction::Set })
+        .action(if option.form.repeats() { ArgAction::Append } else { ArgAction::Set })
         .help(format!("{first_sentence} [default: {}]{}", option.default_text(), variables));
-    let arg = if matches!(option.form, Form::Path) { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
+    let arg = if option.form.is_path() { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
     match option.short {
         Some(short) => arg.short(short),
         None => arg,

@@ -78,7 +78,7 @@ impl Deployment {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Deployment, ConfigError> {
         let mut sources = gather(paths, given, env)?;
-        sources.top.unless_said("environment", "production");
+        sources.top.default_environment("production");
         let user = sources.take_user()?;
         let arguments = sources.as_arguments()?;
         let settings = sources.settings()?;

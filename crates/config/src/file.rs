@@ -8,6 +8,7 @@ use highball_users::User;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{reason, ConfigError};
+use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
 use crate::trust::{Author, Stranger};
@@ -143,7 +144,7 @@ impl Reader<'_> {
         let mut given = Given::default();
         for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != "path") {
             let (name, line) = (key.get_ref().as_ref(), self.line_of(key.span().start));
-            if named(name).is_some_and(|option| option.scope == Scope::Server && option.in_file()) {
+            if named(name).is_some_and(|option| option.scope == Scope::Server) {
                 let problem = format!("`{name}` is the server's; write it above the first [[app]]");
                 return Err(self.wrong(line, problem));
             }
@@ -176,7 +177,7 @@ impl Reader<'_> {
                 "`{name}` is an option of the server, and this is the file of one application, as {reason}; {elsewhere}"
             ));
         }
-        if option.scope == Scope::Privileged && !(name == "user" && names_owner()) {
+        if option.scope.is_privileged() && !(matches!(option.form, Form::User(_)) && names_owner()) {
             return Err(format!(
                 "`{name}` decides what Highball does with its own rights, and this is the file of one application, \
                  as {reason}; {elsewhere}"
@@ -228,10 +229,10 @@ fn option(name: &str) -> Result<&'static Opt, String> {
 /// The texts of a value: several where the option may be given several times.
 fn texts(option: &Opt, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
-        DeValue::Array(values) if option.repeats() && !values.is_empty() => {
+        DeValue::Array(values) if option.form.repeats() && !values.is_empty() => {
             values.iter().map(|value| text(option, value.get_ref())).collect()
         }
-        DeValue::Table(variables) if option.name == "variables" => variables
+        DeValue::Table(variables) if matches!(option.form, Form::Variables(_)) => variables
             .iter()
             .map(|(name, value)| Ok(format!("{}={}", name.get_ref(), text(option, value.get_ref())?)))
             .collect(),

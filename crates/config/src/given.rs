@@ -1,14 +1,14 @@
 //! What was given, and where. Sources are added in the order of their weight (command line, environment,
 //! file): what is there already stays. Defaults come last, when a value is asked for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::error::ConfigError;
-use crate::options::{named, Default, Form, Opt, Scope, OPTIONS};
-use crate::settings::Bind;
+use crate::fields::Fields;
+use crate::form::{Form, Place};
+use crate::options::{named, Default, Opt, Scope, OPTIONS};
 use crate::value;
 
 /// Where a value comes from, in the words of an error message.
@@ -69,14 +69,22 @@ impl Raw {
     }
 
     /// Where relative paths begin: those of a file where it says, all others at the current folder.
-    fn folder<'a>(&'a self, current: &'a Path) -> &'a Path {
+    pub(crate) fn folder<'a>(&'a self, current: &'a Path) -> &'a Path {
         match &self.origin {
             Origin::File { folder, .. } => folder,
             _ => current,
         }
     }
 
-    fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
+    /// The absolute path that it is.
+    pub(crate) fn path(&self, current: &Path) -> Result<PathBuf, String> {
+        if self.text.is_empty() {
+            return Err("a path is missing".into());
+        }
+        Ok(self.folder(current).join(&self.text))
+    }
+
+    pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
         parse(&self.text).map_err(|problem| self.wrong(problem))
     }
 }
@@ -108,15 +116,15 @@ impl Given {
         options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
     }
 
-    /// The value of an option that has no default; it counts as not given from then on.
-    pub(crate) fn take_word(&mut self, name: &str) -> Result<Option<String>, ConfigError> {
-        let word = if self.has(name) { Some(self.word(name)?) } else { None };
-        self.values.remove(name);
-        Ok(word)
+    /// The user who is asked for; the option counts as not given from then on.
+    pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
+        let option = OPTIONS.iter().find(|option| matches!(option.form, Form::User(_)));
+        let raws = option.and_then(|option| self.values.remove(option.name)).unwrap_or_default();
+        raws.last().map(|raw| raw.read(value::word)).transpose()
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
+    pub(crate) fn has(&self, option: &Opt) -> bool {
+        self.values.contains_key(option.name)
     }
 
     /// Adds the environment. A blank variable counts as unset.
@@ -132,31 +140,33 @@ impl Given {
                 text: text.trim().to_owned(),
                 origin: Origin::Environment { variable: variable.to_owned() },
             };
-            let values = if option.repeats() { text.split(',').map(raw).collect() } else { vec![raw(&text)] };
+            let values =
+                if option.form.repeats() { text.split(',').map(raw).collect() } else { vec![raw(&text)] };
             self.add(option, values);
         }
     }
 
-    /// Another default than that of the table, where nobody has said anything.
-    pub(crate) fn unless_said(&mut self, name: &str, text: &str) {
-        let option = named(name).expect("option is in the table");
-        self.add(option, vec![Raw { text: text.into(), origin: Origin::Default { name: option.name } }]);
+    /// Another environment than that of the table, where none was given.
+    pub(crate) fn default_environment(&mut self, text: &str) {
+        for option in OPTIONS.iter().filter(|option| matches!(option.form, Form::Environment(_))) {
+            let origin = Origin::Default { name: option.name };
+            self.add(option, vec![Raw { text: text.into(), origin }]);
+        }
     }
 
     /// What the command line and the environment say, as arguments that mean the same in every folder and environment.
-    pub(crate) fn as_arguments(&self, current: &Path) -> Result<Vec<String>, ConfigError> {
+    pub(crate) fn as_arguments(&self, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
+        let port = self.fields(place, |option| option.scope == Scope::Server)?.server.port;
         let mut arguments = Vec::new();
         for option in OPTIONS {
             let said = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
             for raw in self.values.get(option.name).into_iter().flatten().filter(said) {
+                let folder = raw.folder(&place.current);
                 let text = match &option.form {
-                    Form::Addresses => {
-                        let port = self.count("port")?;
-                        raw.read(|text| value::bind(text, port, raw.folder(current)))?.to_string()
+                    Form::Addresses(_) => {
+                        raw.read(|text| value::address(text, folder))?.at_port(port).to_string()
                     }
-                    Form::Path if is_path(option.name, &raw.text) => {
-                        raw.folder(current).join(&raw.text).display().to_string()
-                    }
+                    form if form.takes_as_path(&raw.text) => folder.join(&raw.text).display().to_string(),
                     _ => raw.text.clone(),
                 };
                 arguments.extend([format!("--{}", option.long()), text]);
@@ -165,164 +175,40 @@ impl Given {
         Ok(arguments)
     }
 
-    /// The values that count for an option, its default included; `None` where it has none.
+    /// The typed values of the options that are `asked` for, their defaults included.
     ///
-    /// Asking for an option that is not in the table is a bug, which any call of `resolve` brings out.
-    fn values(&self, name: &str) -> Result<(&'static Opt, Option<Vec<Raw>>), ConfigError> {
-        let option = named(name).expect("option is in the table");
-        if let Some(values) = self.values.get(name) {
-            return Ok((option, Some(values.clone())));
+    /// # Errors
+    /// One cannot be understood, or cannot be; where it was given.
+    pub(crate) fn fields(
+        &self,
+        place: &Place<'_>,
+        asked: impl Fn(&Opt) -> bool,
+    ) -> Result<Fields, ConfigError> {
+        let mut fields = Fields::default();
+        for option in OPTIONS.iter().filter(|option| asked(option)) {
+            match (self.values.get(option.name), self.default_of(option, place)?) {
+                (Some(raws), _) => option.form.store(raws, &mut fields, place)?,
+                (None, Some(raw)) => option.form.store(&[raw], &mut fields, place)?,
+                (None, None) => {}
+            }
         }
+        Ok(fields)
+    }
+
+    /// The default that the table has, where the option was not given.
+    fn default_of(&self, option: &Opt, place: &Place<'_>) -> Result<Option<Raw>, ConfigError> {
         let text = match option.default {
+            _ if self.has(option) => return Ok(None),
             Default::Is(text) => text,
-            Default::InDevelopment { yes, .. } if self.word("environment")? == "development" => yes,
+            Default::InDevelopment { yes, .. } if self.is_development(place)? => yes,
             Default::InDevelopment { no, .. } => no,
-            Default::Without(_) => return Ok((option, None)),
+            Default::Without(_) => return Ok(None),
         };
-        let raw = Raw { text: text.to_owned(), origin: Origin::Default { name: option.name } };
-        Ok((option, Some(vec![raw])))
+        Ok(Some(Raw { text: text.to_owned(), origin: Origin::Default { name: option.name } }))
     }
 
-    /// The one value that counts for an option which always has one.
-    fn value(&self, name: &str) -> Result<(&'static Form, Raw), ConfigError> {
-        let (option, values) = self.values(name)?;
-        let last = values.and_then(|mut values| values.pop()).expect("option has a default");
-        Ok((&option.form, last))
+    fn is_development(&self, place: &Place<'_>) -> Result<bool, ConfigError> {
+        let fields = self.fields(place, |option| matches!(option.form, Form::Environment(_)))?;
+        Ok(fields.app.is_development())
     }
-
-    pub(crate) fn word(&self, name: &str) -> Result<String, ConfigError> {
-        let (form, raw) = self.value(name)?;
-        raw.read(|text| match form {
-            Form::OneOf(words) if !words.contains(&text) => {
-                Err(format!("`{text}` is none of: {}", words.join(", ")))
-            }
-            Form::UrlPath if !is_url_path(text) => {
-                Err(format!("`{text}` is not the path of a URL, such as /up"))
-            }
-            _ if text.is_empty() || text.contains(char::is_whitespace) => {
-                Err(format!("`{text}` is not a name"))
-            }
-            _ => Ok(text.to_owned()),
-        })
-    }
-
-    /// A count that fits the type asked for: the ranges in the table see to that.
-    pub(crate) fn count<T: TryFrom<u64>>(&self, name: &str) -> Result<T, ConfigError> {
-        Ok(self.count_or_auto(name)?.expect("option has no `auto`"))
-    }
-
-    /// `None` is `auto`.
-    pub(crate) fn count_or_auto<T: TryFrom<u64>>(&self, name: &str) -> Result<Option<T>, ConfigError> {
-        let (form, raw) = self.value(name)?;
-        let fit = |number| T::try_from(number).map_err(|_| format!("{number} is too large"));
-        raw.read(|text| match form {
-            Form::CountOrAuto(_) if text == "auto" => Ok(None),
-            Form::CountOrAuto(range) => value::count(text, range)
-                .map_err(|problem| format!("{problem}, or auto"))
-                .and_then(fit)
-                .map(Some),
-            Form::Count(range) => value::count(text, range).and_then(fit).map(Some),
-            _ => unreachable!("{name} is no count"),
-        })
-    }
-
-    pub(crate) fn size(&self, name: &str) -> Result<usize, ConfigError> {
-        let bytes = self.size_or_none(name)?.expect("option has no `none`");
-        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
-    }
-
-    pub(crate) fn size_or_none(&self, name: &str) -> Result<Option<u64>, ConfigError> {
-        let (form, raw) = self.value(name)?;
-        raw.read(|text| match form {
-            Form::SizeOrNone(_) if text == "none" => Ok(None),
-            Form::SizeOrNone(range) | Form::Size(range) => value::size(text, range).map(Some),
-            _ => unreachable!("{name} is no size"),
-        })
-    }
-
-    pub(crate) fn duration(&self, name: &str) -> Result<Duration, ConfigError> {
-        Ok(self.duration_or_none(name)?.expect("option has no `none`"))
-    }
-
-    pub(crate) fn duration_or_none(&self, name: &str) -> Result<Option<Duration>, ConfigError> {
-        let (form, raw) = self.value(name)?;
-        raw.read(|text| match form {
-            Form::DurationOrNone(_) if text == "none" => Ok(None),
-            Form::DurationOrNone(range) | Form::Duration(range) => value::duration(text, range).map(Some),
-            _ => unreachable!("{name} is no duration"),
-        })
-    }
-
-    /// None for `off`.
-    pub(crate) fn counts(&self, name: &str) -> Result<Vec<u64>, ConfigError> {
-        let (form, raw) = self.value(name)?;
-        let Form::CountsOrOff(range) = form else { unreachable!("{name} is no list of counts") };
-        raw.read(|text| value::counts(text, range))
-    }
-
-    /// An error about the value of this option that only shows beside others.
-    pub(crate) fn clash(&self, name: &str, problem: &str) -> Result<ConfigError, ConfigError> {
-        Ok(self.value(name)?.1.wrong(problem.to_owned()))
-    }
-
-    /// Host names in small letters; `None` where none was given.
-    pub(crate) fn hosts(&self) -> Result<Option<Vec<String>>, ConfigError> {
-        let Some(values) = self.values("hosts")?.1 else { return Ok(None) };
-        values.iter().map(|raw| raw.read(value::host)).collect::<Result<_, _>>().map(Some)
-    }
-
-    pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, ConfigError> {
-        let values = self.values("variables")?.1.unwrap_or_default();
-        values.iter().map(|raw| raw.read(value::variable)).collect()
-    }
-
-    /// What `read` makes of an option that may have no value.
-    pub(crate) fn optional<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, ConfigError> {
-        let raw = self.values(name)?.1.and_then(|mut values| values.pop());
-        raw.map(|raw| raw.read(read)).transpose()
-    }
-
-    pub(crate) fn switch(&self, name: &str) -> Result<bool, ConfigError> {
-        self.value(name)?.1.read(value::switch)
-    }
-
-    /// Addresses; relative socket paths begin where relative paths of their source do.
-    pub(crate) fn binds(&self, port: u16, current: &Path) -> Result<Vec<Bind>, ConfigError> {
-        let (_, values) = self.values("bind")?;
-        let values = values.expect("option has a default");
-        values.iter().map(|raw| raw.read(|text| value::bind(text, port, raw.folder(current)))).collect()
-    }
-
-    /// A path, made absolute by `read`, which also says what may be wrong with it.
-    pub(crate) fn path<T>(
-        &self,
-        name: &str,
-        current: &Path,
-        read: impl FnOnce(&str, PathBuf) -> Result<T, String>,
-    ) -> Result<Option<T>, ConfigError> {
-        let (_, values) = self.values(name)?;
-        let Some(raw) = values.and_then(|mut values| values.pop()) else { return Ok(None) };
-        let path = raw.folder(current).join(&raw.text);
-        if raw.text.is_empty() {
-            return Err(raw.wrong("a path is missing".into()));
-        }
-        raw.read(|text| read(text, path)).map(Some)
-    }
-}
-
-/// Whether the value of an option for paths is one, and not a word that has a meaning of its own there.
-fn is_path(option: &str, text: &str) -> bool {
-    match option {
-        "ruby" => text.contains('/'),
-        "access_log" => !matches!(text, "-" | "none"),
-        _ => true,
-    }
-}
-
-fn is_url_path(text: &str) -> bool {
-    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }

@@ -3,7 +3,7 @@
 //!
 //! In reading order:
 //!
-//! - `options`: the table, one entry per option;
+//! - `options`: the table, one entry per option; `form`: how each kind of value is read and stored; `fields`: where;
 //! - `command_line`: the command line, made from the table, read into what was *given*;
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file;
@@ -22,7 +22,9 @@ mod command_line;
 mod cpus;
 mod deployment;
 mod error;
+mod fields;
 mod file;
+mod form;
 mod given;
 mod manual;
 mod options;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::options::{Form, Opt, Scope, Section, OPTIONS};
+use crate::form::Form;
+use crate::options::{Opt, Scope, Section, OPTIONS};
 use crate::value::{duration_text, size_text};
 
 const INTRODUCTION: &str = "\
@@ -65,9 +66,9 @@ fn entry(option: &Opt) -> String {
     }
     let _ = writeln!(text, "- default: {}", option.default_text());
     match option.scope {
-        Scope::Server => {}
-        Scope::App | Scope::Privileged => text.push_str("- each application may have its own\n"),
-        Scope::OneApp | Scope::Route => {
+        Scope::Start | Scope::Server => {}
+        scope if scope.is_shared() => text.push_str("- each application may have its own\n"),
+        _ => {
             text.push_str("- each application has its own: with several, in its `[[app]]` or its own file\n")
         }
     }
@@ -76,30 +77,24 @@ fn entry(option: &Opt) -> String {
 
 fn range(form: &Form) -> Option<String> {
     match form {
-        Form::Count(range) => Some(format!("{} to {}", range.start(), range.end())),
-        Form::CountOrAuto(range) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
-        Form::Size(range) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
-        Form::SizeOrNone(_) => Some("any size, or `none`".into()),
-        Form::Duration(range) => {
+        Form::Count(range, _) => Some(format!("{} to {}", range.start(), range.end())),
+        Form::CountOrAuto(range, _) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
+        Form::Size(range, _) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
+        Form::SizeOrNone(..) => Some("any size, or `none`".into()),
+        Form::Duration(range, _) => {
             Some(format!("{} to {}", duration_text(*range.start()), duration_text(*range.end())))
         }
-        Form::DurationOrNone(range) => {
+        Form::DurationOrNone(range, _) => {
             Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
         }
-        Form::OneOf(words) => Some(words.join(", ")),
-        Form::CountsOrOff(range) => Some(format!(
+        Form::OneOf(_) => Some(form.words()),
+        Form::CountsOrOff(range, _) => Some(format!(
             "numbers from {} to {} with commas between them, or `off`",
             range.start(),
             range.end()
         )),
-        Form::Hosts => Some("host names without ports, or `*`".into()),
-        Form::Addresses
-        | Form::Path
-        | Form::Word
-        | Form::UrlPath
-        | Form::Switch
-        | Form::Prefix
-        | Form::Variables => None,
+        Form::Hosts(_) => Some("host names without ports, or `*`".into()),
+        _ => None,
     }
 }
 
@@ -121,9 +116,9 @@ fn example_file() -> String {
 
 fn toml_value(option: &Opt) -> String {
     match option.form {
-        Form::Count(_) | Form::CountOrAuto(_) => option.example.to_owned(),
-        Form::Addresses | Form::Hosts | Form::Variables => format!("[\"{}\"]", option.example),
-        Form::Switch => (option.example == "on").to_string(),
+        Form::Count(..) | Form::CountOrAuto(..) => option.example.to_owned(),
+        _ if option.form.repeats() => format!("[\"{}\"]", option.example),
+        Form::Switch(_) => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),
     }
 }

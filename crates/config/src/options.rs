@@ -1,8 +1,10 @@
 //! The table of options. Everything a user can set is here once: the command line, the configuration
 //! file, the environment variables and the manual are made from it.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
+
+use crate::form::{fit, Choice, Form};
+use crate::settings::LogFormat;
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -15,7 +17,7 @@ pub(crate) struct Opt {
     pub(crate) short: Option<char>,
     /// Variables that platforms and frameworks set for it, after its own; the first that is set counts.
     pub(crate) env: &'static [&'static str],
-    /// What its value looks like.
+    /// What its value looks like, how it is read, and in which field it is stored.
     pub(crate) form: Form,
     /// What holds when nobody says anything.
     pub(crate) default: Default,
@@ -30,12 +32,16 @@ pub(crate) struct Opt {
 /// Whose option it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
+    /// The server's, and not for a configuration file: the file cannot name itself.
+    Start,
     /// The server's: there is one value.
     Server,
     /// Each application has its own. What is given for the server holds for those that say nothing else.
     App,
     /// As `App`, but it decides what Highball does with its own rights: a file of somebody else's may not give it.
     Privileged,
+    /// The server's, and an application may have its own beside it. Privileged as well.
+    ServerAndApp,
     /// Each application has its own, and it makes no sense for several.
     OneApp,
     /// As `OneApp`; it says where the application is reached. The server says that, where applications are of several users.
@@ -45,72 +51,17 @@ pub(crate) enum Scope {
 impl Scope {
     /// Whether one value can hold for several applications.
     pub(crate) fn is_shared(self) -> bool {
-        matches!(self, Scope::App | Scope::Privileged)
+        matches!(self, Scope::App | Scope::Privileged | Scope::ServerAndApp)
+    }
+
+    /// Whether it decides what Highball does with its own rights.
+    pub(crate) fn is_privileged(self) -> bool {
+        matches!(self, Scope::Privileged | Scope::ServerAndApp)
     }
 
     /// Whether it makes no sense for several applications.
     pub(crate) fn is_of_one(self) -> bool {
         matches!(self, Scope::OneApp | Scope::Route)
-    }
-}
-
-/// What the value of an option looks like.
-pub(crate) enum Form {
-    /// An address to listen on; may be given several times.
-    Addresses,
-    /// A whole number in a range.
-    Count(RangeInclusive<u64>),
-    /// A whole number in a range, or `auto`.
-    CountOrAuto(RangeInclusive<u64>),
-    /// Bytes in a range.
-    Size(RangeInclusive<u64>),
-    /// Bytes in a range, or `none`.
-    SizeOrNone(RangeInclusive<u64>),
-    /// A span of time in a range.
-    Duration(RangeInclusive<Duration>),
-    /// A span of time in a range, or `none`.
-    DurationOrNone(RangeInclusive<Duration>),
-    /// A file or folder.
-    Path,
-    /// Free text without blanks.
-    Word,
-    /// The path of a URL, with or without a query.
-    UrlPath,
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// `on` or `off`.
-    Switch,
-    /// Whole numbers in a range, with commas between them, or `off`.
-    CountsOrOff(RangeInclusive<u64>),
-    /// Host names; may be given several times.
-    Hosts,
-    /// The beginning of a URL's path.
-    Prefix,
-    /// `NAME=VALUE`; may be given several times.
-    Variables,
-}
-
-impl Form {
-    /// What stands for the value in the help.
-    pub(crate) fn metavar(&self) -> &'static str {
-        match self {
-            Form::Addresses => "ADDR",
-            Form::Count(_) => "N",
-            Form::CountOrAuto(_) => "N|auto",
-            Form::Size(_) => "SIZE",
-            Form::SizeOrNone(_) => "SIZE|none",
-            Form::Duration(_) => "TIME",
-            Form::DurationOrNone(_) => "TIME|none",
-            Form::Path => "PATH",
-            Form::Word => "NAME",
-            Form::UrlPath => "PATH",
-            Form::OneOf(_) => "FORM",
-            Form::Switch => "on|off",
-            Form::CountsOrOff(_) => "N,N,…|off",
-            Form::Hosts => "HOST",
-            Form::Prefix => "PATH",
-            Form::Variables => "NAME=VALUE",
-        }
     }
 }
 
@@ -185,14 +136,9 @@ impl Opt {
         format!("HIGHBALL_{}", self.name.to_ascii_uppercase())
     }
 
-    /// Whether it may stand in a configuration file: the file cannot name itself.
+    /// Whether it may stand in a configuration file.
     pub(crate) fn in_file(&self) -> bool {
-        self.name != "config"
-    }
-
-    /// Whether it may be given several times.
-    pub(crate) fn repeats(&self) -> bool {
-        matches!(self.form, Form::Addresses | Form::Hosts | Form::Variables)
+        self.scope != Scope::Start
     }
 
     /// The default in words.
@@ -221,7 +167,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: Some('p'),
         env: &["PORT"],
-        form: Form::Count(0..=65535),
+        form: Form::Count(0..=65535, |f, count| fit(count, &mut f.server.port)),
         default: Default::Is("3000"),
         section: Section::Server,
         example: "8080",
@@ -232,7 +178,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: Some('b'),
         env: &["BINDING"],
-        form: Form::Addresses,
+        form: Form::Addresses(|f, binds| f.server.binds = binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
         section: Section::Server,
         example: "unix:/run/blog.sock",
@@ -244,7 +190,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('e'),
         env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
-        form: Form::Word,
+        form: Form::Environment(|f, name| f.app.environment = name),
         default: Default::Is("development"),
         section: Section::Server,
         example: "production",
@@ -256,7 +202,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('w'),
         env: &["WEB_CONCURRENCY"],
-        form: Form::CountOrAuto(1..=512),
+        form: Form::CountOrAuto(1..=512, |f, count| {
+            f.app.workers = None;
+            count.map_or(Ok(()), |count| fit(count, f.app.workers.insert(0)))
+        }),
         default: Default::InDevelopment { yes: "1", no: "auto" },
         section: Section::Server,
         example: "4",
@@ -268,7 +217,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('t'),
         env: &["RAILS_MAX_THREADS"],
-        form: Form::Count(1..=256),
+        form: Form::Count(1..=256, |f, count| fit(count, &mut f.app.threads)),
         default: Default::Is("3"),
         section: Section::Server,
         example: "5",
@@ -279,7 +228,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch,
+        form: Form::Switch(|f, on| f.app.early_hints = on),
         default: Default::Is("off"),
         section: Section::Server,
         example: "on",
@@ -287,10 +236,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "config",
-        scope: Scope::Server,
+        scope: Scope::Start,
         short: Some('c'),
         env: &[],
-        form: Form::Path,
+        form: Form::Path(|f, path| f.server.config = Some(path)),
         default: Default::Without("config/highball.toml or highball.toml in the application, where there is one"),
         section: Section::Server,
         example: "/etc/highball/blog.toml",
@@ -301,7 +250,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Path,
+        form: Form::Program(|f, path| f.app.ruby = Some(path)),
         default: Default::Without("the one that the application's version file and rbenv, mise or asdf choose, else `ruby` in PATH"),
         section: Section::Server,
         example: "/opt/ruby/bin/ruby",
@@ -312,7 +261,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &["PIDFILE"],
-        form: Form::Path,
+        form: Form::Path(|f, path| f.server.pidfile = Some(path)),
         default: Default::Without("none is written"),
         section: Section::Server,
         example: "tmp/pids/server.pid",
@@ -323,7 +272,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Word,
+        form: Form::Word(|f, name| f.app.name = Some(name)),
         default: Default::Without("the name of its folder; where that is `current`, of the folder around it"),
         section: Section::Apps,
         example: "blog",
@@ -334,7 +283,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Hosts,
+        form: Form::Hosts(|f, hosts| f.app.hosts = Some(hosts)),
         default: Default::Without("every one; with several applications NAME and NAME.localhost, or with a `prefix` every one"),
         section: Section::Apps,
         example: "blog.example.org",
@@ -346,7 +295,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Prefix,
+        form: Form::Prefix(|f, prefix| f.app.prefix = Some(prefix)),
         default: Default::Without("none"),
         section: Section::Apps,
         example: "/blog",
@@ -358,7 +307,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::OneApp,
         short: None,
         env: &[],
-        form: Form::Variables,
+        form: Form::Variables(|f, variables| f.app.env = variables),
         default: Default::Without("none"),
         section: Section::Apps,
         example: "DATABASE_URL=sqlite3:db/blog.sqlite3",
@@ -370,7 +319,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::Word,
+        form: Form::User(|f, user| f.app.user = Some(user)),
         default: Default::Without("who started Highball; where that is root, the owner of the application's files"),
         section: Section::Apps,
         example: "blog",
@@ -383,7 +332,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch,
+        form: Form::Switch(|f, on| f.app.prestart = Some(on)),
         default: Default::Without("on; with several applications in development off"),
         section: Section::Apps,
         example: "off",
@@ -395,7 +344,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR),
+        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.sleep_after = time),
         default: Default::Is("none"),
         section: Section::Apps,
         example: "30m",
@@ -407,7 +356,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(256..=MIB),
+        form: Form::Size(256..=MIB, |f, bytes| f.server.limits.target_bytes = bytes),
         default: Default::Is("16k"),
         section: Section::Sizes,
         example: "8k",
@@ -418,7 +367,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(KIB..=MIB),
+        form: Form::Size(KIB..=MIB, |f, bytes| f.server.limits.head_bytes = bytes),
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "32k",
@@ -429,7 +378,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(8..=1024),
+        form: Form::Count(8..=1024, |f, count| fit(count, &mut f.server.limits.header_fields)),
         default: Default::Is("128"),
         section: Section::Sizes,
         example: "64",
@@ -440,7 +389,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::SizeOrNone(0..=PIB),
+        form: Form::SizeOrNone(0..=PIB, |f, bytes| f.app.limits.body_bytes = bytes),
         default: Default::Is("none"),
         section: Section::Sizes,
         example: "100m",
@@ -452,7 +401,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=16 * MIB),
+        form: Form::Size(0..=16 * MIB, |f, bytes| f.server.limits.body_memory_bytes = bytes),
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "16k",
@@ -463,7 +412,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(4 * KIB..=64 * MIB),
+        form: Form::Size(4 * KIB..=64 * MIB, |f, bytes| f.server.limits.response_buffer_bytes = bytes),
         default: Default::Is("256k"),
         section: Section::Sizes,
         example: "1m",
@@ -474,7 +423,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=1024 * GIB),
+        form: Form::Size(0..=1024 * GIB, |f, bytes| f.server.limits.response_spool_bytes = bytes),
         default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
@@ -486,7 +435,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(1..=1_000_000),
+        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.limits.connections)),
         default: Default::Is("10000"),
         section: Section::Sizes,
         example: "2000",
@@ -498,7 +447,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Count(1..=1_000_000),
+        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.app.limits.queue)),
         default: Default::Is("1000"),
         section: Section::Sizes,
         example: "100",
@@ -509,7 +458,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Path,
+        form: Form::WritableFolder(|f, path| f.server.spool_dir = Some(path)),
         default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
@@ -520,7 +469,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.head_timeout = time),
         default: Default::Is("15s"),
         section: Section::Times,
         example: "5s",
@@ -531,7 +480,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.body_timeout = time),
         default: Default::Is("30s"),
         section: Section::Times,
         example: "10s",
@@ -542,7 +491,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.idle_timeout = time),
         default: Default::Is("65s"),
         section: Section::Times,
         example: "20s",
@@ -554,7 +503,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.send_timeout = time),
         default: Default::Is("60s"),
         section: Section::Times,
         example: "30s",
@@ -565,7 +514,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR),
+        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.limits.request_timeout = time),
         default: Default::InDevelopment { yes: "none", no: "60s" },
         section: Section::Times,
         example: "20s",
@@ -576,7 +525,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch,
+        form: Form::Switch(|f, on| f.app.static_files.enabled = on),
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
@@ -587,7 +536,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch,
+        form: Form::Switch(|f, on| f.app.static_files.follow_symlinks = on),
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
@@ -598,7 +547,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.app.process.boot_timeout = time),
         default: Default::InDevelopment { yes: "300s", no: "60s" },
         section: Section::Processes,
         example: "30s",
@@ -609,7 +558,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(Duration::ZERO..=YEAR),
+        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.drain_timeout = time),
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
@@ -621,7 +570,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(Duration::ZERO..=YEAR),
+        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.hijacked_drain_timeout = time),
         default: Default::Is("5s"),
         section: Section::Processes,
         example: "1m",
@@ -634,7 +583,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::UrlPath,
+        form: Form::UrlPath(|f, path| f.app.process.probe_path = path),
         default: Default::Is("/"),
         section: Section::Processes,
         example: "/up",
@@ -647,7 +596,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR),
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.app.process.probe_timeout = time),
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
@@ -658,7 +607,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch,
+        form: Form::Switch(|f, on| f.app.process.preload = on),
         default: Default::Is("on"),
         section: Section::Processes,
         example: "on",
@@ -670,7 +619,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::CountsOrOff(1..=1_000_000_000),
+        form: Form::CountsOrOff(1..=1_000_000_000, |f, counts, origin| {
+            f.app.process.refork_after = counts;
+            f.app.refork_origin = Some(origin.clone());
+        }),
         default: Default::Is("off"),
         section: Section::Processes,
         example: "50,100,1000",
@@ -683,7 +635,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Count(1..=1000),
+        form: Form::Count(1..=1000, |f, count| fit(count, &mut f.app.process.max_boot_failures)),
         default: Default::Is("5"),
         section: Section::Processes,
         example: "2",
@@ -694,7 +646,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::OneOf(&["human", "json"]),
+        form: Form::OneOf(&[
+            Choice { word: "human", set: |f| f.server.log_format = LogFormat::Human },
+            Choice { word: "json", set: |f| f.server.log_format = LogFormat::Json },
+        ]),
         default: Default::Is("human"),
         section: Section::Logs,
         example: "json",
@@ -702,10 +657,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "access_log",
-        scope: Scope::Privileged,
+        scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Path,
+        form: Form::LogFile(|f, log| f.access_log = Some(log)),
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
@@ -731,6 +686,10 @@ pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ConfigError;
+    use crate::fields::Fields;
+    use crate::form::Place;
+    use crate::given::{Origin, Raw};
 
     #[test]
     fn names_are_unique_and_docs_are_sentences() {
@@ -742,6 +701,58 @@ mod tests {
                 option.name,
                 option.doc
             );
+        }
+    }
+
+    /// What is stored of this text.
+    fn stored(option: &Opt, text: &str) -> Result<Fields, ConfigError> {
+        let env = |name: &str| (name == "PATH").then(|| "/bin".into());
+        let place = Place { current: "/".into(), env: &env };
+        let raw = Raw { text: text.into(), origin: Origin::Default { name: option.name } };
+        let mut fields = Fields::default();
+        option.form.store(&[raw], &mut fields, &place).map(|()| fields)
+    }
+
+    #[test]
+    fn each_option_is_stored_in_a_field_that_no_other_has() {
+        for option in OPTIONS {
+            let example = match option.form {
+                Form::Program(_) => "/bin/sh",
+                Form::User(_) => "root",
+                Form::Switch(_) => "on",
+                _ => option.example,
+            };
+            let fields = stored(option, example).unwrap_or_else(|error| panic!("{}: {error}", option.name));
+            assert_ne!(fields, Fields::default(), "{} is not stored", option.name);
+            for other in OPTIONS.iter().filter(|other| other.name != option.name) {
+                let its = stored(other, example).ok();
+                assert_ne!(Some(&fields), its.as_ref(), "{} and {} share a field", option.name, other.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_option() {
+        for option in OPTIONS {
+            let texts = match option.default {
+                Default::Is(text) => vec![text],
+                Default::InDevelopment { yes, no } => vec![yes, no],
+                Default::Without(_) => vec![],
+            };
+            for text in texts {
+                assert!(stored(option, text).is_ok(), "{}: {text}", option.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_each_range_fit_its_field() {
+        for option in OPTIONS {
+            if let Form::Count(range, _) | Form::CountOrAuto(range, _) = &option.form {
+                for end in [range.start(), range.end()] {
+                    assert!(stored(option, &end.to_string()).is_ok(), "{}: {end}", option.name);
+                }
+            }
         }
     }
 

@@ -1,22 +1,20 @@
 //! From what was given to [`Settings`].
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use highball_users::{with_rights_of, User};
-use rustix::fs::{access, Access};
 
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
+use crate::fields::AppFields;
 use crate::file::{self, File, Rights, PLACES};
+use crate::form::Place;
 use crate::given::{Given, Origin};
 use crate::options::Scope;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
-use crate::settings::{
-    AccessLog, App, AppId, AppLimits, Limits, Log, LogFormat, Named, Process, RunsAs, Settings, StaticFiles,
-};
+use crate::settings::{AccessLog, App, AppId, Limits, Log, Named, RunsAs, Settings};
 use crate::value;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
@@ -47,13 +45,15 @@ pub(crate) fn gather<'a>(
 ) -> Result<Sources<'a>, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env);
-    let named = given.path("config", &current, |_, path| Ok(path))?;
-    let place = named.as_deref().map(file::folder_of);
-    let file = server_file(named.clone(), &paths, &given, &current)?;
+    let place = Place { current, env };
+    let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
+    let current = &place.current;
+    let file_place = named.as_deref().map(file::folder_of);
+    let file = server_file(named.clone(), &paths, &given, &place)?;
     if let [first, others @ ..] = &paths[..] {
         // A single one may be the folder that the file was found in.
         let is_about_file =
-            others.is_empty() && place.is_none_or(|place| is_same(&place, &current.join(first)));
+            others.is_empty() && file_place.is_none_or(|place| is_same(&place, &current.join(first)));
         if !file.entries.is_empty() && !is_about_file {
             return Err(ConfigError::Usage(twice_given(first)));
         }
@@ -65,15 +65,15 @@ pub(crate) fn gather<'a>(
     };
     let apps = if !file.entries.is_empty() {
         let entries = file.entries.into_iter().map(|entry| (entry.path, entry.given));
-        several(entries.collect(), &given, &file.top)?
+        several(entries.collect(), &given, &file.top, &place)?
     } else if paths.len() > 1 {
         let paths = paths.into_iter().map(|path| (current.join(path), Given::default()));
-        several(paths.collect(), &given, &file.top)?
+        several(paths.collect(), &given, &file.top, &place)?
     } else {
-        let app = Where::of(paths.into_iter().next(), &current)?;
+        let app = Where::of(paths.into_iter().next(), current)?;
         vec![AppSources { app, entry: Given::default(), file: Ok(Given::default()) }]
     };
-    Ok(Sources { given, top: file.top, apps, named, place: Place { current, env } })
+    Ok(Sources { given, top: file.top, apps, named, place })
 }
 
 impl Sources<'_> {
@@ -103,7 +103,7 @@ impl Sources<'_> {
         let all = std::iter::once(&mut self.given).chain(of_apps).chain([&mut self.top]);
         let mut asked = None;
         for given in all {
-            asked = asked.or(given.take_word("user")?);
+            asked = asked.or(given.take_user()?);
         }
         Ok(asked)
     }
@@ -112,19 +112,13 @@ impl Sources<'_> {
     pub(crate) fn as_arguments(&self) -> Result<Vec<String>, ConfigError> {
         let mut all = self.given.clone();
         self.files().for_each(|file| all.add_all(file, |_| true));
-        all.as_arguments(&self.place.current)
+        all.as_arguments(&self.place)
     }
 }
 
 /// Whether both lead to the same place.
 fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
-}
-
-/// Where relative paths begin that stand in no file, and the environment.
-struct Place<'a> {
-    current: PathBuf,
-    env: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// Where an application lies, and whose it is.
@@ -177,8 +171,9 @@ fn server_file(
     named: Option<PathBuf>,
     paths: &[PathBuf],
     given: &Given,
-    current: &Path,
+    place: &Place<'_>,
 ) -> Result<File, ConfigError> {
+    let current = place.current.as_path();
     if let Some(path) = &named {
         Starter::now().believes_named(path)?;
     }
@@ -195,31 +190,37 @@ fn server_file(
             }
             Ok(file)
         }
-        (None, app) => own_file(&app?, &[given], false),
+        (None, app) => own_file(&app?, &[given], false, place),
     }
 }
 
 /// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
-fn own_file(app: &Where, asked: &[&Given], many: bool) -> Result<File, ConfigError> {
+fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
     let starter = Starter::now();
-    let asked = asked.iter().find(|given| given.has("user"));
-    let runs_as =
-        asked.map(|given| given.optional("user", |text| starter.runs_as(text))).transpose()?.flatten();
+    let runs_as = match asked.iter().find(|given| says_user(given)) {
+        Some(given) => given.fields(place, |option| option.scope == Scope::Privileged)?.app.user,
+        None => None,
+    };
     let user = runs_as.as_ref().map_or(app.owner.user.as_ref(), RunsAs::another);
     let mut found: Option<(&str, File)> = None;
-    for place in PLACES {
+    for name in PLACES {
         // By the path that was given: who has made a link on it has a say as well.
-        let author = starter.author(&app.folder, &app.link.join(place));
+        let author = starter.author(&app.folder, &app.link.join(name));
         let reader = starter.reader(runs_as.as_ref(), app.owner.user.as_ref(), &author);
         let server_routes = many && starter.is_root();
         let rights = Rights { author, owner: user.map(|user| user.uid), server_routes, reader };
-        let Some(file) = file::read_own(&app.folder, place, &rights)? else { continue };
+        let Some(file) = file::read_own(&app.folder, name, &rights)? else { continue };
         if let Some((first, _)) = found {
-            return Err(file::two_files(&app.folder.join(first), app.folder.join(place)));
+            return Err(file::two_files(&app.folder.join(first), app.folder.join(name)));
         }
-        found = Some((place, file));
+        found = Some((name, file));
     }
     Ok(found.map(|(_, file)| file).unwrap_or_default())
+}
+
+/// Whether the user is named here who an application runs as.
+fn says_user(given: &Given) -> bool {
+    given.of_scope(|scope| scope == Scope::Privileged).next().is_some()
 }
 
 /// Each of several applications, with what its entry and its own file say.
@@ -227,6 +228,7 @@ fn several(
     entries: Vec<(PathBuf, Given)>,
     given: &Given,
     top: &Given,
+    place: &Place<'_>,
 ) -> Result<Vec<AppSources>, ConfigError> {
     let mut all: Vec<AppSources> = Vec::new();
     let many = entries.len() > 1;
@@ -241,7 +243,7 @@ fn several(
                 app.link.display()
             )));
         }
-        let file = there.and_then(|()| own_file(&app, &[given, &entry, top], many)).map(|file| {
+        let file = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place)).map(|file| {
             // Entries make it that of a server, of which this application may be one.
             if file.entries.is_empty() {
                 file.top
@@ -264,7 +266,7 @@ fn app_or_fault(
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
     let AppSources { app: at, entry, file } = sources;
-    let says_user = [weighty, &entry, top].iter().any(|given| given.has("user"));
+    let says_user = [weighty, &entry, top].into_iter().any(says_user);
     let whole = file.and_then(|file| {
         if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
             return Err(ConfigError::App { path: at.link.clone(), problem });
@@ -277,7 +279,8 @@ fn app_or_fault(
         Err(error) if many => {
             // What is wrong in there is wrong for all.
             let of_server = app(&at, &entry, weighty, top, many, place)?;
-            let server_routes = Starter::now().is_root() || entry.has("hosts") || entry.has("prefix");
+            let route = entry.fields(place, |option| option.scope == Scope::Route)?.app;
+            let server_routes = Starter::now().is_root() || route.hosts.is_some() || route.prefix.is_some();
             Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
         }
         whole => whole,
@@ -304,33 +307,36 @@ fn app(
             return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
         }
     }
-    let name = if given.has("name") { given.word("name")? } else { app.name() };
-    let prefix = given.optional("prefix", value::prefix)?.unwrap_or_default();
-    let is_development = given.word("environment")? == "development";
+    let fields = given.fields(place, |option| match option.scope {
+        Scope::Start | Scope::Server => false,
+        // The server's, unless it is given for the application alone, in a file.
+        Scope::ServerAndApp => own.has(option) && !weighty.has(option),
+        Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
+    })?;
+    let access_log =
+        fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
+    let fields = fields.app;
+    agree(&fields)?;
+    let name = fields.name.clone().unwrap_or_else(|| app.name());
+    let prefix = fields.prefix.clone().unwrap_or_default();
+    let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
-        hosts: hosts(given.hosts()?, many && prefix.is_empty(), &name, &app.link)?,
+        hosts: hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?,
         prefix,
-        environment: given.word("environment")?,
-        workers: given.count_or_auto("workers")?.unwrap_or_else(cpus::available),
-        threads: given.count("threads")?,
-        early_hints: given.switch("early_hints")?,
-        ruby: given.path("ruby", &place.current, |text, path| ruby(text, path, place.env))?,
-        runs_as: runs_as(&given, app)?,
-        env: given.variables()?,
-        limits: AppLimits {
-            body_bytes: given.size_or_none("max_body")?,
-            queue: given.count("max_queue")?,
-            request_timeout: given.duration_or_none("request_timeout")?,
-        },
-        static_files: StaticFiles {
-            enabled: given.switch("static_files")?,
-            follow_symlinks: given.switch("follow_symlinks")?,
-        },
-        process: process(&given)?,
-        prestart: given.optional("prestart", value::switch)?.unwrap_or(!(many && is_development)),
-        sleep_after: given.duration_or_none("sleep_after")?,
-        access_log: own_access_log(own, weighty, &place.current)?,
+        workers: fields.workers.unwrap_or_else(cpus::available),
+        threads: fields.threads,
+        early_hints: fields.early_hints,
+        prestart: fields.prestart.unwrap_or(!(many && fields.is_development())),
+        environment: fields.environment,
+        ruby: fields.ruby,
+        runs_as: fields.user.unwrap_or_else(runs_unasked),
+        env: fields.env,
+        limits: fields.limits,
+        static_files: fields.static_files,
+        process: fields.process,
+        sleep_after: fields.sleep_after,
+        access_log,
         folder: app.folder.clone(),
         link: app.link.clone(),
         file: app.file.clone(),
@@ -339,14 +345,16 @@ fn app(
     })
 }
 
-/// Who is asked for, else the owner of the application's files.
-fn runs_as(given: &Given, app: &Where) -> Result<RunsAs, ConfigError> {
-    let starter = Starter::now();
-    let asked = given.optional("user", |text| starter.runs_as(text))?;
-    Ok(match asked {
-        Some(asked) => asked,
-        None => starter.runs_unasked(app.owner.user.clone()),
-    })
+/// What is wrong with values that only shows beside others.
+fn agree(fields: &AppFields) -> Result<(), ConfigError> {
+    match &fields.refork_origin {
+        Some(origin) if !fields.process.preload && !fields.process.refork_after.is_empty() => {
+            let problem =
+                "without preloading workers have nothing to share; leave out either this or `preload = off`";
+            Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// None: every host. `by_name`: without any, those that are named after the application.
@@ -371,15 +379,6 @@ fn hosts(
         }
         None => Ok(Vec::new()),
     }
-}
-
-/// One that is named for the application alone, in a file.
-fn own_access_log(own: &Given, weighty: &Given, current: &Path) -> Result<AccessLog, ConfigError> {
-    if !own.has("access_log") || weighty.has("access_log") {
-        return Ok(AccessLog::OfServer);
-    }
-    let path = own.path("access_log", current, |text, path| Ok(access_log(text, path)))?.flatten();
-    Ok(path.map_or(AccessLog::Off, AccessLog::Own))
 }
 
 /// No two applications have the same name, or are reached at the same place.
@@ -414,19 +413,17 @@ fn server(
     ignored: Vec<String>,
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
-    let drain_timeout = given.duration("drain_timeout")?;
+    let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let access = fields.access_log.flatten();
+    let fields = fields.server;
+    let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     Ok(Settings {
-        binds: given.binds(given.count("port")?, &place.current)?,
-        pidfile: given.path("pidfile", &place.current, |_, path| Ok(path))?,
-        limits: limits(given, place)?,
-        drain_timeout,
-        hijacked_drain_timeout: given.duration("hijacked_drain_timeout")?.min(drain_timeout),
-        log: Log {
-            format: if given.word("log_format")? == "json" { LogFormat::Json } else { LogFormat::Human },
-            access: given
-                .path("access_log", &place.current, |text, path| Ok(access_log(text, path)))?
-                .flatten(),
-        },
+        binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        pidfile: fields.pidfile,
+        limits: Limits { spool_dir, ..fields.limits },
+        drain_timeout: fields.drain_timeout,
+        hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),
+        log: Log { format: fields.log_format, access },
         apps,
         named,
         ignored,
@@ -438,42 +435,6 @@ fn twice_given(path: &Path) -> String {
         "applications were given on the command line ({}…), and in the configuration file; name them in one place",
         path.display()
     )
-}
-
-fn process(given: &Given) -> Result<Process, ConfigError> {
-    let (preload, refork_after) = (given.switch("preload")?, given.counts("refork_after")?);
-    if !preload && !refork_after.is_empty() {
-        return Err(given.clash(
-            "refork_after",
-            "without preloading workers have nothing to share; leave out either this or `preload = off`",
-        )?);
-    }
-    Ok(Process {
-        boot_timeout: given.duration("boot_timeout")?,
-        probe_path: given.word("probe_path")?,
-        probe_timeout: given.duration("probe_timeout")?,
-        preload,
-        refork_after,
-        max_boot_failures: given.count("max_boot_failures")?,
-    })
-}
-
-fn limits(given: &Given, place: &Place<'_>) -> Result<Limits, ConfigError> {
-    let spool_dir = given.path("spool_dir", &place.current, |_, path| spool_dir(path))?;
-    Ok(Limits {
-        target_bytes: given.size("max_target")?,
-        head_bytes: given.size("max_head")?,
-        header_fields: given.count("max_fields")?,
-        body_memory_bytes: given.size("body_memory")?,
-        response_buffer_bytes: given.size("response_buffer")?,
-        response_spool_bytes: given.size("response_spool")?,
-        connections: given.count("max_connections")?,
-        head_timeout: given.duration("head_timeout")?,
-        body_timeout: given.duration("body_timeout")?,
-        idle_timeout: given.duration("idle_timeout")?,
-        send_timeout: given.duration("send_timeout")?,
-        spool_dir: spool_dir.unwrap_or_else(|| default_spool_dir(place.env)),
-    })
 }
 
 /// The folder and the Ruby file in it, where such a file was given in the place of a folder.
@@ -516,49 +477,12 @@ fn app_folder(path: Option<PathBuf>, maker: Option<&User>) -> Result<PathBuf, Co
     Ok(folder)
 }
 
-/// The interpreter as a full path: names without a slash are looked up as a shell would.
-fn ruby(text: &str, path: PathBuf, env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, String> {
-    if text.contains('/') {
-        return is_program(&path)
-            .then_some(path)
-            .ok_or_else(|| format!("`{text}` is not a program that this user may run"));
-    }
-    let search = env("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&search).map(|folder| folder.join(text)).find(|path| is_program(path));
-    found.ok_or_else(|| {
-        format!("there is no `{text}` in PATH; install Ruby (apt-get install ruby), or name it with --ruby")
-    })
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-}
-
-fn access_log(text: &str, path: PathBuf) -> Option<PathBuf> {
-    match text {
-        "none" => None,
-        "-" => Some("-".into()),
-        _ => Some(path),
-    }
-}
-
-fn spool_dir(path: PathBuf) -> Result<PathBuf, String> {
-    if is_writable_folder(&path) {
-        return Ok(path);
-    }
-    Err(format!("{} is not a folder that this user may write to", path.display()))
-}
-
 fn default_spool_dir(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     let var_tmp = Some(PathBuf::from("/var/tmp"));
     let tmpdir = env("TMPDIR").map(PathBuf::from);
     [var_tmp, tmpdir]
         .into_iter()
         .flatten()
-        .find(|path| is_writable_folder(path))
+        .find(|path| value::is_writable_folder(path))
         .unwrap_or_else(|| "/tmp".into())
-}
-
-fn is_writable_folder(path: &Path) -> bool {
-    path.is_dir() && access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }

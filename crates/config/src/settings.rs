@@ -182,7 +182,7 @@ impl RunsAs {
 }
 
 /// Limits on the requests of one application.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppLimits {
     /// Largest request body, in bytes; beyond it 413. `None`: no limit.
     pub body_bytes: Option<u64>,
@@ -222,7 +222,7 @@ impl fmt::Display for Bind {
 }
 
 /// Limits on requests, connections and buffers, whichever application is meant. Sizes in bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Longest request target; beyond it 414.
     pub target_bytes: usize,
@@ -251,7 +251,7 @@ pub struct Limits {
 }
 
 /// Rules for static files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StaticFiles {
     /// Whether files of the public folder are served without asking the application.
     pub enabled: bool,
@@ -260,7 +260,7 @@ pub struct StaticFiles {
 }
 
 /// Process life.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
     /// Time the application has to boot; beyond it the boot has failed.
     pub boot_timeout: Duration,
@@ -278,9 +278,10 @@ pub struct Process {
 }
 
 /// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One readable line per event.
+    #[default]
     Human,
     /// One JSON object per line.
     Json,

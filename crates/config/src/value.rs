@@ -4,8 +4,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{access, Access};
 
 use crate::settings::Bind;
 
@@ -45,6 +48,11 @@ pub(crate) fn size(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Strin
         ));
     }
     Ok(value as u64)
+}
+
+/// A size of something in memory.
+pub(crate) fn bytes(text: &str, range: &RangeInclusive<u64>) -> Result<usize, String> {
+    size(text, range).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// A size in its shortest exact form, as [`size`] reads it.
@@ -110,6 +118,14 @@ pub(crate) fn count(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Stri
     }
 }
 
+/// A whole number, or `None` for `auto`.
+pub(crate) fn count_or_auto(text: &str, range: &RangeInclusive<u64>) -> Result<Option<u64>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    count(text, range).map(Some).map_err(|problem| format!("{problem}, or auto"))
+}
+
 /// Whole numbers with commas between them; none for `off`.
 pub(crate) fn counts(text: &str, range: &RangeInclusive<u64>) -> Result<Vec<u64>, String> {
     if switch(text) == Ok(false) {
@@ -167,34 +183,114 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`. Where it
-/// has no port, `port` is used; a relative path begins at `folder`. `tcp://` and `unix://` may stand before
-/// it, as other servers write it.
-pub(crate) fn bind(text: &str, port: u16, folder: &Path) -> Result<Bind, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        let path = path.strip_prefix("//").unwrap_or(path);
-        return unix_path(path, folder).map(Bind::Unix);
+/// Text without blanks.
+pub(crate) fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err(format!("`{text}` is not a name"));
     }
-    let address = text.strip_prefix("tcp://").unwrap_or(text);
-    if let Some(address) = tcp(address, port) {
-        return Ok(Bind::Tcp(address));
-    }
-    Err(format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, or unix:/path (host names are not looked up)"))
+    Ok(text.to_owned())
 }
 
-fn tcp(text: &str, port: u16) -> Option<SocketAddr> {
+/// The path of a URL, with or without a query.
+pub(crate) fn url_path(text: &str) -> Result<String, String> {
+    if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is not the path of a URL, such as /up"))
+}
+
+/// A program as a full path: names without a slash are looked up as a shell would.
+pub(crate) fn program(
+    text: &str,
+    path: PathBuf,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<PathBuf, String> {
+    if text.contains('/') {
+        return is_program(&path)
+            .then_some(path)
+            .ok_or_else(|| format!("`{text}` is not a program that this user may run"));
+    }
+    let search = env("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&search).map(|folder| folder.join(text)).find(|path| is_program(path));
+    found.ok_or_else(|| {
+        format!("there is no `{text}` in PATH; install Ruby (apt-get install ruby), or name it with --ruby")
+    })
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether this is no path where a log goes, but a word.
+pub(crate) fn is_word_for_log(text: &str) -> bool {
+    matches!(text, "-" | "none")
+}
+
+/// Where a log goes: a file, `-` for standard output, or nowhere.
+pub(crate) fn log_file(text: &str, path: PathBuf) -> Option<PathBuf> {
+    match text {
+        "none" => None,
+        "-" => Some("-".into()),
+        _ => Some(path),
+    }
+}
+
+/// A folder that can be written to.
+pub(crate) fn writable_folder(path: PathBuf) -> Result<PathBuf, String> {
+    if is_writable_folder(&path) {
+        return Ok(path);
+    }
+    Err(format!("{} is not a folder that this user may write to", path.display()))
+}
+
+/// Whether files can be made in it.
+pub(crate) fn is_writable_folder(path: &Path) -> bool {
+    path.is_dir() && access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+/// An address to listen on, as it was written: its port may be that of another option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Tcp(IpAddr, Option<u16>),
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// With this port, where it has none of its own.
+    pub(crate) fn at_port(&self, port: u16) -> Bind {
+        match self {
+            Address::Tcp(ip, own) => Bind::Tcp(SocketAddr::new(*ip, own.unwrap_or(port))),
+            Address::Unix(path) => Bind::Unix(path.clone()),
+        }
+    }
+}
+
+/// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`. A relative path begins at
+/// `folder`. `tcp://` and `unix://` may stand before it, as other servers write it.
+pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return unix_path(path, folder).map(Address::Unix);
+    }
+    let (ip, port) = tcp(text.strip_prefix("tcp://").unwrap_or(text)).ok_or_else(|| {
+        format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, or unix:/path (host names are not looked up)")
+    })?;
+    Ok(Address::Tcp(ip, port))
+}
+
+fn tcp(text: &str) -> Option<(IpAddr, Option<u16>)> {
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Some(address);
+        return Some((address.ip(), Some(address.port())));
     }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Some(SocketAddr::new(ip, port));
+        return Some((ip, None));
     }
     let (host, port) = match text.split_once(':') {
-        Some((host, given)) => (host, given.parse().ok()?),
-        None => (text, port),
+        Some((host, given)) => (host, Some(given.parse().ok()?)),
+        None => (text, None),
     };
-    (host == "localhost").then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))
+    (host == "localhost").then(|| (Ipv4Addr::LOCALHOST.into(), port))
 }
 
 /// `sockaddr_un` holds 108 bytes, the last of which ends the path (unix(7)).
@@ -324,7 +420,7 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let bind = |text| bind(text, 3000, Path::new("/srv/app"));
+        let bind = |text: &str| address(text, Path::new("/srv/app")).map(|address| address.at_port(3000));
         for (text, address) in [
             ("127.0.0.1", "127.0.0.1:3000"),
             ("0.0.0.0", "0.0.0.0:3000"),

@@ -1,0 +1,63 @@
+//! The typed value of every option, as the table stores them. What is not given has its default, which is stored in the same
+//! way; an option without a default leaves its field empty.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::given::Origin;
+use crate::settings::{AppLimits, Limits, LogFormat, Process, RunsAs, StaticFiles};
+use crate::value::Address;
+
+/// Those that were asked for; the fields of others are empty.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Fields {
+    pub(crate) server: ServerFields,
+    pub(crate) app: AppFields,
+    /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
+    pub(crate) access_log: Option<Option<PathBuf>>,
+}
+
+/// Options of the server.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ServerFields {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) port: u16,
+    pub(crate) binds: Vec<Address>,
+    pub(crate) pidfile: Option<PathBuf>,
+    /// But for the folder of spool files.
+    pub(crate) limits: Limits,
+    pub(crate) spool_dir: Option<PathBuf>,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) hijacked_drain_timeout: Duration,
+    pub(crate) log_format: LogFormat,
+}
+
+/// Options of one application.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct AppFields {
+    pub(crate) name: Option<String>,
+    pub(crate) hosts: Option<Vec<String>>,
+    pub(crate) prefix: Option<String>,
+    pub(crate) environment: String,
+    /// `None`: as many as there are CPUs.
+    pub(crate) workers: Option<u16>,
+    pub(crate) threads: u16,
+    pub(crate) early_hints: bool,
+    pub(crate) ruby: Option<PathBuf>,
+    pub(crate) user: Option<RunsAs>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) limits: AppLimits,
+    pub(crate) static_files: StaticFiles,
+    pub(crate) process: Process,
+    /// Where reforks were asked for, for an error that only shows beside other options.
+    pub(crate) refork_origin: Option<Origin>,
+    pub(crate) prestart: Option<bool>,
+    pub(crate) sleep_after: Option<Duration>,
+}
+
+impl AppFields {
+    pub(crate) fn is_development(&self) -> bool {
+        self.environment == "development"
+    }
+}

@@ -1,0 +1,232 @@
+//! The forms that values of options have. Each says how a text is read, and has the function that stores what was read in
+//! the option's typed field.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::ConfigError;
+use crate::fields::Fields;
+use crate::given::{Origin, Raw};
+use crate::ownership::Starter;
+use crate::settings::RunsAs;
+use crate::value::{self, Address};
+
+/// What reading a value needs to know beside its text.
+pub(crate) struct Place<'a> {
+    /// Where relative paths begin that stand in no file.
+    pub(crate) current: PathBuf,
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// What the value of an option looks like, and where it goes.
+pub(crate) enum Form {
+    /// An address to listen on; may be given several times.
+    Addresses(fn(&mut Fields, Vec<Address>)),
+    /// A whole number in a range.
+    Count(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
+    /// A whole number in a range, or `auto`.
+    CountOrAuto(RangeInclusive<u64>, fn(&mut Fields, Option<u64>) -> Result<(), String>),
+    /// Bytes in a range.
+    Size(RangeInclusive<u64>, fn(&mut Fields, usize)),
+    /// Bytes in a range, or `none`.
+    SizeOrNone(RangeInclusive<u64>, fn(&mut Fields, Option<u64>)),
+    /// A span of time in a range.
+    Duration(RangeInclusive<Duration>, fn(&mut Fields, Duration)),
+    /// A span of time in a range, or `none`.
+    DurationOrNone(RangeInclusive<Duration>, fn(&mut Fields, Option<Duration>)),
+    /// A file or folder.
+    Path(fn(&mut Fields, PathBuf)),
+    /// A folder that can be written to.
+    WritableFolder(fn(&mut Fields, PathBuf)),
+    /// A program: a path, or a name that is looked up in `PATH`.
+    Program(fn(&mut Fields, PathBuf)),
+    /// A file for a log, `-` for standard output, or `none`.
+    LogFile(fn(&mut Fields, Option<PathBuf>)),
+    /// Free text without blanks.
+    Word(fn(&mut Fields, String)),
+    /// The environment of the application: a word, on which defaults of other options depend.
+    Environment(fn(&mut Fields, String)),
+    /// A user of this machine.
+    User(fn(&mut Fields, RunsAs)),
+    /// The path of a URL, with or without a query.
+    UrlPath(fn(&mut Fields, String)),
+    /// One of these words.
+    OneOf(&'static [Choice]),
+    /// `on` or `off`.
+    Switch(fn(&mut Fields, bool)),
+    /// Whole numbers in a range, with commas between them, or `off`. Where they were given is stored, too.
+    CountsOrOff(RangeInclusive<u64>, fn(&mut Fields, Vec<u64>, &Origin)),
+    /// Host names; may be given several times.
+    Hosts(fn(&mut Fields, Vec<String>)),
+    /// The beginning of a URL's path.
+    Prefix(fn(&mut Fields, String)),
+    /// `NAME=VALUE`; may be given several times.
+    Variables(fn(&mut Fields, BTreeMap<String, String>)),
+}
+
+/// One of the words that an option may have.
+pub(crate) struct Choice {
+    pub(crate) word: &'static str,
+    pub(crate) set: fn(&mut Fields),
+}
+
+impl Form {
+    /// Reads the values that count, and stores them. Of several for an option that does not repeat the last one counts.
+    ///
+    /// # Errors
+    /// One of them cannot be understood, or cannot be; where it was given.
+    pub(crate) fn store(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
+        let path = |raw: &Raw| raw.path(&place.current);
+        match self {
+            Form::Addresses(set) => {
+                let folder = |raw: &Raw| raw.folder(&place.current).to_owned();
+                set(to, all(raws, |raw| value::address(&raw.text, &folder(raw)))?);
+            }
+            Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
+            Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
+            Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
+            Form::CountOrAuto(range, set) => {
+                one(raws, |raw| set(to, value::count_or_auto(&raw.text, range)?))?;
+            }
+            Form::Size(range, set) => {
+                put(raws, |raw| value::bytes(&raw.text, range), |value| set(to, value))?
+            }
+            Form::SizeOrNone(range, set) => {
+                put(
+                    raws,
+                    |raw| unless_none(&raw.text, |text| value::size(text, range)),
+                    |value| set(to, value),
+                )?;
+            }
+            Form::Duration(range, set) => {
+                put(raws, |raw| value::duration(&raw.text, range), |value| set(to, value))?
+            }
+            Form::DurationOrNone(range, set) => {
+                put(
+                    raws,
+                    |raw| unless_none(&raw.text, |text| value::duration(text, range)),
+                    |value| set(to, value),
+                )?;
+            }
+            Form::Path(set) => put(raws, path, |value| set(to, value))?,
+            Form::WritableFolder(set) => {
+                put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
+            }
+            Form::Program(set) => {
+                put(raws, |raw| value::program(&raw.text, path(raw)?, place.env), |value| set(to, value))?;
+            }
+            Form::LogFile(set) => {
+                put(raws, |raw| Ok(value::log_file(&raw.text, path(raw)?)), |value| set(to, value))?
+            }
+            Form::Word(set) | Form::Environment(set) => {
+                put(raws, |raw| value::word(&raw.text), |value| set(to, value))?
+            }
+            Form::User(set) => put(raws, |raw| Starter::now().runs_as(&raw.text), |value| set(to, value))?,
+            Form::UrlPath(set) => put(raws, |raw| value::url_path(&raw.text), |value| set(to, value))?,
+            Form::OneOf(choices) => {
+                put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
+            }
+            Form::Switch(set) => put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?,
+            Form::CountsOrOff(range, set) => {
+                put(
+                    raws,
+                    |raw| Ok((value::counts(&raw.text, range)?, &raw.origin)),
+                    |(counts, origin)| set(to, counts, origin),
+                )?;
+            }
+            Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
+        }
+        Ok(())
+    }
+
+    fn chosen<'a>(&self, choices: &'a [Choice], text: &str) -> Result<&'a Choice, String> {
+        let found = choices.iter().find(|choice| choice.word == text);
+        found.ok_or_else(|| format!("`{text}` is none of: {}", self.words()))
+    }
+
+    /// The words that may be chosen from, with commas between them.
+    pub(crate) fn words(&self) -> String {
+        let Form::OneOf(choices) = self else { return String::new() };
+        choices.iter().map(|choice| choice.word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it may be given several times.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self, Form::Addresses(_) | Form::Hosts(_) | Form::Variables(_))
+    }
+
+    /// Whether a value is, or may be, a path.
+    pub(crate) fn is_path(&self) -> bool {
+        matches!(self, Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_))
+    }
+
+    /// Whether this text is a path, and no word that has a meaning of its own in its place.
+    pub(crate) fn takes_as_path(&self, text: &str) -> bool {
+        match self {
+            Form::Program(_) => text.contains('/'),
+            Form::LogFile(_) => !value::is_word_for_log(text),
+            _ => self.is_path(),
+        }
+    }
+
+    /// What stands for the value in the help.
+    pub(crate) fn metavar(&self) -> &'static str {
+        match self {
+            Form::Addresses(_) => "ADDR",
+            Form::Count(..) => "N",
+            Form::CountOrAuto(..) => "N|auto",
+            Form::Size(..) => "SIZE",
+            Form::SizeOrNone(..) => "SIZE|none",
+            Form::Duration(..) => "TIME",
+            Form::DurationOrNone(..) => "TIME|none",
+            Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_) => "PATH",
+            Form::UrlPath(_) | Form::Prefix(_) => "PATH",
+            Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
+            Form::OneOf(_) => "FORM",
+            Form::Switch(_) => "on|off",
+            Form::CountsOrOff(..) => "N,N,…|off",
+            Form::Hosts(_) => "HOST",
+            Form::Variables(_) => "NAME=VALUE",
+        }
+    }
+}
+
+/// What `read` makes of each value.
+fn all<T, C: FromIterator<T>>(
+    raws: &[Raw],
+    read: impl Fn(&Raw) -> Result<T, String>,
+) -> Result<C, ConfigError> {
+    raws.iter().map(|raw| read(raw).map_err(|problem| raw.wrong(problem))).collect()
+}
+
+/// Reads the value that counts, and stores it.
+fn put<'a, T>(
+    raws: &'a [Raw],
+    read: impl FnOnce(&'a Raw) -> Result<T, String>,
+    store: impl FnOnce(T),
+) -> Result<(), ConfigError> {
+    one(raws, |raw| {
+        store(read(raw)?);
+        Ok(())
+    })
+}
+
+/// Does something with the value that counts.
+fn one<'a>(raws: &'a [Raw], store: impl FnOnce(&'a Raw) -> Result<(), String>) -> Result<(), ConfigError> {
+    raws.last().map_or(Ok(()), |raw| store(raw).map_err(|problem| raw.wrong(problem)))
+}
+
+fn unless_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    read(text).map(Some)
+}
+
+/// Stores a number in a field that has room for fewer: the ranges in the table see to it that it fits.
+pub(crate) fn fit<T: TryFrom<u64>>(number: u64, field: &mut T) -> Result<(), String> {
+    *field = T::try_from(number).map_err(|_| format!("{number} is too large"))?;
+    Ok(())
+}
