@@ -7,6 +7,10 @@ require_relative "../support/tenants_test_case"
 class TenantHangsTest < TenantsTestCase
   # Long enough for a machine under load, and shorter than the kernel lets a process hold a lease (45 s).
   PROMPTLY = 20
+  FAN_CLASS_CONTENT = 0x4
+  FAN_MARK_ADD = 0x1
+  FAN_OPEN_PERM = 0x10000
+  AT_FDCWD = -100
   # Takes write leases on these files, and keeps them. Without the trap, the kernel's request to give one back would end
   # the process.
   LEASING = <<~'RUBY'
@@ -150,6 +154,35 @@ class TenantHangsTest < TenantsTestCase
     end
   end
 
+  # A file system that does not answer: opening a file never ends. The boot fails at its time limit.
+  def test_a_file_system_that_does_not_answer_when_a_restart_is_asked_for
+    attacker = attacker_app(".ruby-version" => "3.1\n")
+    with_tenants(attacker, options: "boot_timeout = '2s'") do |server|
+      without_answer(File.join(attacker, ".ruby-version")) do
+        ask_for_restart(attacker)
+        wait_for("the restart", within: PROMPTLY) { server.log.include?("restarting") }
+        assert_nothing_else_is_held_up(server)
+        wait_for("its end", within: PROMPTLY) { server.log.include?("its files could not be looked at within 2 s") }
+        assert_equal 200, ask_attacker(server).status, "the version before serves on"
+        assert_nothing_else_is_held_up(server)
+        server.stop("TERM", within: PROMPTLY)
+      end
+    end
+  end
+
+  # A diagnosis is told without what the files hold.
+  def test_a_file_system_that_does_not_answer_when_a_boot_has_failed
+    attacker = attacker_app("config.ru" => "raise 'alas'\n", "config/master.key" => "0123456789abcdef")
+    without_answer(File.join(attacker, "config/master.key")) do
+      with_tenants(attacker) do |server|
+        wait_for("the diagnosis", within: PROMPTLY) { server.log.include?("RuntimeError: alas") }
+        assert_includes server.log, "the file system does not answer"
+        assert_equal 503, ask_attacker(server).status
+        assert_nothing_else_is_held_up(server)
+      end
+    end
+  end
+
   # More files than anybody wants to walk through, and in them a change.
   def test_many_files_that_are_watched_in_production
     attacker = attacker_app("tmp/always_restart.txt" => "")
@@ -188,12 +221,25 @@ class TenantHangsTest < TenantsTestCase
     assert_nothing_else_is_held_up(server)
   end
 
-  def with_tenants(attacker, waits_for: nil)
-    server = serve_tenants(attacker, victim_app)
+  def with_tenants(attacker, waits_for: nil, options: "")
+    server = serve_tenants(attacker, victim_app, entries: { ATTACKER => options })
     wait_for("the log", within: PROMPTLY) { server.log.include?(waits_for) } if waits_for
     yield server
-    server.stop("TERM", within: PROMPTLY) # in its usual time
+    server.stop("TERM", within: PROMPTLY) if server.running? # in its usual time
     FileUtils.rm_rf(File.join(@place, "victim"))
+  end
+
+  # While the block runs, the kernel asks this process whether others may open the file, and gets no answer (fanotify(7)).
+  def without_answer(path)
+    numbers = { "x86_64" => [300, 301], "aarch64" => [262, 263] }[RbConfig::CONFIG["host_cpu"]]
+    skip "no numbers of system calls for this machine" unless numbers
+    asked = IO.for_fd(syscall(numbers[0], FAN_CLASS_CONTENT, File::RDONLY))
+    syscall(numbers[1], asked.fileno, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path)
+    yield
+  rescue Errno::EPERM, Errno::EINVAL, Errno::ENOSYS => e
+    skip "this system does not let the test hold up others: #{e.message}"
+  ensure
+    asked&.close
   end
 
   # Makes what stands where a file should.

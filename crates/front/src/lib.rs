@@ -20,6 +20,8 @@
 //! The front does not know the supervisor. It takes [`Command`]s and says [`Event`]s; the binary passes them to
 //! and fro.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
+
 mod access_log;
 mod app_list;
 mod app_state;

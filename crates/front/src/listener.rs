@@ -141,6 +141,7 @@ fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
     Ok(socket.into())
 }
 
+#[allow(clippy::disallowed_methods)] // the path is one that Highball listens on
 fn bind_unix(path: &Path) -> Result<StdUnixListener, BindError> {
     let address = || format!("unix:{}", path.display());
     let failed = |source| BindError::new(address(), source);
@@ -230,6 +231,7 @@ struct SocketPath {
 }
 
 impl Drop for SocketPath {
+    #[allow(clippy::disallowed_methods)] // as above
     fn drop(&mut self) {
         if !self.stays.get() {
             // Somebody may have removed it before.

@@ -28,6 +28,7 @@ impl SpoolFile {
     ///
     /// # Errors
     /// Those of open(2): no such folder, no permission, too many open files.
+    #[allow(clippy::disallowed_methods)] // the folder is Highball's own
     pub fn create(folder: &Path) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let descriptor = match open(folder, flags, Mode::RUSR | Mode::WUSR) {
@@ -63,12 +64,14 @@ impl SpoolFile {
     ///
     /// # Errors
     /// Those of open(2); `/proc` is needed.
+    #[allow(clippy::disallowed_methods)] // it is the file that is open already
     pub fn reopen_read_only(&self) -> io::Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 }
 
+#[allow(clippy::disallowed_methods)] // the folder is Highball's own
 fn create_and_unlink(folder: &Path) -> io::Result<OwnedFd> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;

@@ -1,4 +1,5 @@
 //! Stopping: everything that was accepted is answered, and then nothing is left.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

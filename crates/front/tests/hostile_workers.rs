@@ -1,4 +1,5 @@
 //! Workers gone mad: each costs its own requests a 502, and is reported; the others serve on.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Several applications behind one front: whose a request is, and that what happens to one does not touch the others.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

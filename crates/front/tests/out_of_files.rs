@@ -1,5 +1,6 @@
 //! No file descriptors left: it costs what cannot be done without them, and nothing else. Alone in its process,
 //! because it uses them all up.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

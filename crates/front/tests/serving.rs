@@ -1,4 +1,5 @@
 //! Requests and answers on a connection, with a worker that is played by the test.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

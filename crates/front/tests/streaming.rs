@@ -1,4 +1,5 @@
 //! Answers of any size at any speed, files, and connections that the application takes over.
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
 

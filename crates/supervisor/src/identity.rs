@@ -28,12 +28,14 @@ pub(crate) fn check(pidfd: BorrowedFd<'_>, pid: i32, user: &User) -> io::Result<
 }
 
 /// See proc(5), `/proc/pid/fdinfo`.
+#[allow(clippy::disallowed_methods)] // what the kernel says
 fn pid_of(pidfd: BorrowedFd<'_>) -> io::Result<i32> {
     let text = read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
     field(&text, "Pid:").and_then(|pid| pid.parse().ok()).ok_or_else(|| io::Error::other("it is no pidfd"))
 }
 
 /// The real, effective, saved and file system user of a process.
+#[allow(clippy::disallowed_methods)] // what the kernel says
 fn uids(pid: i32) -> io::Result<Vec<u32>> {
     let text = read_to_string(format!("/proc/{pid}/status"))?;
     let uids = field(&text, "Uid:").unwrap_or_default().split_whitespace().map(str::parse);

@@ -3,13 +3,15 @@
 //!
 //! In reading order:
 //!
-//! - [`site`]: a folder that needs no Ruby; [`interpreter`]: the Ruby for one that does;
+//! - [`app_files`]: what is done with an application's files, beside the loop;
+//! - [`boot_plan`]: where and how to boot; [`site`]: a folder that needs no Ruby; [`interpreter`]: the Ruby for one that
+//!   does;
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
 //! - [`identity`]: whether they are whose they are said to be;
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
-//! - [`restart_file`], [`source_files`]: how files ask for that;
+//! - [`restart_file`], [`source_files`]: how files ask for that; [`folder_walk`]: looking through a folder;
 //! - [`refork`]: how a warm worker takes the place of the mold;
 //! - [`diagnosis`], [`folder_state`]: what is said of a boot that failed, and whether it is worth another try;
 //! - [`request_failure`], [`failed_request`]: the same of a request that got an error in the place of its answer;
@@ -25,6 +27,8 @@
 //! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
 //! The hall does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
 mod app_files;
 mod boot_plan;

@@ -1,10 +1,11 @@
 //! The supervisor of one application: acts on what it hears of the application's processes, and then does whatever the
 //! new state asks for.
 //!
-//! What it does about molds stands in [`booting`], about workers in [`staffing`], about restarts in [`restarting`],
-//! about reforks in [`reforking`], about an application that cannot be brought up in [`mending`], about one that nobody
-//! asks for in [`sleeping`], about a request that failed in [`diagnosing`], about a changed configuration in [`changing`], about stopping in [`ending`]; about a static
-//! site, which has none of these but restarts, in [`serving_site`].
+//! How it finds out where and how to boot stands in [`planning`], what it does about molds in [`booting`], about a boot
+//! that has failed in [`failing`], about workers in [`staffing`], about restarts in [`restarting`], about reforks in
+//! [`reforking`], about an application that cannot be brought up in [`mending`], about one that nobody asks for in
+//! [`sleeping`], about a request that failed in [`diagnosing`], about a changed configuration in [`changing`], about
+//! stopping in [`ending`]; about a static site, which has none of these but restarts, in [`serving_site`].
 
 mod booting;
 mod changing;

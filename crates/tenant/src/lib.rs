@@ -241,6 +241,7 @@ impl TenantFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let failed = |errno| OpenError::of(errno, Purpose::Folder, Links::Refused, self.user.as_ref());
         let descriptor = rustix::fs::openat(&self.descriptor, c".", flags, Mode::empty()).map_err(failed)?;
+        resolve::not_of_the_kernel(&descriptor)?;
         let mut entries = Vec::new();
         for entry in Dir::new(descriptor).map_err(failed)? {
             let entry = entry.map_err(failed)?;

@@ -122,9 +122,18 @@ fn judged(descriptor: OwnedFd, purpose: Purpose) -> Result<Opened, OpenError> {
     if needs_file && about.kind != Kind::File {
         return Err(OpenError::NotAFile(about.kind));
     }
-    match file_systems::of_the_kernel(&descriptor).map_err(failed)? {
+    // A folder holds nothing itself; what is opened in it is judged, and so it is where its names are read.
+    if purpose != Purpose::Folder {
+        not_of_the_kernel(&descriptor)?;
+    }
+    Ok(Opened { descriptor, about })
+}
+
+/// Refuses what the kernel makes up.
+pub(crate) fn not_of_the_kernel(descriptor: impl AsFd) -> Result<(), OpenError> {
+    match file_systems::of_the_kernel(descriptor).map_err(|errno| OpenError::Io(errno.into()))? {
         Some(name) => Err(OpenError::Kernel(name)),
-        None => Ok(Opened { descriptor, about }),
+        None => Ok(()),
     }
 }
 

@@ -184,7 +184,11 @@ fn what_the_kernel_makes_up_is_not_opened() {
         }
         assert!(open_anywhere(Path::new(target), None).is_err(), "{target}");
     }
-    assert!(TenantFolder::open(Path::new("/proc/self/fd"), None).is_err());
+    let folder = TenantFolder::open(Path::new("/proc/self"), None).unwrap();
+    assert!(matches!(folder.entries(1000), Err(OpenError::Kernel("procfs"))));
+    for name in ["maps", "exe", "cwd/Cargo.toml", "fd/0"] {
+        assert!(folder.file(name, Links::Anywhere).is_err() && folder.look(name, Links::Anywhere).is_err());
+    }
     assert!(TenantFolder::open(Path::new("/proc/self/cwd"), None).is_err());
 }
 

@@ -1,5 +1,6 @@
 //! A front on a thread of its own, workers that are played by the test, and clients.
 #![allow(dead_code, unused_imports)] // each test file uses its part
+#![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod client;
 mod worker;
