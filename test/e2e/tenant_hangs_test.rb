@@ -1,16 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "../support/tenants_test_case"
+require_relative "../support/unanswered_files"
 
 # Files at which whoever opens or reads them waits, or never gets to the end: the attacker's application may be held up
 # by its own, and nothing else is.
 class TenantHangsTest < TenantsTestCase
+  include UnansweredFiles
+
   # Long enough for a machine under load, and shorter than the kernel lets a process hold a lease (45 s).
   PROMPTLY = 20
-  FAN_CLASS_CONTENT = 0x4
-  FAN_MARK_ADD = 0x1
-  FAN_OPEN_PERM = 0x10000
-  AT_FDCWD = -100
   # Takes write leases on these files, and keeps them. Without the trap, the kernel's request to give one back would end
   # the process.
   LEASING = <<~'RUBY'
@@ -227,19 +226,6 @@ class TenantHangsTest < TenantsTestCase
     yield server
     server.stop("TERM", within: PROMPTLY) if server.running? # in its usual time
     FileUtils.rm_rf(File.join(@place, "victim"))
-  end
-
-  # While the block runs, the kernel asks this process whether others may open the file, and gets no answer (fanotify(7)).
-  def without_answer(path)
-    numbers = { "x86_64" => [300, 301], "aarch64" => [262, 263] }[RbConfig::CONFIG["host_cpu"]]
-    skip "no numbers of system calls for this machine" unless numbers
-    asked = IO.for_fd(syscall(numbers[0], FAN_CLASS_CONTENT, File::RDONLY))
-    syscall(numbers[1], asked.fileno, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path)
-    yield
-  rescue Errno::EPERM, Errno::EINVAL, Errno::ENOSYS => e
-    skip "this system does not let the test hold up others: #{e.message}"
-  ensure
-    asked&.close
   end
 
   # Makes what stands where a file should.

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+# A file system that does not answer, as far as one file is concerned.
+module UnansweredFiles
+  SYSTEM_CALLS = { "x86_64" => [300, 301], "aarch64" => [262, 263] }.freeze # fanotify_init, fanotify_mark
+  FAN_CLASS_CONTENT = 0x4
+  FAN_MARK_ADD = 0x1
+  FAN_OPEN_PERM = 0x10000
+  AT_FDCWD = -100
+
+  private
+
+  # While the block runs, whoever opens the file waits: the kernel asks this process whether it may be opened, and gets
+  # no answer (fanotify(7)). Then all may.
+  def without_answer(path)
+    numbers = SYSTEM_CALLS[RbConfig::CONFIG["host_cpu"]]
+    skip "no numbers of system calls for this machine" unless numbers
+    asked = IO.for_fd(syscall(numbers[0], FAN_CLASS_CONTENT, File::RDONLY))
+    syscall(numbers[1], asked.fileno, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path)
+    yield
+  rescue Errno::EPERM, Errno::EINVAL, Errno::ENOSYS => e
+    skip "this system does not let a test hold up others: #{e.message}"
+  ensure
+    asked&.close
+  end
+end
