@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use highball_ring::frame::HIJACK_FOLLOWS;
 use highball_ring::RingError;
+use highball_tenant::OpenError;
 
 use crate::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::refusal::Refusal;
@@ -449,9 +450,11 @@ impl Response {
             Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
         // Only a regular file never blocks, and ends.
-        let kind = rustix::fs::fstat(&file).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
-        if kind != Ok(rustix::fs::FileType::RegularFile) {
-            return Err(RingError::Breach("a file that is not a regular file"));
+        match highball_tenant::handed_over(&file) {
+            Ok(_) => {}
+            Err(OpenError::Kernel(_)) if length == 0 => {} // so large they seem, and nothing of them is read
+            Err(OpenError::Kernel(_)) => return Err(RingError::Breach("a file that the kernel makes up")),
+            Err(_) => return Err(RingError::Breach("a file that is not a regular file")),
         }
         let length = match self.framing {
             ResponseFraming::None => return Ok(()),

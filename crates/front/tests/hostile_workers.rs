@@ -81,6 +81,7 @@ fn unfit_descriptors_are_breaches() {
     let (pipe, _writer) = rustix::pipe::pipe().unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = File::open("/").unwrap();
+    let of_kernel = File::open("/proc/self/stat").unwrap();
     let hijack = frame(Kind::Hijack, b"");
     let send = [head(200, &[]), frame(Kind::File, &[1; 16])].concat();
     let cases = [
@@ -89,6 +90,7 @@ fn unfit_descriptors_are_breaches() {
         ("a socket as a file", socket.as_fd(), &send),
         ("a pipe as a file", pipe.as_fd(), &send),
         ("a folder as a file", folder.as_fd(), &send),
+        ("a file of the kernel", of_kernel.as_fd(), &send),
     ];
     for (name, descriptor, bytes) in cases {
         breach(name, |job, _| {

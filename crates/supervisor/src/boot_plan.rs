@@ -23,8 +23,9 @@ pub(crate) struct BootPlan {
 /// What is started.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// This Ruby.
-    Ruby(Interpreter),
+    /// This Ruby, in this folder: whatever is at its path when the process begins, it is the one that was opened with the
+    /// rights of the application's user.
+    Ruby(Interpreter, Box<TenantFolder>),
     /// Nothing: the front serves the files of a static site.
     Site(Site),
 }
@@ -53,7 +54,7 @@ impl BootPlan {
         let real_path = opened.as_ref().ok().and_then(|folder| folder.real_path().ok());
         let folder = real_path.unwrap_or_else(|| self.path.clone());
         let start = match &self.boot_file {
-            Some(boot_file) => self.ruby(&folder, boot_file, opened.map(drop).map_err(io::Error::from)),
+            Some(boot_file) => self.ruby(&folder, boot_file, opened.map_err(io::Error::from)),
             None => self.site(&folder),
         };
         (folder, start)
@@ -64,19 +65,24 @@ impl BootPlan {
     }
 
     /// The Ruby for the user that the application runs as, who has to reach its folder and Highball's own code.
-    fn ruby(&self, folder: &Path, boot_file: &Path, opened: io::Result<()>) -> Result<Start, NotStarted> {
+    fn ruby(
+        &self,
+        folder: &Path,
+        boot_file: &Path,
+        opened: io::Result<TenantFolder>,
+    ) -> Result<Start, NotStarted> {
         let user = self.app.runs_as.another();
         if let Some(user) = user {
             user.reaches(boot_file)?;
             user.reaches(folder)?;
         }
-        opened.map_err(NotStarted::NoFolder)?;
+        let opened = opened.map_err(NotStarted::NoFolder)?;
         let env = |name: &str| match (name, user) {
             ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
             _ => std::env::var_os(name),
         };
         let chosen = Interpreter::choose(self.app.ruby.as_deref(), folder, user, &env);
         let chosen = chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
-        Ok(Start::Ruby(chosen))
+        Ok(Start::Ruby(chosen, Box::new(opened)))
     }
 }

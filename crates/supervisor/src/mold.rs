@@ -9,6 +9,7 @@ use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::{App, LogFormat, User};
+use highball_tenant::TenantFolder;
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
@@ -101,7 +102,7 @@ impl Mold {
     /// Starts this Ruby with Highball's own code. From here on the mold reports by messages.
     pub(crate) fn spawn(
         app: &App,
-        folder: &Path,
+        folder: &TenantFolder,
         (ruby, boot_file): (&Interpreter, &Path),
         boot: u32,
         examine: bool,
@@ -127,7 +128,8 @@ impl Mold {
         let child = command
             .arg(boot_file)
             .args(&app.file)
-            .current_dir(folder)
+            // Not by its path: this process, which may be root, enters it before it becomes the user.
+            .current_dir(folder.working_folder())
             .envs(&app.env)
             .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
             .env("HIGHBALL_PRELOAD", if app.process.preload { "on" } else { "off" })

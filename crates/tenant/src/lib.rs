@@ -38,7 +38,7 @@ use rustix::fs::{fstat, statat, AtFlags, Dir, FileType, Mode, OFlags, CWD};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -135,6 +135,12 @@ impl TenantFolder {
     /// It has been removed, or the kernel cannot tell.
     pub fn real_path(&self) -> Result<PathBuf, OpenError> {
         resolve::path_of(&self.descriptor)
+    }
+
+    /// A path by which a child of this process begins in the folder, whatever has been put in its place since it was
+    /// opened: a child enters it before it becomes another user. It is valid while this is open.
+    pub fn working_folder(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()).into()
     }
 
     /// Opens what the request names.
@@ -304,6 +310,20 @@ pub fn read_whole(file: File, about: &About, max_bytes: u64) -> Result<Vec<u8>, 
         return Err(OpenError::TooLarge { bytes, max_bytes });
     }
     Ok(content)
+}
+
+/// What is known about a file that the application itself has opened and handed over, if it is one that may be read:
+/// what the kernel makes up, it makes up for the process that reads it.
+///
+/// # Errors
+/// It is no regular file, or one of the kernel's.
+pub fn handed_over(descriptor: impl AsFd) -> Result<About, OpenError> {
+    let about = about(&descriptor)?;
+    if about.kind != Kind::File {
+        return Err(OpenError::NotAFile(about.kind));
+    }
+    resolve::not_of_the_kernel(descriptor)?;
+    Ok(about)
 }
 
 /// What is known about an open file by now.

@@ -152,7 +152,7 @@ fn at_most_forty_links_are_followed() {
 fn what_the_kernel_makes_up_is_not_opened() {
     let place = Place::new();
     let descriptor = File::open(place.path("other/file")).unwrap();
-    let number = std::os::fd::AsRawFd::as_raw_fd(&descriptor);
+    let number = descriptor.as_raw_fd();
     for (number, target) in [
         format!("/proc/self/fd/{number}"),
         format!("/proc/thread-self/fd/{number}"),
@@ -184,6 +184,9 @@ fn what_the_kernel_makes_up_is_not_opened() {
         }
         assert!(open_anywhere(Path::new(target), None).is_err(), "{target}");
     }
+    assert!(matches!(handed_over(File::open("/proc/self/stat").unwrap()), Err(OpenError::Kernel("procfs"))));
+    assert!(matches!(handed_over(File::open("/").unwrap()), Err(OpenError::NotAFile(Kind::Folder))));
+    assert_eq!(handed_over(descriptor).unwrap().bytes, 10);
     let folder = TenantFolder::open(Path::new("/proc/self"), None).unwrap();
     assert!(matches!(folder.entries(1000), Err(OpenError::Kernel("procfs"))));
     for name in ["maps", "exe", "cwd/Cargo.toml", "fd/0"] {
@@ -260,6 +263,20 @@ fn logs_are_appended_to_and_created() {
         assert!(matches!(folder.append("log", 0o600), Err(OpenError::NotAFile(Kind::Folder))));
         assert!(!place.path("other/new").exists());
         assert_eq!(fs::read_to_string(place.path("other/file")).unwrap(), "of another");
+    }
+}
+
+#[test]
+fn a_child_begins_in_the_folder_that_was_opened() {
+    for resolver in RESOLVERS {
+        let place = Place::new();
+        let folder = place.app(resolver);
+        fs::rename(place.path("app"), place.path("moved")).unwrap();
+        place.link("other", "app");
+        let output =
+            std::process::Command::new("pwd").arg("-P").current_dir(folder.working_folder()).output();
+        let begun = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert_eq!(Path::new(begun.trim_end()), place.path("moved").canonicalize().unwrap());
     }
 }
 

@@ -17,6 +17,7 @@ use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
 use crate::AppNotice;
 use highball_config::{App, Fault};
+use highball_tenant::TenantFolder;
 use highball_users::OutOfReach;
 use std::io;
 use std::path::Path;
@@ -75,7 +76,9 @@ impl Supervisor {
         let folder = self.current.folder.clone();
         let started = match start {
             Ok(Start::Site(site)) => return self.serve_site(self.current.number, site, &folder).await,
-            Ok(Start::Ruby(ruby)) => self.spawn_mold(&ruby, &folder).map_err(NotStarted::from),
+            Ok(Start::Ruby(ruby, opened)) => {
+                self.spawn_mold(&ruby, &opened, &folder).map_err(NotStarted::from)
+            }
             Err(error) => Err(error),
         };
         match started {
@@ -96,14 +99,19 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn spawn_mold(&mut self, ruby: &Interpreter, folder: &Path) -> io::Result<Mold> {
+    pub(super) fn spawn_mold(
+        &mut self,
+        ruby: &Interpreter,
+        opened: &TenantFolder,
+        folder: &Path,
+    ) -> io::Result<Mold> {
         self.boots += 1;
         match self.source.boot_file() {
             Some(boot_file) => {
                 let user = self.app.runs_as.another().map(tracing::field::display);
                 info!(app = %folder.display(), environment = self.app.environment, user, "booting");
                 let examine = self.purpose == Purpose::Examine;
-                Mold::spawn(&self.app, folder, (ruby, &boot_file), self.boots, examine, &self.inbox)
+                Mold::spawn(&self.app, opened, (ruby, &boot_file), self.boots, examine, &self.inbox)
             }
             None => Err(io::Error::other("it is not Highball that starts this application's Ruby")),
         }

@@ -114,7 +114,9 @@ impl Supervisor {
             return self.reopen_site(&folder, start).await;
         }
         let started = match start {
-            Ok(Start::Ruby(ruby)) => self.spawn_mold(&ruby, &folder).map_err(NotStarted::from),
+            Ok(Start::Ruby(ruby, opened)) => {
+                self.spawn_mold(&ruby, &opened, &folder).map_err(NotStarted::from)
+            }
             Ok(Start::Site(_)) => Err(NotStarted::NoSite), // it is none
             Err(error) => Err(error),
         };
