@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 
 use highball_config::Bind;
+use highball_users::{Found, Place, PlaceError, User};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
+use tracing::warn;
 
 use crate::stream::{Peer, Stream};
 
@@ -44,6 +45,22 @@ pub enum BindError {
         /// The address.
         address: String,
     },
+    /// A stale socket of another user's stands at the path.
+    #[error("cannot listen on {address}: there is a socket of {owner}'s already, in a folder where all users have files. Have {owner} remove it, or choose another path")]
+    NotOurs {
+        /// The address.
+        address: String,
+        /// The user's name.
+        owner: String,
+    },
+    /// Somebody else could swap what root makes there.
+    #[error("cannot listen on {address}: {source}")]
+    UnsafeFolder {
+        /// The address.
+        address: String,
+        /// Which folder it is, and what to do.
+        source: PlaceError,
+    },
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Other {
@@ -62,6 +79,8 @@ impl BindError {
             BindError::Denied { .. } => "permission_denied",
             BindError::NoSuchAddress { .. } => "no_such_address",
             BindError::NotASocket { .. } => "not_a_socket",
+            BindError::NotOurs { .. } => "not_our_socket",
+            BindError::UnsafeFolder { .. } => "unsafe_folder",
             BindError::Other { .. } => "address",
         }
     }
@@ -72,6 +91,16 @@ impl BindError {
             io::ErrorKind::PermissionDenied => BindError::Denied { address },
             io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress { address },
             _ => BindError::Other { address, source },
+        }
+    }
+
+    fn place(address: String, error: PlaceError) -> Self {
+        match error {
+            PlaceError::Folder { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                BindError::Denied { address }
+            }
+            PlaceError::Unsafe { .. } => BindError::UnsafeFolder { address, source: error },
+            other => BindError::Other { address, source: io::Error::other(other) },
         }
     }
 }
@@ -87,7 +116,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Bound {
     Tcp(StdTcpListener, SocketAddr),
-    Unix(StdUnixListener, PathBuf),
+    Unix(SocketPath, StdUnixListener),
 }
 
 /// Binds an address and listens. A Unix socket that nobody answers on is replaced.
@@ -102,7 +131,10 @@ pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
             let address = listener.local_addr().map_err(failed)?;
             Bound::Tcp(listener, address)
         }
-        Bind::Unix(path) => Bound::Unix(bind_unix(path)?, path.clone()),
+        Bind::Unix(path) => {
+            let (path, listener) = bind_unix(path)?;
+            Bound::Unix(path, listener)
+        }
     };
     Ok(Listener { socket, inherited: false })
 }
@@ -123,7 +155,7 @@ pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
             let listener = StdUnixListener::from(socket);
             let failed = |source| BindError::new(format!("unix:{}", path.display()), source);
             listener.local_addr().map_err(failed)?;
-            Bound::Unix(listener, path.clone())
+            Bound::Unix(SocketPath::inherited(path), listener)
         }
     };
     Ok(Listener { socket, inherited: true })
@@ -141,36 +173,49 @@ fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
     Ok(socket.into())
 }
 
-#[allow(clippy::disallowed_methods)] // the path is one that Highball listens on
-fn bind_unix(path: &Path) -> Result<StdUnixListener, BindError> {
+fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
     let address = || format!("unix:{}", path.display());
     let failed = |source| BindError::new(address(), source);
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        if !found.file_type().is_socket() {
+    let place = Place::open(path).map_err(|error| BindError::place(address(), error))?;
+    let lock = place.lock().map_err(failed)?;
+    if let Some(found) = place.find().map_err(failed)? {
+        if !found.is_socket() {
             return Err(BindError::NotASocket { address: address() });
         }
-        if is_answered(path).map_err(failed)? {
+        if !place.may_replace(&found) {
+            let owner = User::with_uid(found.uid(), 0).name;
+            return Err(BindError::NotOurs { address: address(), owner });
+        }
+        if is_answered(&found).map_err(failed)? {
             return Err(BindError::InUse { address: address() });
         }
-        std::fs::remove_file(path).map_err(failed)?;
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let listen = || {
+        let temporary = place.temporary()?;
         socket.set_nonblocking(true)?;
-        socket.bind(&socket2::SockAddr::unix(path)?)?;
-        socket.listen(BACKLOG)
+        // As the umask has it: by that, people let a web server in.
+        socket.bind(&socket2::SockAddr::unix(temporary.address())?)?;
+        socket.listen(BACKLOG)?;
+        temporary.publish()
     };
-    listen().map_err(failed)?;
-    Ok(socket.into())
+    let file = listen().map_err(failed)?;
+    drop(lock);
+    let path = SocketPath { path: path.into(), file: Some(Box::new((place, file))), stays: Cell::new(false) };
+    Ok((path, socket.into()))
 }
 
 /// Whether anybody listens on a Unix socket.
-fn is_answered(path: &Path) -> io::Result<bool> {
+fn is_answered(found: &Found) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    let connected = socket.connect(&socket2::SockAddr::unix(path)?);
-    // With a full backlog it would block: somebody is there, but busy.
-    Ok(connected.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |()| true))
+    match socket.connect(&socket2::SockAddr::unix(found.address())?) {
+        Ok(()) => Ok(true),
+        // With a full backlog it would block: somebody is there, but busy.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 impl Listener {
@@ -178,7 +223,7 @@ impl Listener {
     pub fn address(&self) -> String {
         match &self.socket {
             Bound::Tcp(_, address) => format!("http://{address}"),
-            Bound::Unix(_, path) => format!("unix:{}", path.display()),
+            Bound::Unix(path, _) => format!("unix:{}", path.path.display()),
         }
     }
 
@@ -194,7 +239,7 @@ impl Listener {
     pub fn share(&self) -> io::Result<OwnedFd> {
         match &self.socket {
             Bound::Tcp(listener, _) => listener.as_fd().try_clone_to_owned(),
-            Bound::Unix(listener, _) => listener.as_fd().try_clone_to_owned(),
+            Bound::Unix(_, listener) => listener.as_fd().try_clone_to_owned(),
         }
     }
 
@@ -213,8 +258,8 @@ impl Listener {
             Bound::Tcp(listener, address) => {
                 Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
             }
-            Bound::Unix(listener, path) => {
-                let path = SocketPath { path, stays: Cell::new(false) };
+            Bound::Unix(path, listener) => {
+                path.stays.set(false);
                 Accepting::Unix(path, tokio::net::UnixListener::from_std(listener)?)
             }
         };
@@ -222,20 +267,33 @@ impl Listener {
     }
 }
 
-/// The path of a Unix socket, which goes before nobody accepts on it any more.
+/// The path of a Unix socket, which goes before nobody accepts on it any more; but only if it still is that socket's.
 #[derive(Debug)]
 struct SocketPath {
     path: PathBuf,
+    /// The socket's file; none where it was inherited, and is not there to be held.
+    file: Option<Box<(Place, Found)>>,
     /// Another server accepts on it.
     stays: Cell<bool>,
 }
 
+impl SocketPath {
+    /// Of a socket that another server has bound, which looks after the path until this one accepts.
+    fn inherited(path: &Path) -> SocketPath {
+        let find = || {
+            let place = Place::open(path).ok()?;
+            let found = place.find().ok()??;
+            found.is_socket().then(|| Box::new((place, found)))
+        };
+        SocketPath { path: path.into(), file: find(), stays: Cell::new(true) }
+    }
+}
+
 impl Drop for SocketPath {
-    #[allow(clippy::disallowed_methods)] // as above
     fn drop(&mut self) {
-        if !self.stays.get() {
-            // Somebody may have removed it before.
-            let _ = std::fs::remove_file(&self.path);
+        let Some((place, file)) = self.file.as_deref().filter(|_| !self.stays.get()) else { return };
+        if let Err(error) = place.remove(file) {
+            warn!(path = %self.path.display(), %error, "the socket's file stays; the next start replaces it");
         }
     }
 }
