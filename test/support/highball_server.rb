@@ -24,9 +24,17 @@ class HighballServer
   # What the caller's shell may have set, and a server under test must not see.
   FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
                BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].freeze
+  # Where the control sockets are: other tests run at the same time, and have their own.
+  CONTROL = Dir.mktmpdir("highball-control")
+  if defined?(Minitest)
+    Minitest.after_run { FileUtils.rm_rf(CONTROL) }
+  else
+    at_exit { FileUtils.rm_rf(CONTROL) }
+  end
   # The binary may lie anywhere; the Ruby code is this tree's.
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
-    "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY
+    "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
+    "HIGHBALL_CONTROL" => CONTROL
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.

@@ -68,6 +68,10 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
     }
 }
 
+/// What all commands and the server read beside their options.
+const CONTROL: &str = "HIGHBALL_CONTROL names the socket by which commands find the server, or a folder of such sockets; set it \
+                       for both. See docs/signals.md.";
+
 /// The whole command, for parsing and for its help texts.
 pub(crate) fn command() -> clap::Command {
     let highball = clap::Command::new("highball")
@@ -75,6 +79,7 @@ pub(crate) fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
+        .after_help(CONTROL)
         .override_usage(
             "highball [serve] [OPTIONS] [PATH…]\n       highball doctor [OPTIONS] [PATH…]\n       highball config PROGRAM [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [APP]\n       highball bench [OPTIONS]",
         )
@@ -189,6 +194,7 @@ fn json() -> Arg {
 
 fn with_selector_args(command: clap::Command) -> clap::Command {
     command
+        .after_help(CONTROL)
         .arg(
             Arg::new("port")
                 .short('p')

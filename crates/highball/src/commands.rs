@@ -1,30 +1,27 @@
 //! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
 //! that is meant, and asking it. `highball memory` finds and asks by the same functions.
 
+use crate::asking::{ask, running, Instance};
+use crate::control_places::ControlPlaces;
 use crate::instance::{
-    folder, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus,
-    WorkerStatus,
+    Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
 };
 use highball_config::{AppSelector, Selector};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What an answer may take, beyond the time that an instance has for finding it.
-const ANSWER_SLACK: Duration = Duration::from_secs(1);
-/// How often instances are looked for, while one takes the place of another.
-const LOOKS: u32 = 5;
 /// How often a restart is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What an instance may take to end, beyond its own time for draining.
 const STOP_SLACK: Duration = Duration::from_secs(10);
+/// The longest time for draining that is waited for, whatever an instance says.
+const LONGEST_DRAIN_SECONDS: u64 = 7 * 24 * 3600;
 
 /// Why a command could not do its work.
 #[derive(Debug, Error)]
@@ -85,9 +82,9 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let instance = the_whole(&found, selector)?;
     let pid = instance.status.pid;
     let process = process(pid)?;
-    let answer = ask(&instance.socket, Question::Stop);
+    let answer = ask(&instance.address, Question::Stop);
     let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
-        Answer::Stopping { drain_seconds, .. } => drain_seconds,
+        Answer::Stopping { drain_seconds, .. } => drain_seconds.min(LONGEST_DRAIN_SECONDS),
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => 0,
     };
@@ -104,7 +101,7 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
         let silent = |error| CommandError::Silent(pid, error);
-        let generation = match ask(&instance.socket, Question::Restart { app }).map_err(silent)? {
+        let generation = match ask(&instance.address, Question::Restart { app }).map_err(silent)? {
             Answer::Restarting { generation, .. } => generation,
             Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
             _ => return Err(silent(io::ErrorKind::InvalidData.into())),
@@ -118,7 +115,7 @@ pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
         let silent = |error| CommandError::Silent(pid, error);
-        let number = match ask(&instance.socket, Question::Refork { app }).map_err(silent)? {
+        let number = match ask(&instance.address, Question::Refork { app }).map_err(silent)? {
             Answer::Reforking { number, .. } => number,
             Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
             _ => return Err(silent(io::ErrorKind::InvalidData.into())),
@@ -171,11 +168,12 @@ fn follow(
     let process = process(pid)?;
     let mut before = String::new();
     loop {
-        let asked = ask(&instance.socket, Question::Status);
+        let asked = ask(&instance.address, Question::Status);
         if ends_within(&process, LOOK_EVERY).map_err(silent)? {
             return Err(CommandError::Ended(pid));
         }
         let state = match asked {
+            Ok(Answer::Status(status)) if status.pid != pid => return Err(CommandError::Ended(pid)),
             Ok(Answer::Status(status)) => match status.apps.iter().find(|one| one.id == app) {
                 Some(app) => report(pid, app)?,
                 None => return Err(CommandError::Refused(pid, "the application was removed".into())),
@@ -204,7 +202,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let instance = the_whole(&found, selector)?;
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
-    let number = match ask(&instance.socket, Question::Upgrade).map_err(silent)? {
+    let number = match ask(&instance.address, Question::Upgrade).map_err(silent)? {
         Answer::Upgrading { number, .. } => number,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => return Err(silent(io::ErrorKind::InvalidData.into())),
@@ -213,14 +211,21 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let mut before = String::new();
     loop {
         let has_ended = ends_within(&process, LOOK_EVERY).map_err(silent)?;
-        let upgrade = match ask(&instance.socket, Question::Status) {
+        let upgrade = match ask(&instance.address, Question::Status) {
+            // A control socket that was named is the new process's by now.
+            Ok(Answer::Status(status)) if status.pid != pid && status.predecessor == Some(pid) => {
+                return say_succeeded(status.pid, &status.version);
+            }
             Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
             Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 continue
             }
             // It has finished what it had, and is not asked any more.
-            Err(_) => match running(&folder())?.iter().find(|one| one.status.predecessor == Some(pid)) {
+            Err(_) => match running(&ControlPlaces::of_commands())
+                .iter()
+                .find(|one| one.status.predecessor == Some(pid))
+            {
                 Some(successor) => return say_succeeded(successor.status.pid, &successor.status.version),
                 None if has_ended => return Err(CommandError::Ended(pid)),
                 None => continue,
@@ -319,15 +324,9 @@ fn stage_words(state: &str) -> &str {
     }
 }
 
-/// An instance that has answered.
-pub(crate) struct Instance {
-    pub(crate) socket: PathBuf,
-    pub(crate) status: Status,
-}
-
 /// The instances that are meant; at least one.
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
-    let mut found = running(&folder())?;
+    let mut found = running(&ControlPlaces::of_commands());
     found.retain(|instance| matches(selector, &instance.status));
     if found.is_empty() {
         let port = selector.port.map(|port| format!(" on port {port}"));
@@ -371,66 +370,6 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
         format!("    {}  {}  (pid {})", apps.join(" "), status.binds.join(" "), status.pid)
     });
     Err(CommandError::SeveralRun(lines.collect::<Vec<_>>().join("\n")))
-}
-
-/// Every instance that answers. Sockets of dead ones are removed.
-pub(crate) fn running(folder: &Path) -> Result<Vec<Instance>, CommandError> {
-    for _ in 1..LOOKS {
-        let (found, one_has_gone) = look(folder)?;
-        let is_there = |pid: i32| found.iter().any(|instance| instance.status.pid == pid);
-        let successors = found.iter().filter_map(|instance| instance.status.successor);
-        if !one_has_gone && successors.into_iter().all(is_there) {
-            return Ok(found);
-        }
-    }
-    Ok(look(folder)?.0)
-}
-
-/// Looks once, and says whether one that was there has gone before it answered: another may have come in its place
-/// meanwhile.
-fn look(folder: &Path) -> Result<(Vec<Instance>, bool), CommandError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
-        Err(error) => return Err(CommandError::Folder(folder.into(), error)),
-    };
-    let (mut found, mut one_has_gone) = (Vec::new(), false);
-    for socket in entries.flatten().map(|entry| entry.path()) {
-        let stem = socket.file_stem().and_then(|stem| stem.to_str());
-        let Some(pid) = stem.and_then(|stem| stem.parse().ok()) else { continue };
-        match ask(&socket, Question::Status) {
-            Ok(Answer::Status(status)) => found.push(Instance { socket, status: *status }),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = fs::remove_file(&socket); // its process was killed; somebody else may be quicker
-                one_has_gone = true;
-            }
-            Err(error) if is_of_one_that_ends(&error) => one_has_gone = true,
-            Err(error) => eprintln!("highball: {}", CommandError::Silent(pid, error)),
-        }
-    }
-    found.sort_by_key(|instance| instance.status.pid);
-    Ok((found, one_has_gone))
-}
-
-/// Its socket has gone, or was closed with our question in it.
-fn is_of_one_that_ends(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotFound, UnexpectedEof};
-    matches!(error.kind(), NotFound | UnexpectedEof | ConnectionReset | BrokenPipe)
-}
-
-/// Asks an instance; waits no longer than it may take.
-pub(crate) fn ask(socket: &Path, question: Question) -> io::Result<Answer> {
-    let limit = question.time_limit() + ANSWER_SLACK;
-    let mut connection = UnixStream::connect(socket)?;
-    connection.set_read_timeout(Some(limit))?;
-    connection.set_write_timeout(Some(limit))?;
-    writeln!(connection, "{}", serde_json::to_string(&question)?)?;
-    let mut line = String::new();
-    if BufReader::new(connection).read_line(&mut line)? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into()); // it is ending
-    }
-    Ok(serde_json::from_str(&line)?)
 }
 
 /// One instance, for people, and those of its applications that are meant.
@@ -560,7 +499,6 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixListener;
 
     fn a_status() -> Status {
         Status {
@@ -686,14 +624,5 @@ mod tests {
         assert!(text.contains("blog         serving at http://127.0.0.1:3000/\n"), "{text}");
         assert!(text.contains("shop         asleep at "), "{text}");
         assert!(!table(&status, |app| app.name == "shop").contains("blog         serving"));
-    }
-
-    #[test]
-    fn the_socket_of_a_dead_instance_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("4711.sock");
-        drop(UnixListener::bind(&path).unwrap());
-        assert!(running(folder.path()).unwrap().is_empty());
-        assert!(!path.exists());
     }
 }

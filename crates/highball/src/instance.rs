@@ -1,13 +1,15 @@
-//! What a running Highball tells about itself, and where: a Unix socket `PID.sock` in a folder that only its
-//! user may enter. One line of JSON asks, one line of JSON answers.
+//! What a running Highball tells about itself, by a Unix socket that only its user and root may talk to
+//! (`control_places`). One line of JSON asks, one line of JSON answers.
 
+use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, VARIABLE};
 use highball_supervisor::{Diagnosis, RubyHeap};
-use rustix::process::{geteuid, getpid};
+use highball_users::{Found, Place};
+use rustix::fs::{fchmod, Mode};
+use rustix::net::{bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -18,6 +20,8 @@ use tracing::warn;
 
 /// The longest question, in bytes.
 const QUESTION_BYTES: u64 = 1024;
+/// Connections that the kernel holds for us.
+const BACKLOG: i32 = 128;
 /// Questions that are answered at the same time; others wait their turn.
 const EXCHANGES: usize = 8;
 /// Time for reading a question, for finding its answer where that asks no Ruby process, and for writing it.
@@ -284,55 +288,84 @@ pub(crate) struct WorkerStatus {
     pub(crate) served: u64,
 }
 
-/// The folder where instances of this user have their sockets.
-pub(crate) fn folder() -> PathBuf {
-    let uid = geteuid();
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        _ if uid.is_root() => "/run/highball".into(),
-        Some(dir) if !dir.is_empty() => Path::new(&dir).join("highball"),
-        _ => format!("/tmp/highball-{}", uid.as_raw()).into(),
-    }
-}
-
-/// Makes sure that the folder exists, is ours, and lets nobody else in.
-fn claim_folder(folder: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(folder)?; // a link would be somebody else's trick
-    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!("{} is not a folder that belongs to this user alone (mode 0700)", folder.display()),
-    ))
-}
-
-/// The listening socket of this instance; its file goes when this is dropped.
+/// The listening socket of this instance; its file goes when this is dropped, unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct InstanceSocket {
     listener: UnixListener,
-    path: PathBuf,
+    place: Place,
+    file: Found,
 }
 
 impl InstanceSocket {
-    /// Opens the socket of this process below `folder`.
-    pub(crate) fn open(folder: &Path) -> io::Result<InstanceSocket> {
-        claim_folder(folder)?;
-        let pid = getpid().as_raw_nonzero();
-        // Whoever finds a socket that nobody listens at removes it: it gets its name when somebody does.
-        let nameless = folder.join(format!("new-{pid}.sock"));
-        match fs::remove_file(&nameless) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {} // a process with our id may have been killed before
+    /// Opens the socket of this process in the first of these places that can be used. One that is named may be
+    /// another's already: that of the process that this one takes over from is replaced.
+    pub(crate) async fn open(places: &ControlPlaces, predecessor: Option<i32>) -> io::Result<InstanceSocket> {
+        match places {
+            ControlPlaces::Named(path) if path.is_dir() => {
+                InstanceSocket::bind(own_place(&ControlFolder::open_named(path)?)?)
+            }
+            ControlPlaces::Named(path) => InstanceSocket::open_named(path, predecessor).await,
+            ControlPlaces::Usual(folders) => {
+                let mut problems = Vec::new();
+                for folder in folders {
+                    match InstanceSocket::open_in(folder) {
+                        Ok(socket) => {
+                            if !problems.is_empty() {
+                                warn!(path = %socket.path().display(), "the control socket is elsewhere: {}", problems.join("; "));
+                            }
+                            return Ok(socket);
+                        }
+                        Err(error) => problems.push(format!("{}: {error}", folder.display())),
+                    }
+                }
+                Err(io::Error::other(problems.join("; ")))
+            }
         }
-        let listener = UnixListener::bind(&nameless)?;
-        fs::set_permissions(&nameless, fs::Permissions::from_mode(0o600))?;
-        let path = folder.join(format!("{pid}.sock"));
-        fs::rename(nameless, &path)?;
-        Ok(InstanceSocket { listener, path })
+    }
+
+    fn open_in(folder: &Path) -> io::Result<InstanceSocket> {
+        InstanceSocket::bind(own_place(&ControlFolder::claim(folder)?)?)
+    }
+
+    async fn open_named(path: &Path, predecessor: Option<i32>) -> io::Result<InstanceSocket> {
+        let place = Place::open(path).map_err(in_folder)?;
+        let problem = |what: &str| {
+            let message = format!("{} {what}: name another path in {VARIABLE}", path.display());
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+        };
+        if !place.is_safe() {
+            return problem("lies in a folder that others may write to");
+        }
+        if let Some(found) = place.find()? {
+            if !found.is_socket() || !place.may_replace(&found) {
+                return problem("is no control socket of this user's");
+            }
+            if let Ok((_, peer)) = connect(&place, false).await {
+                if peer.pid != predecessor || predecessor.is_none() {
+                    return problem("is the control socket of another Highball that runs");
+                }
+            }
+        }
+        InstanceSocket::bind(place)
+    }
+
+    /// Makes the socket; it gets its name when somebody listens at it.
+    fn bind(place: Place) -> io::Result<InstanceSocket> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // The file is made with the rights of the socket: it was never open to others.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        let temporary = place.temporary()?;
+        bind(&socket, &SocketAddrUnix::new(temporary.address())?)?;
+        listen(&socket, BACKLOG)?;
+        let listener = UnixListener::from_std(socket.into())?;
+        let file = temporary.publish()?;
+        Ok(InstanceSocket { listener, place, file })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
     }
 
     /// Answers questions for ever, several at a time: one may wait for a worker that is busy.
@@ -350,7 +383,9 @@ impl InstanceSocket {
                 Ok((connection, _)) => {
                     let respond = respond.clone();
                     exchanges.spawn(async move {
-                        if let Err(error) = exchange(connection, respond).await {
+                        if let Err(error) = may_ask(&connection) {
+                            warn!(%error, "the control socket is for this user and root alone");
+                        } else if let Err(error) = exchange(connection, respond).await {
                             warn!(%error, "a question on the control socket failed");
                         }
                     });
@@ -366,8 +401,13 @@ impl InstanceSocket {
 
 impl Drop for InstanceSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // the next `highball status` removes what is left behind
+        let _ = self.place.remove(&self.file); // the next `highball status` removes what is left behind
     }
+}
+
+/// The name of this process's socket in a folder.
+fn own_place(folder: &ControlFolder) -> io::Result<Place> {
+    folder.place(format!("{}.sock", getpid().as_raw_nonzero()).as_ref())
 }
 
 async fn exchange<R>(connection: UnixStream, respond: impl Fn(Question) -> R) -> io::Result<()>
@@ -389,31 +429,16 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_that_others_may_enter_is_refused() {
-        let outer = tempfile::tempdir().unwrap();
-        let folder = outer.path().join("highball");
-        claim_folder(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        let error = claim_folder(&folder).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-    }
-
-    #[test]
-    fn a_link_is_refused() {
-        let outer = tempfile::tempdir().unwrap();
-        let folder = outer.path().join("highball");
-        std::os::unix::fs::symlink("/tmp", &folder).unwrap();
-        assert!(claim_folder(&folder).is_err());
-    }
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     #[tokio::test]
     async fn a_question_gets_its_answer_and_the_socket_is_private() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("highball");
-        let socket = InstanceSocket::open(&folder).unwrap();
-        let path = socket.path.clone();
+        let places = ControlPlaces::Usual(vec![folder]);
+        let socket = InstanceSocket::open(&places, None).await.unwrap();
+        let path = socket.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
 
         let ask = async {
@@ -439,8 +464,9 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_takes_long_holds_nobody_else_up() {
         let outer = tempfile::tempdir().unwrap();
-        let socket = InstanceSocket::open(&outer.path().join("highball")).unwrap();
-        let path = socket.path.clone();
+        let places = ControlPlaces::Usual(vec![outer.path().join("highball")]);
+        let socket = InstanceSocket::open(&places, None).await.unwrap();
+        let path = socket.path().to_owned();
         let ask = async {
             let mut slow = UnixStream::connect(&path).await.unwrap();
             slow.write_all(b"{\"command\":\"memory\",\"gc\":true}\n").await.unwrap();
@@ -460,5 +486,33 @@ mod tests {
             text = ask => assert!(text.contains("stopping"), "{text}"),
             () = socket.answer(respond) => unreachable!(),
         }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_named_is_one_instances_at_a_time() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = outer.path().join("control");
+        let places = ControlPlaces::Named(path.clone());
+        let first = InstanceSocket::open(&places, None).await.unwrap();
+        let error = InstanceSocket::open(&places, None).await.unwrap_err();
+        assert!(error.to_string().contains("another Highball that runs"), "{error}");
+        // In a hot restart: what the first removes at its end is not the second's.
+        let pid = getpid().as_raw_nonzero().get();
+        let second = InstanceSocket::open(&places, Some(pid)).await.unwrap();
+        drop(first);
+        assert!(path.exists());
+        drop(second);
+        assert!(!path.exists());
+        fs::write(&path, "").unwrap();
+        assert!(InstanceSocket::open(&places, None).await.is_err(), "no file is replaced");
+    }
+
+    #[tokio::test]
+    async fn where_the_usual_place_cannot_be_used_the_next_is() {
+        let outer = tempfile::tempdir().unwrap();
+        let (taken, free) = (outer.path().join("taken"), outer.path().join("free"));
+        fs::write(&taken, "").unwrap();
+        let socket = InstanceSocket::open(&ControlPlaces::Usual(vec![taken, free.clone()]), None).await;
+        assert!(socket.unwrap().path().starts_with(&free));
     }
 }

@@ -1,14 +1,18 @@
 //! The binary: parse, build, run, drain.
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the process hall are
-//! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`, `instance` (the socket by which a running Highball is asked), `commands`
-//! (`status`, `restart`, `refork`, `upgrade` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed
+//! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
+//! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
+//! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
+//! `upgrade` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed
 //! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
 
+mod asking;
 mod commands;
 mod configuration;
+mod control_places;
 mod diagnosis_page;
 mod doctor;
 mod instance;
@@ -22,6 +26,7 @@ mod succession;
 mod wiring;
 
 use configuration::Configuration;
+use control_places::ControlPlaces;
 use front::Opening;
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
@@ -369,8 +374,7 @@ async fn speak(
     if serving.wait_for(|serving| *serving).await.is_err() {
         return std::future::pending().await; // it has given up, and is ending
     }
-    let folder = instance::folder();
-    let socket = InstanceSocket::open(&folder);
+    let socket = InstanceSocket::open(&ControlPlaces::of_server(), predecessor.map(Predecessor::pid)).await;
     if let Some(predecessor) = predecessor {
         predecessor.serving(); // whoever asks for the server finds us from here on
     }
@@ -384,8 +388,7 @@ async fn speak(
             socket.answer(respond).await;
         }
         Err(error) => {
-            let folder = folder.display();
-            warn!(%folder, %error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");
+            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");
             std::future::pending().await
         }
     }

@@ -10,8 +10,10 @@ mod report;
 mod ruby_servers;
 mod tables;
 
-use crate::commands::{ask, running, selected, CommandError, Instance};
-use crate::instance::{folder, Answer, AppStatus, Question, RubyProcess, Status};
+use crate::asking::{ask, running, Instance};
+use crate::commands::{selected, CommandError};
+use crate::control_places::ControlPlaces;
+use crate::instance::{Answer, AppStatus, Question, RubyProcess, Status};
 use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use process_list::{user_name, ProcessList};
@@ -25,7 +27,7 @@ use std::io::{self, Write};
 pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), CommandError> {
     own_copy::run_from_own_copy();
     let instances = match selector {
-        Selector { port: None, app: None } => running(&folder())?,
+        Selector { port: None, app: None } => running(&ControlPlaces::of_commands()),
         _ => selected(selector)?,
     };
     // First the heaps: what a garbage collection changes has to be seen in the processes.
@@ -53,7 +55,7 @@ fn print(text: &str) -> Result<(), CommandError> {
 
 /// An instance that does not tell heaps is shown without them.
 fn ask_heaps(instance: Instance, gc: bool) -> (Status, Vec<RubyProcess>) {
-    let ruby = match ask(&instance.socket, Question::Memory { gc }) {
+    let ruby = match ask(&instance.address, Question::Memory { gc }) {
         Ok(Answer::Memory { ruby }) => ruby,
         Ok(_) => without_heaps(&instance.status, "the instance answered something else"),
         Err(error) => without_heaps(&instance.status, &format!("the instance did not answer: {error}")),

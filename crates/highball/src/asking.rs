@@ -1,0 +1,235 @@
+//! Asking instances: finding those that run, one question, one answer. What an instance says is data: it may be another
+//! user's, and repeats what applications say. So an answer has a limit in size and time, holds nothing that a terminal
+//! would obey, and an instance is the process that really is at the other end.
+
+use crate::control_places::{connect, ControlFolder, ControlPlaces, Peer};
+use crate::instance::{Answer, Question, Status};
+use highball_users::Place;
+use serde_json::Value;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::time::timeout;
+
+/// What an answer may take, beyond the time that an instance has for finding it.
+const ANSWER_SLACK: Duration = Duration::from_secs(1);
+/// The longest answer: some hundred applications, each with a diagnosis.
+const ANSWER_BYTES: u64 = 16 << 20;
+/// How often instances are looked for, while one takes the place of another.
+const LOOKS: u32 = 5;
+/// Fields whose texts may have several lines.
+const LONG_TEXTS: [&str; 5] = ["failure", "last_failure", "why", "no_refork", "diagnosis"];
+
+/// An instance that has answered.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) address: Address,
+    pub(crate) status: Status,
+}
+
+/// Where an instance is asked.
+#[derive(Debug)]
+pub(crate) struct Address {
+    place: Place,
+    /// It was named, and root may mean another user's.
+    any_user: bool,
+}
+
+/// What there is, and what was found that cannot be used.
+#[derive(Debug, Default)]
+struct Looked {
+    found: Vec<Instance>,
+    /// One that was there has gone before it answered: another may have come in its place meanwhile.
+    one_has_gone: bool,
+    problems: Vec<String>,
+}
+
+/// Every instance that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error.
+pub(crate) fn running(places: &ControlPlaces) -> Vec<Instance> {
+    let mut looked = Looked::default();
+    for _ in 0..LOOKS {
+        looked = look(places);
+        let is_there = |pid: i32| looked.found.iter().any(|instance| instance.status.pid == pid);
+        let mut successors = looked.found.iter().filter_map(|instance| instance.status.successor);
+        if !looked.one_has_gone && successors.all(is_there) {
+            break;
+        }
+    }
+    for problem in looked.problems {
+        eprintln!("highball: {problem}");
+    }
+    looked.found
+}
+
+fn look(places: &ControlPlaces) -> Looked {
+    let mut looked = Looked::default();
+    let mut look_in =
+        |folder: io::Result<ControlFolder>, any_user| match folder.and_then(|folder| folder.sockets()) {
+            Ok(sockets) => {
+                sockets.into_iter().for_each(|place| looked.look_at(Address { place, any_user }));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => looked.problems.push(error.to_string()),
+        };
+    match places {
+        ControlPlaces::Usual(folders) => {
+            folders.iter().for_each(|folder| look_in(ControlFolder::open(folder), false));
+        }
+        ControlPlaces::Named(path) if path.is_dir() => look_in(ControlFolder::open_named(path), true),
+        ControlPlaces::Named(path) => match Place::open_to_find(path) {
+            Ok(place) => looked.look_at(Address { place, any_user: true }),
+            Err(error) => looked.problems.push(error.to_string()),
+        },
+    }
+    looked.found.sort_by_key(|instance| instance.status.pid);
+    looked
+}
+
+impl Looked {
+    fn look_at(&mut self, address: Address) {
+        match ask(&address, Question::Status) {
+            Ok(Answer::Status(status)) => self.found.push(Instance { address, status: *status }),
+            Ok(_) => self.problems.push(format!("{address} does not answer as a Highball does")),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                address.remove_stale(); // its process was killed
+                self.one_has_gone = true;
+            }
+            Err(error) if is_of_one_that_ends(&error) => self.one_has_gone = true,
+            Err(error) => self.problems.push(format!("{address} does not answer: {error}")),
+        }
+    }
+}
+
+/// Its socket has gone, or was closed with our question in it.
+fn is_of_one_that_ends(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | UnexpectedEof | ConnectionReset | BrokenPipe)
+}
+
+impl Address {
+    /// Removes the socket of an instance that does not exist any more, unless another has its name by now.
+    fn remove_stale(&self) {
+        if let Ok(Some(found)) = self.place.find() {
+            if found.is_socket() && !self.any_user {
+                let _ = self.place.remove(&found); // somebody else may be quicker
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the instance at {}", self.place.path().display())
+    }
+}
+
+/// Asks an instance; waits no longer than it may take.
+pub(crate) fn ask(address: &Address, question: Question) -> io::Result<Answer> {
+    let limit = question.time_limit() + ANSWER_SLACK;
+    crate::event_loop()?.block_on(async { timeout(limit, exchange(address, question)).await? })
+}
+
+async fn exchange(address: &Address, question: Question) -> io::Result<Answer> {
+    let (mut connection, peer) = connect(&address.place, address.any_user).await?;
+    connection.write_all(format!("{}\n", serde_json::to_string(&question)?).as_bytes()).await?;
+    let mut line = Vec::new();
+    BufReader::new(connection).take(ANSWER_BYTES).read_until(b'\n', &mut line).await?;
+    match line.last() {
+        None => Err(io::ErrorKind::UnexpectedEof.into()), // it is ending
+        Some(b'\n') => read(&line, peer),
+        Some(_) if line.len() as u64 == ANSWER_BYTES => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"))
+        }
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Reads an answer. An instance that says that it is another process is not believed: commands wait for that process to
+/// end.
+fn read(line: &[u8], peer: Peer) -> io::Result<Answer> {
+    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut value: Value = serde_json::from_slice(line)?;
+    make_printable(&mut value, false);
+    let answer: Answer = serde_json::from_value(value)?;
+    match (&answer, peer.pid) {
+        (Answer::Status(status), Some(pid)) if status.pid != pid => {
+            Err(invalid(format!("it says that its pid is {}, but it is {pid}", status.pid)))
+        }
+        (Answer::Status(_), None) => Err(invalid(
+            "its process is not visible from here: it runs in another container; run this command there"
+                .into(),
+        )),
+        _ => Ok(answer),
+    }
+}
+
+/// Replaces what a terminal would obey, or show as something else, in all texts of an answer: control characters, and
+/// those that change the direction of writing. Lines end only where long texts are expected.
+fn make_printable(value: &mut Value, may_have_lines: bool) {
+    match value {
+        Value::String(text) => *text = printable(text, may_have_lines),
+        Value::Array(values) => values.iter_mut().for_each(|value| make_printable(value, may_have_lines)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| {
+            make_printable(value, may_have_lines || LONG_TEXTS.contains(&name.as_str()));
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn printable(text: &str, may_have_lines: bool) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\n' | '\t' if may_have_lines => printable.push(char),
+            '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{2028}'
+            | '\u{2029}' => {
+                printable.extend(char.escape_unicode());
+            }
+            char if char.is_control() => printable.extend(char.escape_unicode()),
+            char => printable.push(char),
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn the_socket_of_a_dead_instance_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let path = folder.path().join("4711.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(running(&ControlPlaces::Usual(vec![folder.path().into()])).is_empty());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left_in_an_answer() {
+        let mut value = serde_json::json!({
+            "name": "a\u{1b}[2J\nb\u{9b}31m", "apps": [{ "last_failure": "one\ntwo\r\u{202e}" }]
+        });
+        make_printable(&mut value, false);
+        assert_eq!(value["name"], "a\\u{1b}[2J\\u{a}b\\u{9b}31m");
+        assert_eq!(value["apps"][0]["last_failure"], "one\ntwo\\u{d}\\u{202e}");
+    }
+
+    #[test]
+    fn a_status_is_believed_of_no_other_process() {
+        let status = r#"{"type":"status","pid":1,"version":"","phase":"","uptime_seconds":0,"binds":[],"ports":[],
+            "connections":0,"hijacked":0,"upgrade":null,"predecessor":null,"successor":null,"apps":[]}"#;
+        let read = |pid| read(status.as_bytes(), Peer { pid }).map(drop).map_err(|error| error.to_string());
+        assert_eq!(read(Some(1)), Ok(()));
+        assert!(read(Some(2)).unwrap_err().contains("but it is 2"));
+        assert!(read(None).unwrap_err().contains("another container"));
+    }
+}

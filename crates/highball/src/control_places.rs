@@ -1,0 +1,251 @@
+//! Where control sockets are, and who may be at the other end of one.
+//!
+//! The usual places are folders that only their user may enter, with a socket `PID.sock` for each instance. A server that
+//! cron or systemd has started may have another environment than a login shell, so commands look in all of them.
+//! `HIGHBALL_CONTROL` names a socket, or a folder of them, instead.
+
+use highball_users::{open_folder_to_find, Place, PlaceError, User};
+use rustix::fs::{fstat, open, Dir, FileType, Mode, OFlags};
+use rustix::process::geteuid;
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixStream;
+
+/// The variable that names a control socket, or a folder of them.
+pub(crate) const VARIABLE: &str = "HIGHBALL_CONTROL";
+
+/// Where the control sockets of this user are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ControlPlaces {
+    /// In these folders. A server uses the first one that it can; commands look in all.
+    Usual(Vec<PathBuf>),
+    /// At this path, or, if it is a folder, in it.
+    Named(PathBuf),
+}
+
+/// A folder of control sockets, which is held.
+#[derive(Debug)]
+pub(crate) struct ControlFolder {
+    descriptor: OwnedFd,
+    path: PathBuf,
+}
+
+/// The process at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Its process id; none where it is not visible from here.
+    pub(crate) pid: Option<i32>,
+}
+
+impl ControlPlaces {
+    /// Those of this user and environment, for a server.
+    pub(crate) fn of_server() -> ControlPlaces {
+        ControlPlaces::of(geteuid().as_raw(), &|name| std::env::var_os(name).map(PathBuf::from), &[])
+    }
+
+    /// Those of this user and environment, for a command: also where a server has them that has another environment.
+    pub(crate) fn of_commands() -> ControlPlaces {
+        let login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
+        ControlPlaces::of(geteuid().as_raw(), &|name| std::env::var_os(name).map(PathBuf::from), &[login])
+    }
+
+    fn of(uid: u32, env: &dyn Fn(&str) -> Option<PathBuf>, others: &[PathBuf]) -> ControlPlaces {
+        let set = |name| env(name).filter(|path| !path.as_os_str().is_empty());
+        if let Some(named) = set(VARIABLE) {
+            return ControlPlaces::Named(std::path::absolute(&named).unwrap_or(named));
+        }
+        if uid == 0 {
+            return ControlPlaces::Usual(vec!["/run/highball".into()]);
+        }
+        let runtime = set("XDG_RUNTIME_DIR").into_iter().chain(others.iter().cloned());
+        let mut folders: Vec<PathBuf> = runtime.map(|folder| folder.join("highball")).collect();
+        folders.push(format!("/tmp/highball-{uid}").into());
+        let mut seen = std::collections::BTreeSet::new();
+        folders.retain(|folder| seen.insert(folder.clone()));
+        ControlPlaces::Usual(folders)
+    }
+}
+
+impl ControlFolder {
+    /// Makes the folder where there is none. It has to be ours, and closed to everybody else.
+    pub(crate) fn claim(path: &Path) -> io::Result<ControlFolder> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => ControlFolder::open(path),
+        }
+    }
+
+    /// Opens a folder that is ours, and closed to everybody else. No link is followed to it: that would be somebody else's
+    /// trick.
+    pub(crate) fn open(path: &Path) -> io::Result<ControlFolder> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = open(path, flags, Mode::empty())?;
+        let found = fstat(&descriptor)?;
+        let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        if is_folder && found.st_uid == geteuid().as_raw() && found.st_mode & 0o077 == 0 {
+            return Ok(ControlFolder { descriptor, path: path.into() });
+        }
+        let owner = User::with_uid(found.st_uid, 0);
+        Err(denied(format!(
+            "{} belongs to {owner} (mode {:04o}), and is not a folder of this user's alone (mode 0700): it is not used. Have \
+             it removed, or name another place in {VARIABLE}",
+            path.display(),
+            found.st_mode & 0o7777
+        )))
+    }
+
+    /// Opens a folder that was named: others may enter it, but not swap what is in it.
+    pub(crate) fn open_named(path: &Path) -> io::Result<ControlFolder> {
+        let descriptor = open_folder_to_find(path).map_err(in_folder)?;
+        // What was found is opened for reading: the same folder, wherever the path leads by now.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::openat(&descriptor, c".", flags, Mode::empty())?;
+        let folder = ControlFolder { descriptor, path: path.into() };
+        let place = folder.place(OsStr::new("any"))?;
+        if place.is_safe() || geteuid().is_root() {
+            return Ok(folder);
+        }
+        let owner = User::with_uid(place.folder_uid(), 0);
+        Err(denied(format!(
+            "{} belongs to {owner}, or others may write to it: {VARIABLE} has to name a folder of this user's",
+            path.display()
+        )))
+    }
+
+    /// The name of an instance's socket in it.
+    pub(crate) fn place(&self, name: &OsStr) -> io::Result<Place> {
+        Place::within(self.descriptor.try_clone()?, &self.path, name).map_err(in_folder)
+    }
+
+    /// The sockets of instances in it: their names.
+    pub(crate) fn sockets(&self) -> io::Result<Vec<Place>> {
+        let mut places = Vec::new();
+        for entry in Dir::read_from(&self.descriptor)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if pid_of(name).is_some() {
+                places.push(self.place(name)?);
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// The process whose socket has this name.
+pub(crate) fn pid_of(name: &OsStr) -> Option<i32> {
+    name.to_str()?.strip_suffix(".sock")?.parse().ok()
+}
+
+/// Connects to a control socket, after a look at whose it is, and who listens there. `any_user`: root may talk to the
+/// instance of another user, where it was named.
+pub(crate) async fn connect(place: &Place, any_user: bool) -> io::Result<(UnixStream, Peer)> {
+    let found = place.find()?.ok_or(io::ErrorKind::NotFound)?;
+    let path = place.path().display();
+    if !found.is_socket() {
+        return Err(denied(format!("{path} is {}, not a control socket", found.kind())));
+    }
+    let is_ours = found.uid() == geteuid().as_raw() || (any_user && geteuid().is_root());
+    if !is_ours {
+        let owner = User::with_uid(found.uid(), 0);
+        return Err(denied(format!("the control socket {path} belongs to {owner}, and is not used")));
+    }
+    if !found.is_private() {
+        return Err(denied(format!("the control socket {path} is open to other users, and is not used")));
+    }
+    let connection = UnixStream::connect(found.address()).await?;
+    let peer = connection.peer_cred()?;
+    if peer.uid() != found.uid() {
+        let (owner, other) = (User::with_uid(found.uid(), 0), User::with_uid(peer.uid(), 0));
+        return Err(denied(format!("a process of {other} listens on {owner}'s control socket {path}")));
+    }
+    Ok((connection, Peer { pid: peer.pid().filter(|pid| *pid > 0) }))
+}
+
+/// Whether a process that has connected to our control socket may ask: one of this user, or of root.
+pub(crate) fn may_ask(connection: &UnixStream) -> io::Result<()> {
+    let uid = connection.peer_cred()?.uid();
+    if uid == 0 || uid == geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(denied(format!("a process of {} has asked, and gets no answer", User::with_uid(uid, 0))))
+}
+
+fn denied(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+/// What is wrong with a folder; that there is none is an answer of its own.
+pub(crate) fn in_folder(error: PlaceError) -> io::Error {
+    let kind = match &error {
+        PlaceError::Folder { source, .. } => source.kind(),
+        _ => io::ErrorKind::PermissionDenied,
+    };
+    io::Error::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{symlink, PermissionsExt};
+
+    fn places(uid: u32, env: &[(&str, &str)], others: &[&str]) -> ControlPlaces {
+        let env = |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+        let others: Vec<PathBuf> = others.iter().map(PathBuf::from).collect();
+        ControlPlaces::of(uid, &env, &others)
+    }
+
+    fn usual(folders: &[&str]) -> ControlPlaces {
+        ControlPlaces::Usual(folders.iter().map(PathBuf::from).collect())
+    }
+
+    #[test]
+    fn a_server_without_a_session_is_looked_for_from_one_and_the_other_way_round() {
+        let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
+        assert_eq!(places(7, &[runtime], &[]), usual(&["/run/user/7/highball", "/tmp/highball-7"]));
+        assert_eq!(places(7, &[], &["/run/user/7"]), usual(&["/run/user/7/highball", "/tmp/highball-7"]));
+        assert_eq!(places(7, &[("XDG_RUNTIME_DIR", "")], &[]), usual(&["/tmp/highball-7"]));
+        assert_eq!(places(7, &[runtime], &["/run/user/7"]), places(7, &[runtime], &[]), "each place once");
+        assert_eq!(places(0, &[runtime], &["/run/user/0"]), usual(&["/run/highball"]));
+    }
+
+    #[test]
+    fn one_that_is_named_is_the_only_one() {
+        let named = [("HIGHBALL_CONTROL", "/run/blog/control"), ("XDG_RUNTIME_DIR", "/run/user/7")];
+        for uid in [0, 7] {
+            assert_eq!(places(uid, &named, &[]), ControlPlaces::Named("/run/blog/control".into()));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("highball");
+        ControlFolder::claim(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        let error = ControlFolder::claim(&folder).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("mode 0755"), "{error}");
+    }
+
+    #[test]
+    fn a_link_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("highball");
+        symlink("/tmp", &folder).unwrap();
+        assert!(ControlFolder::claim(&folder).is_err());
+    }
+
+    #[test]
+    fn sockets_are_known_by_their_names() {
+        assert_eq!(pid_of(OsStr::new("42.sock")), Some(42));
+        for other in ["42", "x.sock", ".highball-42.sock", ".42.sock.lock", "42.sock.sock"] {
+            assert_eq!(pid_of(OsStr::new(other)), None, "{other}");
+        }
+    }
+}
