@@ -31,8 +31,6 @@ use upgrading::Upgrades;
 
 /// News that may wait for the loop; watchers wait when it is full.
 const NEWS: usize = 256;
-/// Children reaped per turn of the loop.
-const REAP_AT_A_TIME: usize = 128;
 
 /// So long a boot keeps others from beginning: one that hangs does not hold them up for longer.
 const TURN: Duration = Duration::from_secs(10);
@@ -131,6 +129,8 @@ pub struct Hall {
     /// When it is not waited any longer for a process that was to take this one's place.
     left_at: Option<Instant>,
     upgrades: Upgrades,
+    /// Children may have ended of which no signal will come.
+    unreaped: bool,
     news: mpsc::Receiver<(Option<AppId>, News)>,
     inbox: Inbox,
     notices: mpsc::Sender<Notice>,
@@ -150,6 +150,7 @@ impl Hall {
             signalled_at: None,
             left_at: None,
             upgrades: Upgrades::default(),
+            unreaped: false,
             news,
             inbox,
             notices,
@@ -180,7 +181,7 @@ impl Hall {
             if self.advance(now).await {
                 break;
             }
-            let deadline = self.next_deadline(now);
+            let deadline = if self.unreaped { Some(now) } else { self.next_deadline(now) };
             let event = tokio::select! {
                 signal = signals.next() => Event::Signal(signal),
                 Some(order) = orders.recv() => Event::Order(order),
@@ -231,6 +232,7 @@ impl Hall {
             }
             Event::News(None, News::Said(said)) => self.heard(said, now).await,
             Event::News(None, News::Found(_)) => {}
+            Event::Deadline if self.unreaped => self.reap(now).await,
             Event::Deadline => {}
         }
     }
@@ -262,7 +264,9 @@ impl Hall {
     }
 
     async fn reap(&mut self, now: Instant) {
-        for (pid, ending) in reap(REAP_AT_A_TIME) {
+        let reaped = reap();
+        self.unreaped = reaped.may_have_left_some;
+        for (pid, ending) in reaped.ended {
             let owner = self.apps.values_mut().find_map(|app| Some((app.owner_of(pid)?, app)));
             match owner {
                 Some((who, app)) => app.ended(who, ending, now).await,

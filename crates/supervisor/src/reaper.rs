@@ -57,14 +57,23 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Reaps every child that has ended, ours and the orphans that came to us as their subreaper.
-///
-/// Takes at most `limit`, so that a storm of short-lived orphans cannot hold up the event loop.
-pub(crate) fn reap(limit: usize) -> Vec<(Pid, Ending)> {
-    std::iter::from_fn(|| match wait(WaitOptions::NOHANG) {
+/// Children reaped at a time, so that a storm of short-lived orphans cannot hold up the event loop.
+const SLICE: usize = 128;
+
+/// Children that have ended, ours and the orphans that came to us as their subreaper.
+#[derive(Debug)]
+pub(crate) struct Reaped {
+    pub(crate) ended: Vec<(Pid, Ending)>,
+    /// There may be more. No signal comes for them: the kernel sends one SIGCHLD for many that end together.
+    pub(crate) may_have_left_some: bool,
+}
+
+/// Reaps a slice of the children that have ended.
+pub(crate) fn reap() -> Reaped {
+    let next = || match wait(WaitOptions::NOHANG) {
         Ok(Some((pid, status))) => Some((pid, Ending::of(status))),
         Ok(None) | Err(_) => None, // nothing has ended, or there are no children at all
-    })
-    .take(limit)
-    .collect()
+    };
+    let ended: Vec<_> = std::iter::from_fn(next).take(SLICE).collect();
+    Reaped { may_have_left_some: ended.len() == SLICE, ended }
 }

@@ -18,8 +18,6 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-/// Children reaped at a time.
-const REAP_AT_A_TIME: usize = 128;
 /// What is left of the processes that have been succeeded may take to be gone, beyond their time for draining.
 const END_TIME: Duration = Duration::from_secs(10);
 
@@ -114,7 +112,7 @@ impl StandIn {
             pid = self.succession.pid().as_raw_pid(),
             "standing in for the process that serves: signals are passed on to it, and its end is ours"
         );
-        self.reap();
+        self.reap().await;
         while !self.succession.has_ended {
             self.next().await;
         }
@@ -133,7 +131,7 @@ impl StandIn {
     async fn next(&mut self) {
         tokio::select! {
             signal = self.signals.next() => match signal {
-                Received::ChildEnded => self.reap(),
+                Received::ChildEnded => self.reap().await,
                 signal => self.succession.pass_on(signal),
             },
             Some((_, news)) = self.news.recv() => match news {
@@ -141,7 +139,7 @@ impl StandIn {
                     self.succession.succeeded(pid, descriptors, &self.inbox);
                 }
                 News::Ended(Who::Successor(pid)) => {
-                    self.reap();
+                    self.reap().await;
                     self.succession.ended(pid, Ending::Unknown);
                 }
                 _ => {} // late news of workers
@@ -149,9 +147,17 @@ impl StandIn {
         }
     }
 
-    fn reap(&mut self) {
-        for (pid, ending) in reap(REAP_AT_A_TIME) {
-            self.succession.ended(pid, ending);
+    /// Until there is none left: no signal comes for those of a later slice.
+    async fn reap(&mut self) {
+        loop {
+            let reaped = reap();
+            for (pid, ending) in reaped.ended {
+                self.succession.ended(pid, ending);
+            }
+            if !reaped.may_have_left_some {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 }
