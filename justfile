@@ -21,7 +21,7 @@ fmt:
 lint:
     bin/test linters format clippy rubocop
 
-# All tests; `just test --quick` leaves out what takes long
+# All tests; `just test --quick` leaves out what takes long, `just test --full` nothing
 test *OPTIONS:
     bin/test {{OPTIONS}}
 

@@ -7,7 +7,7 @@ require_relative "corpus/hostile"
 class HostileTest < E2ETest
   CLIENTS = 8
   SEED = Integer(ENV.fetch("HOSTILE_SEED", Random.new_seed % 1_000_000))
-  COUNT = ENV["HIGHBALL_TEST_QUICK"] == "1" ? 800 : 10_000
+  COUNT = LEVEL == "quick" ? 800 : 10_000
   MAY_GROW = 16 * MIB
   # Kinds that are a whole request: the client reads on, and should be told what was wrong.
   WHOLE = %i[refused poisoned oversized].freeze

@@ -8,7 +8,7 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
   OLD_ONES = { mold: :succeeded, worker: :succeeded }.freeze
 
   # `newcomer` is the new mold, or the new worker, that waits at the step.
-  matrix hot_restart: {
+  MATRIX = { hot_restart: {
     %w[mold.load_highball mold.load_app mold.booted] => { next_highball: :kept, newcomer: :kept, **OLD_ONES },
     # What a new process loses once its application has booted, it replaces.
     %w[worker.introduced] => { next_highball: :kept, mold_of_next: :succeeded, newcomer: :succeeded, **OLD_ONES },
@@ -19,7 +19,13 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
     %w[upgrade.taking_over upgrade.handed_over drain.front_drained drain.workers_told] => {
       highball: :succeeded, next_highball: :ends, **OLD_ONES
     }
-  }
+  } }.freeze
+  # One or two of each part of a hot restart.
+  USUAL = [["mold.load_app", :next_highball], ["worker.introduced", :newcomer], ["upgrade.ready", :mold],
+           ["upgrade.let_in", :highball], ["upgrade.taking_over", :next_highball],
+           ["drain.workers_told", :worker]].map { |row| [:hot_restart, *row] }.freeze
+
+  matrix MATRIX, usual: USUAL
 
   private
 

@@ -3,6 +3,7 @@
 require_relative "../support/memory_report"
 
 # `highball memory` of a running Highball, beside what the kernel and Ruby themselves say.
+# Runs alone: it measures how soon is answered while workers are busy.
 class MemoryTest < MemoryReportTest
   COLUMNS = 100
   LIB = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }.freeze

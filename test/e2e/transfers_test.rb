@@ -3,6 +3,7 @@
 require_relative "../support/e2e_test"
 
 # Bodies far larger than any buffer, and clients far slower than any worker.
+# Runs alone: it measures latencies, and the memory that large bodies take.
 class TransfersTest < E2ETest
   GIB = 1024 * MIB
   MAY_GROW = 64 * MIB

@@ -54,9 +54,17 @@ class E2ETest < Minitest::Test
     Deadline.wait(what, within: within, &condition)
   end
 
-  # Leaves out what takes long when HIGHBALL_TEST_QUICK is 1.
+  # How much is tested: `quick`, `default` or `full` (see bin/test).
+  LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL", "default")
+
+  # Leaves out what takes long from `bin/test --quick`.
   def long
-    skip "takes long" if ENV["HIGHBALL_TEST_QUICK"] == "1"
+    skip "takes long: bin/test" if LEVEL == "quick"
+  end
+
+  # Leaves out what takes very long from all but `bin/test --full`.
+  def very_long
+    skip "takes very long: bin/test --full" unless LEVEL == "full"
   end
 
   # Runs the block in as many threads, and returns what each returned; raises what one raised.

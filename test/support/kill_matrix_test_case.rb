@@ -33,16 +33,28 @@ class KillMatrixTestCase < RestartTestCase
   RUBY
 
   # Makes tests of a table {scenario => {steps => {victim => outcome}}}. `highball` itself, where it does not stand
-  # there, `leaves_nothing`.
-  def self.matrix(table)
-    table.each do |scenario, rows|
-      rows.each do |steps, victims|
-        steps.product({ highball: :leaves_nothing, **victims }.to_a).each do |step, (victim, outcome)|
-          define_method("test_#{scenario}_at_#{step}_without_#{victim}") { play(scenario, step, victim, outcome) }
-        end
-      end
+  # there, `leaves_nothing`. Those that are `usual` ([scenario, step, victim]) are always run, and all of them by
+  # `bin/test --full`.
+  def self.matrix(table, usual:)
+    rows = table.flat_map { |scenario, steps| rows_of(scenario, steps) }
+    missing = usual - rows.map { |row| row.first(3) }
+    raise ArgumentError, "not in the matrix: #{missing}" if missing.any?
+
+    rows.each do |scenario, step, victim, outcome|
+      next unless LEVEL == "full" || usual.include?([scenario, step, victim])
+
+      define_method("test_#{scenario}_at_#{step}_without_#{victim}") { play(scenario, step, victim, outcome) }
     end
   end
+
+  # [[scenario, step, victim, outcome], ...]
+  def self.rows_of(scenario, rows)
+    rows.flat_map do |steps, victims|
+      outcomes = { highball: :leaves_nothing, **victims }.to_a
+      steps.product(outcomes).map { |step, (victim, outcome)| [scenario, step, victim, outcome] }
+    end
+  end
+  private_class_method :rows_of
 
   def setup
     super

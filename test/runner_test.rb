@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "minitest/autorun"
+require "open3"
+require "tmpdir"
+
+# bin/test, on a tree of a few files.
+class RunnerTest < Minitest::Test
+  SCRIPT = File.expand_path("../bin/test", __dir__)
+  PASSES = "def test_it = pass"
+  FAILS = "def test_it = flunk('no luck')"
+  # At the first time it fails.
+  FLAKY = <<~RUBY
+    def test_it
+      seen = File.exist?("seen")
+      File.write("seen", "")
+      assert seen, "not yet"
+    end
+  RUBY
+
+  def setup
+    @root = Dir.mktmpdir("highball-runner")
+    FileUtils.mkdir_p(%w[bin test/e2e].map { |name| File.join(@root, name) })
+    FileUtils.cp(SCRIPT, File.join(@root, "bin"))
+  end
+
+  def teardown
+    FileUtils.rm_rf(@root)
+  end
+
+  def test_all_pass
+    output, ended = run_files("test/a_test.rb" => PASSES, "test/e2e/b_test.rb" => PASSES)
+    assert_predicate ended, :success?, output
+    assert_equal "2 passed, 0 failed", output.lines(chomp: true).last
+    assert_match(%r{passed +\d+ s  ruby test/a_test.rb$}, output)
+    assert_match(%r{^\d+ e2e test/e2e/b_test.rb$}, File.read(File.join(@root, "target/test-logs/durations")))
+  end
+
+  def test_what_fails_twice_has_failed
+    output, ended = run_files("test/a_test.rb" => PASSES, "test/b_test.rb" => FAILS)
+    refute_predicate ended, :success?, output
+    assert_equal "1 passed, 1 failed", output.lines(chomp: true).last
+    assert_match(/== what failed in ruby.*no luck/m, output)
+    refute_match(/^flaky/, output)
+  end
+
+  def test_what_passes_alone_is_flaky_and_named
+    output, ended = run_files("test/a_test.rb" => FLAKY, "test/b_test.rb" => PASSES)
+    assert_predicate ended, :success?, output
+    assert_equal ["flaky: ruby test/a_test.rb", "2 passed, 0 failed"], output.lines(chomp: true).last(2)
+  end
+
+  def test_what_runs_alone_does_so
+    others = Array.new(4) { |index| ["test/other#{index}_test.rb", noting("other")] }.to_h
+    output, ended = run_files(others.merge("test/alone_test.rb" => noting("alone")), "# Runs alone: it has to\n")
+    assert_predicate ended, :success?, output
+    notes = File.readlines(File.join(@root, "notes"), chomp: true)
+    assert_equal ["alone begins", "alone ends"], notes.last(2)
+  end
+
+  def test_skipped_tests_are_counted_and_a_file_that_breaks_off_has_failed
+    output, = run_files("test/a_test.rb" => "def test_it = skip", "test/b_test.rb" => "exit!(3)")
+    assert_equal ["1 skipped", "0 passed, 1 failed"], output.lines(chomp: true).last(2)
+  end
+
+  def test_an_unknown_step_is_an_error
+    output, ended = Open3.capture2e(environment, File.join(@root, "bin/test"), "no-such-step")
+    assert_equal 2, ended.exitstatus
+    assert_match(/there is no step no-such-step/, output)
+  end
+
+  private
+
+  def noting(name)
+    <<~RUBY
+      def note(what) = File.write("notes", "#{name} \#{what}\\n", mode: "a")
+
+      def test_it
+        note("begins")
+        100.times { Thread.pass }
+        note("ends")
+      end
+    RUBY
+  end
+
+  # Runs these files: [output, Process::Status]. `alone` is put above the class of those that are called so.
+  def run_files(files, alone = "")
+    files.each do |path, body|
+      above = path.include?("alone") ? alone : ""
+      name = "T#{File.basename(path, '.rb').delete('^a-z0-9')}"
+      text = "require 'minitest/autorun'\n#{above}class #{name} < Minitest::Test\n#{body}\nend\n"
+      File.write(File.join(@root, path), text)
+    end
+    Open3.capture2e(environment, File.join(@root, "bin/test"), *files.keys)
+  end
+
+  def environment = { "CARGO_TARGET_DIR" => nil, "HIGHBALL_TEST_JOBS" => "4" }
+end
