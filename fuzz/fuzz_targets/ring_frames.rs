@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use highball_front::frame_reader::{Frame, FrameReader};
 use highball_front::request_body::BodyDecoder;
 use highball_front::request_head::Version;
-use highball_front::response::{Part, Progress, Response};
+use highball_front::response::{Descriptors, Part, Progress, Response};
 use highball_front::response_head::{DateCache, HeadContext};
 use highball_ring::RingError;
 use libfuzzer_sys::fuzz_target;
@@ -91,6 +91,25 @@ struct Outcome {
     sent: Option<Vec<u8>>,
 }
 
+/// Descriptors as the ring hands them over: files that it has checked, sockets of its own, or none.
+struct Given(u8);
+
+impl Descriptors for Given {
+    fn receive_file(&mut self) -> Result<OwnedFd, RingError> {
+        match self.0 & 8 {
+            0 => Ok(OwnedFd::from(File::open("/proc/self/exe").unwrap())),
+            _ => Err(RingError::Breach("no descriptor")),
+        }
+    }
+
+    fn connect(&mut self) -> Result<OwnedFd, RingError> {
+        match self.0 & 16 {
+            0 => Ok(OwnedFd::from(UnixStream::pair().unwrap().0)),
+            _ => Err(RingError::Breach("no descriptor socket")),
+        }
+    }
+}
+
 fn answer(flags: u8, bytes: &[u8], cuts: &[u8]) -> Result<Outcome, RingError> {
     let mut response = Response::new();
     response.reset(HeadContext {
@@ -100,15 +119,9 @@ fn answer(flags: u8, bytes: &[u8], cuts: &[u8]) -> Result<Outcome, RingError> {
         complete_body_length: None,
         hijack: false,
     });
-    let mut descriptor = || match flags & 24 {
-        0 => Ok(OwnedFd::from(File::open("/dev/null").unwrap())),
-        8 => Ok(OwnedFd::from(File::open("/proc/self/exe").unwrap())),
-        16 => Ok(OwnedFd::from(UnixStream::pair().unwrap().0)),
-        _ => Err(RingError::Breach("no descriptor")),
-    };
     let date = DateCache::new();
     for piece in cut_up(bytes, cuts) {
-        response.feed(piece, &date, &mut descriptor)?;
+        response.feed(piece, &date, &mut Given(flags))?;
     }
     let hijacked = response.hijack.is_some();
     let mut sent = Some(std::mem::take(&mut response.out));

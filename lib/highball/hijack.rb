@@ -3,8 +3,8 @@
 require "socket"
 
 module Highball
-  # `rack.hijack`: hands the client's connection over to the app. The app gets one end of a socket pair;
-  # the front relays between the other end and the client.
+  # `rack.hijack`: hands the client's connection over to the app. The app gets one end of a socket pair
+  # that the front has made; the front relays between the other end and the client.
   class Hijack
     # What was handed over and is still in use. (The application may use it longer than its request takes.)
     @taken = ObjectSpace::WeakMap.new
@@ -22,17 +22,21 @@ module Highball
       @env["rack.hijack_io"] = @socket
     end
 
-    # Sends the front one end of a new socket pair for this request, and returns the other.
+    # The socket for this request. If the client has gone, its other end is closed.
     def self.take_over(ring, ticket)
-      ours, theirs = UNIXSocket.pair
-      ours.binmode
-      ring.hijack(ticket, theirs.fileno)
-      @mutex.synchronize { @taken[ours] = true }
-      taken = ours
-    ensure
-      theirs&.close
-      ours&.close unless taken
+      number = ring.hijack(ticket)
+      socket = number ? UNIXSocket.for_fd(number) : socket_of_nobody
+      socket.binmode
+      @mutex.synchronize { @taken[socket] = true }
+      socket
     end
+
+    def self.socket_of_nobody
+      ours, theirs = UNIXSocket.pair
+      theirs.close
+      ours
+    end
+    private_class_method :socket_of_nobody
 
     # Ends all of them, as the end of the process would.
     def self.close_all

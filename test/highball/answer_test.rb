@@ -255,9 +255,9 @@ class AnswerTest < ServerTestCase
       [-1, {}, Body.new("ignored")]
     end
     %w[/ /raise].each do |path|
-      answer = ask({ "PATH_INFO" => path })
-      assert_equal %i[hijack end], answer.kinds
-      assert_equal "by hand", @front.receive_descriptor(UNIXSocket).readpartial(100)
+      placed = place({ "PATH_INFO" => path })
+      assert_equal %i[hijack end], answer_to(placed).kinds
+      assert_equal "by hand", @front.socket_of(placed).readpartial(100)
     end
   end
 
@@ -274,17 +274,19 @@ class AnswerTest < ServerTestCase
 
   def test_partial_hijack
     serve { [200, PLAIN.merge("rack.hijack" => ->(io) { io.write("rest") }), []] }
-    answer = ask
+    placed = place
+    answer = answer_to(placed)
     assert_equal [%i[head hijack end], true, nil], [answer.kinds, answer.head.hijack, answer.head["rack.hijack"]]
-    assert_equal "rest", @front.receive_descriptor(UNIXSocket).readpartial(100)
+    assert_equal "rest", @front.socket_of(placed).readpartial(100)
   end
 
   def test_an_accepted_protocol_is_an_upgrade
     serve { |env| [200, { "rack.protocol" => env["rack.protocol"].last }, ->(stream) { stream.write("hello") }] }
-    answer = ask({ "HTTP_UPGRADE" => "h2c, websocket" })
+    placed = place({ "HTTP_UPGRADE" => "h2c, websocket" })
+    answer = answer_to(placed)
     assert_equal [101, "websocket", "upgrade"], [answer.status, answer.head["upgrade"], answer.head["connection"]]
     assert_equal %i[head hijack end], answer.kinds
-    assert_equal "hello", @front.receive_descriptor(UNIXSocket).readpartial(100)
+    assert_equal "hello", @front.socket_of(placed).readpartial(100)
   end
 
   # --- a client that is slow, or gone

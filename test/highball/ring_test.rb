@@ -11,7 +11,7 @@ class RingTest < ServerTestCase
     ring = @front.ring
     old = (1 << 16) | 0
     [-> { ring.write(old, "x") }, -> { ring.head(old, 200, {}, false) }, -> { ring.answer(old, 200, {}, []) },
-     -> { ring.begin(old, 200, {}, "x") }, -> { ring.file(old, 0, 0, 1) }, -> { ring.hijack(old, 0) },
+     -> { ring.begin(old, 200, {}, "x") }, -> { ring.file(old, 0, 0, 1) }, -> { ring.hijack(old) },
      -> { ring.early_hints(old, {}) }, -> { ring.env(0, {}) }].each { |call| assert_raises(IOError, &call) }
     assert_equal [nil, nil, false, false, false, true],
                  [ring.finish(old), ring.abort(old), ring.open?(old), ring.begun?(old), ring.hijacked?(old),
@@ -32,7 +32,7 @@ class RingTest < ServerTestCase
     assert ring.head(ticket, 200, {}, false)
     assert_raises(IOError) { ring.head(ticket, 200, {}, false) }
     assert_raises(IOError) { ring.answer(ticket, 200, {}, []) }
-    assert_raises(IOError) { ring.hijack(ticket, 0) }
+    assert_raises(IOError) { ring.hijack(ticket) }
     assert_equal false, ring.early_hints(ticket, { "link" => "late" })
     assert ring.finish(ticket)
   end

@@ -10,7 +10,7 @@ require_relative "deadline"
 # threads that wait in the ring are woken as by an interrupt, and look anew.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
-  VERSION = 3
+  VERSION = 4
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024
@@ -69,6 +69,7 @@ class FakeFront
     @position = 0
     @free = (0...slots).to_a
     @placed = {}
+    @sockets = {}
     make_memory(threads)
     @descriptors, theirs = UNIXSocket.pair(:SEQPACKET)
     wake, @wake = IO.pipe
@@ -109,9 +110,13 @@ class FakeFront
     placed.consumed = (placed.consumed + length) % (1 << 32)
     poke(control(placed.slot) + 4, [placed.consumed].pack("L<"))
     answer = Answer.new(frames(placed.bytes))
+    connect(placed) if answer.kinds.include?(:hijack) && !@sockets.key?(placed.position)
     @free.push(placed.slot) if answer.ended? && @placed.delete(placed.slot)
     answer
   end
+
+  # The front's end of the connection that the answer to this request has taken over.
+  def socket_of(placed) = @sockets.fetch(placed.position)
 
   # Takes the answer as it comes until it has ended.
   def answer_to(placed, within: 10)
@@ -141,7 +146,7 @@ class FakeFront
     end
   end
 
-  # The descriptor that a FILE or HIJACK frame speaks of.
+  # The descriptor that a FILE frame speaks of.
   def receive_descriptor(kind)
     _tag, _from, _flags, *controls = @descriptors.recvmsg(16, scm_rights: true)
     io = controls.first.unix_rights.first
@@ -181,9 +186,21 @@ class FakeFront
     [0xffff, name.bytesize, value.bytesize].pack("S<S<L<") + name.b + value.b
   end
 
-  def send_file(slot, file)
-    rights = Socket::AncillaryData.unix_rights(file)
-    @descriptors.sendmsg([@position, slot].pack("Q<S<"), 0, nil, rights)
+  def send_file(slot, file) = send_descriptor(@position, slot, file)
+
+  # As the front does when it reads a HIJACK frame.
+  def connect(placed)
+    @sockets[placed.position], theirs = UNIXSocket.pair
+    send_descriptor(placed.position, placed.slot, theirs)
+    theirs.close
+    bell = control(placed.slot) + 8
+    poke(bell, [peek(bell, 4).unpack1("L<") + 1].pack("L<"))
+    wake
+  end
+
+  def send_descriptor(position, slot, descriptor)
+    rights = Socket::AncillaryData.unix_rights(descriptor)
+    @descriptors.sendmsg([position, slot].pack("Q<S<"), 0, nil, rights)
   end
 
   # The area is a ring of bytes.

@@ -9,12 +9,12 @@ mod wake;
 mod worker;
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use highball_config::{App, Limits};
-use highball_ring::RingError;
+use highball_ring::{FrontRing, RingError};
 
 use crate::app_state::Voice;
 use crate::clock::now_us;
@@ -22,7 +22,7 @@ use crate::exchange::{Body, Exchange, Place};
 use crate::failure::{received_us, Load};
 use crate::refusal::Refusal;
 use crate::request_head::patch_body;
-use crate::response::Progress;
+use crate::response::{Descriptors, Progress};
 use crate::response_head::DateCache;
 use crate::{AppEvent, NewWorker, WorkerReport};
 pub(crate) use worker::State;
@@ -411,9 +411,9 @@ impl Dispatcher {
             if worker.ring.read(slot, room.saturating_add(beyond_bytes).min(READ_BYTES), bytes)? == 0 {
                 break;
             }
-            let ring = &mut worker.ring;
             inner.generation = worker.generation;
-            inner.response.feed(bytes, &self.date, &mut || ring.receive_descriptor(slot))?;
+            let ring = &mut worker.ring;
+            inner.response.feed(bytes, &self.date, &mut OfSlot { ring: &mut *ring, slot })?;
             if inner.response.hijack.is_some() && inner.taken_over_by.is_none() {
                 inner.taken_over_by = Some(worker.number);
                 worker.hijacked += 1;
@@ -750,6 +750,22 @@ impl Dispatcher {
 
     fn position(&self, number: u32) -> Option<usize> {
         self.workers.iter().position(|worker| worker.number == number)
+    }
+}
+
+/// The descriptors that go with the frames of a slot.
+struct OfSlot<'a> {
+    ring: &'a mut FrontRing,
+    slot: u16,
+}
+
+impl Descriptors for OfSlot<'_> {
+    fn receive_file(&mut self) -> Result<OwnedFd, RingError> {
+        self.ring.receive_descriptor(self.slot)
+    }
+
+    fn connect(&mut self) -> Result<OwnedFd, RingError> {
+        self.ring.connect(self.slot)
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Frame<'a> {
         /// How many bytes.
         length: u64,
     },
-    /// The connection goes to a socket that came beside the ring.
+    /// The worker wants a socket, and the connection goes there.
     Hijack,
     /// The answer is complete.
     End,

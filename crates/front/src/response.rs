@@ -75,8 +75,20 @@ pub enum Progress {
     GivenBack,
 }
 
-/// Brings the descriptor that belongs to a frame.
-pub type Descriptor<'a> = &'a mut dyn FnMut() -> Result<OwnedFd, RingError>;
+/// Descriptors that frames speak of.
+pub trait Descriptors {
+    /// The file that came with a `FILE` frame.
+    ///
+    /// # Errors
+    /// A breach, or this process has no room for it.
+    fn receive_file(&mut self) -> Result<OwnedFd, RingError>;
+
+    /// Makes a socket pair for a `HIJACK` frame, sends the worker one end and returns the other.
+    ///
+    /// # Errors
+    /// A breach, or this process has no room for it.
+    fn connect(&mut self) -> Result<OwnedFd, RingError>;
+}
 
 /// The answer to one request.
 #[derive(Debug)]
@@ -265,12 +277,12 @@ impl Response {
         &mut self,
         mut input: &[u8],
         date: &DateCache,
-        descriptor: Descriptor<'_>,
+        descriptors: &mut dyn Descriptors,
     ) -> Result<(), RingError> {
         let mut reader = std::mem::take(&mut self.reader);
         let mut result = Ok(Some(()));
         while let Ok(Some(())) = result {
-            result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, date, descriptor));
+            result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, date, descriptors));
         }
         self.reader = reader;
         result.map(drop)
@@ -281,19 +293,16 @@ impl Response {
         frame: Frame<'_>,
         behind: &[u8],
         date: &DateCache,
-        descriptor: Descriptor<'_>,
+        descriptors: &mut dyn Descriptors,
     ) -> Result<(), RingError> {
         match frame {
             Frame::Head(payload) => self.head(payload, behind, date),
             Frame::Body(bytes) => self.body(bytes),
-            Frame::File { offset, length } => match self.received(descriptor())? {
+            Frame::File { offset, length } => match self.received(descriptors.receive_file())? {
                 Some(file) => self.file(file, offset, length),
                 None => Ok(()),
             },
-            Frame::Hijack => match self.received(descriptor())? {
-                Some(socket) => self.take_over(socket),
-                None => Ok(()),
-            },
+            Frame::Hijack => self.take_over(descriptors),
             Frame::End => self.end(),
             Frame::Abort => {
                 self.fail(Refusal::BadResponse { why: "was given up before it had begun" });
@@ -303,12 +312,12 @@ impl Response {
         }
     }
 
-    /// A descriptor that came, if it is not this process that had no room for it.
+    /// The descriptor, if it is not this process that had no room for it.
     fn received(&mut self, descriptor: Result<OwnedFd, RingError>) -> Result<Option<OwnedFd>, RingError> {
         match descriptor {
             Err(error @ RingError::System { .. }) => {
-                tracing::error!(%error, "an answer is cut off: its file or socket could not be received. If files have run out, raise the limit (ulimit -n)");
-                self.fail(Refusal::BadResponse { why: "has a file or socket that could not be received" });
+                tracing::error!(%error, "an answer is cut off: its file or socket could not be passed on. If files have run out, raise the limit (ulimit -n)");
+                self.fail(Refusal::BadResponse { why: "has a file or socket that could not be passed on" });
                 Ok(None)
             }
             other => other.map(Some),
@@ -477,20 +486,19 @@ impl Response {
         Ok(())
     }
 
-    fn take_over(&mut self, socket: OwnedFd) -> Result<(), RingError> {
-        use rustix::net::{sockopt, AddressFamily, SocketType};
-        let stream = sockopt::socket_domain(&socket) == Ok(AddressFamily::UNIX)
-            && sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
-        if !stream || self.handed_over {
-            return Err(RingError::Breach("a hijack by something else than one stream socket"));
+    /// The worker waits for its socket, whatever has become of the answer: where nobody wants that, it finds the other
+    /// end closed.
+    fn take_over(&mut self, descriptors: &mut dyn Descriptors) -> Result<(), RingError> {
+        if self.handed_over {
+            return Err(RingError::Breach("a second hijack in one answer"));
         }
-        if !matches!(self.progress, Progress::Waiting | Progress::Streaming) {
-            return Ok(());
-        }
-        self.progress = Progress::Streaming;
-        self.keep_alive = false;
         self.handed_over = true;
-        self.hijack = Some(socket);
+        let Some(socket) = self.received(descriptors.connect())? else { return Ok(()) };
+        if matches!(self.progress, Progress::Waiting | Progress::Streaming) {
+            self.progress = Progress::Streaming;
+            self.keep_alive = false;
+            self.hijack = Some(socket);
+        }
         Ok(())
     }
 

@@ -1,21 +1,24 @@
 //! Open descriptors that travel beside a ring, each tagged with the request it belongs to.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketType,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
 use crate::layout::RingError;
 
 /// Bytes of a tag.
 const TAG_BYTES: usize = 10;
+
+/// Most descriptors in one message (`SCM_MAX_FD` of Linux).
+const MESSAGE_DESCRIPTORS: usize = 253;
 
 /// Which request a descriptor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,6 @@ pub struct Tag {
 /// # Errors
 /// What the system refused.
 pub fn pair() -> Result<(OwnedFd, OwnedFd), RingError> {
-    use rustix::net::SocketFlags;
     rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -39,6 +41,15 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), RingError> {
         None,
     )
     .map_err(|e| RingError::system("create the descriptor socket", e))
+}
+
+/// A pair of connected stream sockets.
+///
+/// # Errors
+/// What the system refused: too many open files.
+pub fn stream_pair() -> Result<(OwnedFd, OwnedFd), RingError> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(|e| RingError::system("create a socket pair", e))
 }
 
 /// Sends a descriptor. `Ok(false)`: the socket is full, or this user has too many descriptors on their way.
@@ -69,65 +80,102 @@ pub fn send(socket: impl AsFd, tag: Tag, descriptor: BorrowedFd<'_>) -> Result<b
 /// Receives the next descriptor. `Ok(None)`: there is none now.
 ///
 /// # Errors
-/// What the system refused, too many open files included; a message without a tag or descriptor is a breach.
+/// What the system refused, too many open files included; a message without a tag, or with none or several descriptors,
+/// is a breach.
 pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
     let mut bytes = [0; TAG_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let message = loop {
-        match rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-            Ok(message) => break message,
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(RingError::system("receive a descriptor", e)),
-        }
+    let message = match receive_message(&socket, &mut bytes, RecvFlags::DONTWAIT) {
+        Ok(message) => message,
+        Err(Errno::AGAIN) => return Ok(None),
+        Err(e) => return Err(RingError::system("receive a descriptor", e)),
     };
-    let length = message.bytes;
-    let mut received = None;
-    for item in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(descriptors) = item {
-            // Surplus descriptors are closed as they are dropped.
-            received = descriptors.into_iter().last();
-        }
+    if message.has_lost_descriptors {
+        return Err(RingError::system("receive a descriptor", Errno::MFILE));
     }
-    match received {
-        Some(descriptor) if length == TAG_BYTES => {
+    let mut descriptors = message.descriptors.into_iter();
+    let length = if message.is_cut_off { usize::MAX } else { message.length };
+    match (descriptors.next(), descriptors.next(), length) {
+        (Some(descriptor), None, TAG_BYTES) => {
             let tag = Tag {
                 position: u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")),
                 slot: u16::from_le_bytes([bytes[8], bytes[9]]),
             };
             Ok(Some((tag, descriptor)))
         }
-        None if message.flags.contains(ReturnFlags::CTRUNC) => {
-            Err(RingError::system("receive a descriptor", Errno::MFILE))
-        }
-        _ if length == 0 => Ok(None),
-        _ => Err(RingError::Breach("a descriptor message without tag or descriptor")),
+        (None, None, 0) => Ok(None),
+        _ => Err(RingError::Breach("a descriptor message that is not one tag and one descriptor")),
     }
 }
 
-/// Front: checks that a descriptor is what a frame can speak of: a regular file, or a Unix stream socket. To
-/// read from anything else could block the front, and so could closing it.
+/// A message that came over a Unix socket.
+#[derive(Debug)]
+pub struct Message {
+    /// Bytes received.
+    pub length: usize,
+    /// The descriptors beside them. To close them blocks nobody.
+    pub descriptors: Vec<OwnedFd>,
+    /// Whether a packet had more bytes than there was room for.
+    pub is_cut_off: bool,
+    /// Whether descriptors were lost since this process has too many open files.
+    pub has_lost_descriptors: bool,
+}
+
+/// Receives bytes from a process that is not trusted, and all descriptors that come with them.
+///
+/// Descriptors that a receiver does not ask for are closed in its name. A TCP socket with a linger time would hold it up
+/// then: so there is always room for all of them, and the linger time is taken away before anything is closed.
+///
+/// # Errors
+/// What the system refused.
+pub fn receive_message(socket: impl AsFd, bytes: &mut [u8], flags: RecvFlags) -> Result<Message, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let received = loop {
+        match rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(bytes)], &mut control, flags) {
+            Err(Errno::INTR) => {}
+            received => break received?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for item in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = item {
+            descriptors.extend(rights);
+        }
+    }
+    for descriptor in &descriptors {
+        let _ = sockopt::set_socket_linger(descriptor, None); // most are no sockets
+    }
+    Ok(Message {
+        length: received.bytes,
+        descriptors,
+        is_cut_off: received.flags.contains(ReturnFlags::TRUNC),
+        has_lost_descriptors: received.flags.contains(ReturnFlags::CTRUNC),
+    })
+}
+
+/// Receives bytes of a stream from a process that is not trusted; descriptors that come with them are closed.
+///
+/// # Errors
+/// What the system refused.
+pub fn receive_bytes(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
+    Ok(receive_message(socket, bytes, RecvFlags::DONTWAIT)?.length)
+}
+
+/// Front: checks that a descriptor is what a frame can speak of: a regular file that is open for reading. Reading from
+/// anything else could block the front. (Which file systems it may lie on is for the front to say.)
 ///
 /// # Errors
 /// Anything else is a breach.
 pub fn check(descriptor: &OwnedFd) -> Result<(), RingError> {
     let unfit = |_| RingError::Breach("a descriptor that cannot be examined");
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(descriptor).map_err(unfit)?.st_mode);
-    let fits = match kind {
-        FileType::RegularFile => true,
-        FileType::Socket => {
-            // A TCP socket with a linger time would hold up whoever closes it.
-            sockopt::set_socket_linger(descriptor, None).map_err(unfit)?;
-            sockopt::socket_domain(descriptor).map_err(unfit)? == AddressFamily::UNIX
-                && sockopt::socket_type(descriptor).map_err(unfit)? == SocketType::STREAM
-        }
-        _ => false,
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(RingError::Breach("a descriptor that is neither a regular file nor a Unix stream socket"))
+    let about = rustix::fs::fstat(descriptor).map_err(unfit)?;
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+        return Err(RingError::Breach("a descriptor that is not a regular file"));
     }
+    let flags = rustix::fs::fcntl_getfl(descriptor).map_err(unfit)?;
+    if flags.contains(OFlags::PATH) || flags & OFlags::ACCMODE == OFlags::WRONLY {
+        return Err(RingError::Breach("a descriptor that is not open for reading"));
+    }
+    Ok(())
 }

@@ -48,7 +48,7 @@ struct Slot {
     spooled: bool,
     /// Whether nobody wants its answer any more.
     cancelled: bool,
-    /// What came for its next `FILE` or `HIJACK` frame, met on the way to another slot's.
+    /// What came for its next `FILE` frame, met on the way to another slot's.
     descriptor: Option<OwnedFd>,
 }
 
@@ -294,9 +294,8 @@ impl FrontRing {
         Ok(self.memory.stream(slot).readable(ours.consumed)? as usize)
     }
 
-    /// The descriptor that came with a `FILE` or `HIJACK` frame of `slot`: a regular file or a Unix stream
-    /// socket. Others that are met on the way are kept for their slots; those that belong to nothing are
-    /// closed.
+    /// The descriptor that came with a `FILE` frame of `slot`: a regular file. Others that are met on the way are
+    /// kept for their slots; those that belong to nothing are closed.
     ///
     /// # Errors
     /// A missing, malformed or unfit descriptor is a breach. [`RingError::System`] is no fault of the worker:
@@ -311,6 +310,36 @@ impl FrontRing {
             }
         }
         Err(RingError::Breach("a frame without its descriptor"))
+    }
+
+    /// Answers a `HIJACK` frame of `slot`: makes a pair of stream sockets, sends the worker one and returns the other.
+    /// (The front never sends anything on a socket that a worker has chosen: the other end would see the front's
+    /// credentials.)
+    ///
+    /// # Errors
+    /// [`RingError::System`]: there is no room for the pair, and the worker has been told that nobody wants its
+    /// answer any more. A breach: the worker has closed its descriptor socket.
+    pub fn connect(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
+        let ours = self.send_socket(slot);
+        match ours {
+            Ok(_) => {
+                let stream = self.memory.stream(slot);
+                stream.release_waiter();
+                futex_wake(stream.space_bell, u32::MAX);
+            }
+            Err(_) => self.cancel(slot),
+        }
+        ours
+    }
+
+    fn send_socket(&self, slot: u16) -> Result<OwnedFd, RingError> {
+        let tag = Tag { position: self.slots[usize::from(slot)].position, slot };
+        let (ours, theirs) = descriptors::stream_pair()?;
+        match descriptors::send(&self.descriptors, tag, theirs.as_fd()) {
+            Ok(true) => Ok(ours),
+            Ok(false) => Err(RingError::system("send a socket", rustix::io::Errno::AGAIN)),
+            Err(_) => Err(RingError::Breach("a closed descriptor socket")),
+        }
     }
 
     /// Receives a descriptor and keeps it for its slot. `false`: there is none now.

@@ -181,7 +181,7 @@ impl WorkerRing {
         futex_wake(stream.space_bell, u32::MAX);
     }
 
-    /// Sends the descriptor that a `FILE` or `HIJACK` frame speaks of; before that frame is published.
+    /// Sends the descriptor that a `FILE` frame speaks of; before that frame is published.
     /// `Ok(false)`: the socket is full; try again a little later.
     ///
     /// # Errors
@@ -203,7 +203,20 @@ impl WorkerRing {
         let _ = poll(&mut [PollFd::new(&self.descriptors, PollFlags::OUT)], Some(&timeout));
     }
 
-    /// Receives the next descriptor from the front: the file of a spooled body.
+    /// Announces that this thread is about to wait for a descriptor of `slot`. Look for it, and at
+    /// [`WorkerRing::is_cancelled`], once more after this; then call [`WorkerRing::sleep_for_room`] with the result,
+    /// without the GVL.
+    pub fn announce_wait_for_descriptor(&self, slot: u16) -> u32 {
+        self.memory.stream(slot).want_space()
+    }
+
+    /// Whether nobody wants the answer of `slot` any more.
+    pub fn is_cancelled(&self, slot: u16) -> bool {
+        self.memory.stream(slot).is_cancelled()
+    }
+
+    /// Receives the next descriptor from the front: the file of a spooled body, or the socket of a hijacked
+    /// connection.
     ///
     /// # Errors
     /// The front is gone.

@@ -282,7 +282,8 @@ impl Front {
         match self.random.below(30) {
             0 => drop(self.ring.is_claimed(placed)),
             1 => self.ring.cancel(placed.slot),
-            2..7 => drop(allowed(self.ring.receive_descriptor(placed.slot))),
+            2..6 => drop(allowed(self.ring.receive_descriptor(placed.slot))),
+            6 => drop(self.ring.connect(placed.slot)), // the socket may be full
             7 => {
                 self.ring.release(placed.slot);
                 self.ring.release(placed.slot);

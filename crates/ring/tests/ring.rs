@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use highball_ring::descriptors::Tag;
@@ -11,6 +11,8 @@ use highball_ring::worker::Room;
 use highball_ring::{create, FrontRing, Geometry, Placed, RingError, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 fn both_ends(slots: u32) -> (FrontRing, WorkerRing) {
     let geometry = Geometry { slots, request_bytes: 4096, response_bytes: 4096, threads: 1 };
@@ -293,19 +295,24 @@ fn what_was_left_unread_can_be_looked_at_again() {
 }
 
 #[test]
-fn only_files_and_unix_stream_sockets_are_taken_from_a_worker() {
+fn only_files_that_can_be_read_are_taken_from_a_worker() {
     let (pipe, _end) = rustix::pipe::pipe().unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let datagram = std::os::unix::net::UnixDatagram::unbound().unwrap();
     let (stream, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
     let folder = std::fs::File::open(".").unwrap();
+    let path_only = rustix::fs::open("Cargo.toml", OFlags::PATH, Mode::empty()).unwrap();
     let file = tempfile();
+    let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let write_only = std::fs::File::options().write(true).open(again).unwrap();
     for (descriptor, fits) in [
         (pipe.as_fd(), false),
         (tcp.as_fd(), false),
         (datagram.as_fd(), false),
         (folder.as_fd(), false),
-        (stream.as_fd(), true),
+        (stream.as_fd(), false),
+        (write_only.as_fd(), false),
+        (path_only.as_fd(), false),
         (file.as_fd(), true),
     ] {
         let (mut front, worker) = both_ends(1);
@@ -316,6 +323,61 @@ fn only_files_and_unix_stream_sockets_are_taken_from_a_worker() {
             Err(error) => assert!(!fits && matches!(error, RingError::Breach(_)), "{error}"),
         }
     }
+}
+
+#[test]
+fn a_hijack_is_answered_with_a_socket_of_the_fronts_own() {
+    let (mut front, worker) = both_ends(2);
+    let Placed { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
+    worker.claim().unwrap();
+    // What the worker sends beside its frame is not looked at.
+    let (chosen, peer) = std::os::unix::net::UnixStream::pair().unwrap();
+    assert!(worker.send_descriptor(slot, position, chosen.as_fd()).unwrap());
+    let seen = worker.announce_wait_for_descriptor(slot);
+    let ours = front.connect(slot).unwrap();
+    worker.sleep_for_room(slot, seen); // does not sleep: the bell has rung
+    let (tag, theirs) = worker.receive_descriptor().unwrap().unwrap();
+    assert_eq!(tag, Tag { position, slot });
+    rustix::io::write(&ours, b"of the client").unwrap();
+    let mut bytes = [0; 20];
+    assert_eq!(rustix::io::read(&theirs, &mut bytes).unwrap(), 13);
+    peer.set_nonblocking(true).unwrap();
+    assert!((&peer).read(&mut bytes).is_err(), "nothing goes to a socket that the worker chose");
+}
+
+#[test]
+fn a_worker_that_waits_for_a_socket_in_vain_learns_it() {
+    let (mut front, worker) = both_ends(2);
+    let Placed { slot, .. } = front.place(b"x", b"", None).unwrap().unwrap();
+    worker.claim().unwrap();
+    while front.connect(slot).is_ok() {} // until the descriptor socket is full
+    assert!(worker.is_cancelled(slot));
+}
+
+/// Closing a TCP socket with a linger time holds up whoever closes it last.
+#[test]
+fn descriptors_that_block_when_they_are_closed_do_not_block_the_front() {
+    let (ours, theirs) = highball_ring::descriptors::pair().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut lingering = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (_peer, _) = listener.accept().unwrap(); // it reads nothing
+    rustix::net::sockopt::set_socket_linger(&lingering, Some(Duration::from_secs(600))).unwrap();
+    lingering.set_nonblocking(true).unwrap();
+    while lingering.write(&[0; 65536]).is_ok() {}
+    let file = tempfile();
+    send_together(theirs.as_fd(), &[lingering.as_fd(), file.as_fd(), file.as_fd()]);
+    drop(lingering);
+    let (done, received) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(highball_ring::descriptors::receive(ours).is_err()));
+    assert!(received.recv_timeout(Duration::from_secs(60)).unwrap(), "several descriptors are a breach");
+}
+
+fn send_together(socket: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>]) {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)));
+    let bytes = [std::io::IoSlice::new(&[0; 10])];
+    rustix::net::sendmsg(socket, &bytes, &mut control, SendFlags::empty()).unwrap();
 }
 
 #[test]

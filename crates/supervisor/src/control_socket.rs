@@ -3,13 +3,14 @@
 
 use crate::message::{MESSAGE_BYTES, MESSAGE_DESCRIPTORS};
 use crate::watched_fd::watched;
+use highball_ring::descriptors::receive_message;
 use rustix::net::{
-    recvmsg, sendmsg, socketpair, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags,
-    ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sendmsg, socketpair, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketFlags, SocketType,
 };
 use serde::de::DeserializeOwned;
 use serde::Serialize;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::io::unix::AsyncFd;
@@ -90,21 +91,13 @@ pub(crate) fn send_packet(
 /// Receives one message, undecoded; `None` when the other side has closed.
 pub(crate) fn receive_packet(socket: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; MESSAGE_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received =
-        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let mut descriptors = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            descriptors.extend(rights);
-        }
-    }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    let received = receive_message(socket, &mut bytes, RecvFlags::empty())?;
+    let is_cut_off = received.is_cut_off || received.has_lost_descriptors;
+    if is_cut_off || received.descriptors.len() > MESSAGE_DESCRIPTORS {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message was cut off"));
     }
-    bytes.truncate(received.bytes);
-    Ok((received.bytes > 0).then_some((bytes, descriptors)))
+    bytes.truncate(received.length);
+    Ok((received.length > 0).then_some((bytes, received.descriptors)))
 }
 
 #[cfg(test)]

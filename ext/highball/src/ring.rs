@@ -62,7 +62,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("early_hints", method!(Ring::early_hints, 2))?;
     class.define_method("write", method!(Ring::write, 2))?;
     class.define_method("file", method!(Ring::file, 4))?;
-    class.define_method("hijack", method!(Ring::hijack, 2))?;
+    class.define_method("hijack", method!(Ring::hijack, 1))?;
     class.define_method("finish", method!(Ring::finish, 1))?;
     class.define_method("abort", method!(Ring::abort, 1))?;
     class.define_method("fail", method!(Ring::fail, 2))?;
@@ -196,26 +196,30 @@ impl Ring {
 
     /// The File of a spooled body. It was sent before its entry was placed, so it is there.
     fn spooled_input(&self, ruby: &Ruby, ticket: Ticket) -> Result<Value, Error> {
-        let mine = loop {
-            let kept = self.slot(ticket).spooled.take();
-            if let Some((position, file)) = kept {
+        let missing = || Error::new(ruby.exception_io_error(), "the request's body file is missing");
+        let mine = self.received_descriptor(ruby, ticket)?.ok_or_else(missing)?;
+        let file_class: Value = ruby.class_object().const_get("File")?;
+        file_class.funcall("for_fd", (mine.into_raw_fd(), "rb"))
+    }
+
+    /// The descriptor that the front has sent for this request, if it has come.
+    pub(crate) fn received_descriptor(&self, ruby: &Ruby, ticket: Ticket) -> Result<Option<OwnedFd>, Error> {
+        loop {
+            let kept = self.slot(ticket).received.take();
+            if let Some((position, descriptor)) = kept {
                 if position == ticket.position {
-                    break file;
+                    return Ok(Some(descriptor));
                 }
             }
-            let (tag, file) =
-                self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?.ok_or_else(|| {
-                    Error::new(ruby.exception_io_error(), "the request's body file is missing")
-                })?;
+            let received = self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?;
+            let Some((tag, descriptor)) = received else { return Ok(None) };
             // What comes before ours is claimed by now, or was taken back: then nobody is there to keep it for.
             if let Some(slot) = self.slots.get(usize::from(tag.slot)) {
                 if slot.position.get() == tag.position {
-                    slot.spooled.replace(Some((tag.position, file)));
+                    slot.received.replace(Some((tag.position, descriptor)));
                 }
             }
-        };
-        let file_class: Value = ruby.class_object().const_get("File")?;
-        file_class.funcall("for_fd", (mine.into_raw_fd(), "rb"))
+        }
     }
 
     /// `open?(ticket) -> bool`: whether its answer has not ended.

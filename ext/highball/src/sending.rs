@@ -6,7 +6,7 @@
 //! frame that ends the answer: ending never waits.
 #![allow(unsafe_code)]
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
 use highball_ring::worker::Room;
@@ -197,8 +197,9 @@ impl Ring {
         Ok(true)
     }
 
-    /// `hijack(ticket, fd) -> true | false`: from here on the client's bytes flow to and from this socket.
-    pub(crate) fn hijack(ruby: &Ruby, this: &Self, ticket: u64, fd: RawFd) -> Result<bool, Error> {
+    /// `hijack(ticket) -> Integer | nil`: the descriptor of a socket that the client's bytes flow to and from; it
+    /// belongs to the caller. Waits for it with the GVL released. `nil`: nobody wants the answer any more.
+    pub(crate) fn hijack(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<RawFd>, Error> {
         let ticket = this.checked(ruby, ticket)?;
         let stage = this.slot(ticket).stage.get();
         let handed_over = match stage {
@@ -209,15 +210,34 @@ impl Ring {
                 return Err(Error::new(ruby.exception_io_error(), why));
             }
         };
-        this.send_descriptor(ruby, ticket, fd)?;
         let wanted = this.wait_for_room(ruby, ticket, HEADER_BYTES)?;
         this.at_stage(ruby, ticket, stage)?;
         this.slot(ticket).stage.set(handed_over);
-        if wanted {
-            this.append(ticket, &Header { kind: Kind::Hijack, length: 0 }.encode());
-            this.publish(ticket);
+        if !wanted {
+            return Ok(None);
         }
-        Ok(wanted)
+        this.append(ticket, &Header { kind: Kind::Hijack, length: 0 }.encode());
+        this.publish(ticket);
+        let socket = this.wait_for_descriptor(ruby, ticket)?;
+        Ok(socket.map(IntoRawFd::into_raw_fd))
+    }
+
+    /// Waits for the descriptor that the front sends for this request. `None`: nobody wants the answer any more.
+    fn wait_for_descriptor(&self, ruby: &Ruby, ticket: Ticket) -> Result<Option<OwnedFd>, Error> {
+        loop {
+            let seen = self.ring.announce_wait_for_descriptor(ticket.slot);
+            if let Some(found) = self.received_descriptor(ruby, ticket)? {
+                return Ok(Some(found));
+            }
+            if self.ring.is_cancelled(ticket.slot) {
+                return Ok(None);
+            }
+            self.slot(ticket).waited.set(true);
+            nogvl::without_gvl(&|| self.ring.sleep_for_room(ticket.slot, seen), &|| {
+                self.ring.interrupt_room(ticket.slot)
+            })?;
+            self.checked(ruby, ticket.pack())?;
+        }
     }
 
     fn send_descriptor(&self, ruby: &Ruby, ticket: Ticket, fd: RawFd) -> Result<(), Error> {

@@ -49,8 +49,9 @@ pub(crate) struct Slot {
     pub(crate) begun_us: Cell<Option<u64>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
-    /// The file of a spooled body that came before its request was claimed, and that request's position.
-    pub(crate) spooled: RefCell<Option<(u64, OwnedFd)>>,
+    /// The descriptor that another thread has received for this request (the file of its body, or its socket), and the
+    /// request's position.
+    pub(crate) received: RefCell<Option<(u64, OwnedFd)>>,
 }
 
 impl Slot {

@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
-use rustix::net::{recv, send, RecvFlags, SendFlags};
+use highball_ring::descriptors::receive_bytes;
+use rustix::net::{send, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
@@ -27,8 +28,8 @@ struct Way {
     closed: bool,
 }
 
-/// The application's socket. Each call says for itself that it must not block: the worker may have kept a copy,
-/// by which it can make the socket a blocking one at any time.
+/// The front's end of the socket pair that the application has the other end of. Each call says for itself that it must
+/// not block: nothing relies on flags of the socket.
 #[derive(Debug)]
 struct Application(UnixStream);
 
@@ -150,9 +151,9 @@ impl AsyncRead for Application {
         loop {
             ready!(socket.poll_read_ready(context))?;
             let free = buffer.initialize_unfilled();
-            let read = || recv(socket, free, RecvFlags::DONTWAIT).map_err(io::Error::from);
+            let read = || receive_bytes(socket, free);
             match socket.try_io(Interest::READABLE, read) {
-                Ok((length, _)) => {
+                Ok(length) => {
                     buffer.advance(length);
                     return Poll::Ready(Ok(()));
                 }
