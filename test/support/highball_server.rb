@@ -34,7 +34,7 @@ class HighballServer
   # The binary may lie anywhere; the Ruby code is this tree's.
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
     "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
-    "HIGHBALL_CONTROL" => CONTROL
+    "HIGHBALL_CONTROL" => CONTROL, "XDG_STATE_HOME" => File.join(CONTROL, "state")
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.
@@ -97,8 +97,17 @@ class HighballServer
     @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:(\d+)}, 1]&.to_i
   end
 
+  # What a developer opens in a browser: the link that the terminal shows, with another path.
   def url(path = "/")
-    "http://127.0.0.1:#{port}#{path}"
+    address = "http://127.0.0.1:#{port}#{path}"
+    key = link_key or return address
+
+    "#{address}#{path.include?('?') ? '&' : '?'}highball=#{key}"
+  end
+
+  # The key of the links that the log shows, in development.
+  def link_key
+    @link_key ||= log[/\?highball=(\h+)/, 1]
   end
 
   def wait_until_serving(ready = "/", within: SERVES_WITHIN)
@@ -118,7 +127,8 @@ class HighballServer
   # --- talking to it
 
   def connect
-    connection = socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
+    connection = stranger
+    connection.cookies = method(:cookie_for)
     return connection unless block_given?
 
     begin
@@ -126,6 +136,11 @@ class HighballServer
     ensure
       connection.close
     end
+  end
+
+  # A connection of somebody who has not opened the link.
+  def stranger
+    socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
   end
 
   def request(method, target, headers = {}, body = nil, **options)
@@ -240,6 +255,19 @@ class HighballServer
   end
 
   private
+
+  # As a developer's browser: opens the link at a host before the first request there, and keeps the cookie that it gets.
+  def cookie_for(host)
+    @cookies ||= {}
+    name = host.sub(/:\d+\z/, "")
+    return @cookies[name] if @cookies.key?(name) || !link_key
+
+    connection = stranger
+    answer = connection.get("/?highball=#{link_key}", { "Host" => host })
+    @cookies[name] = answer["set-cookie"]&.slice(/\A[^;]+/)
+  ensure
+    connection&.close
+  end
 
   # A run of tests that is interrupted ends its servers as well. (Minitest runs tests in an exit handler:
   # only handlers registered within one come after it.)

@@ -32,6 +32,8 @@ class HttpConnection
   end
 
   attr_reader :socket
+  # What a developer's browser has: a proc that gives the field `Cookie` for a host.
+  attr_accessor :cookies
 
   def initialize(socket)
     @socket = socket
@@ -49,6 +51,7 @@ class HttpConnection
 
   # Sends one request; the host is added unless the headers name one, and the length of a body that is given.
   def send_request(method, target, headers = {}, body = nil, version: "1.1")
+    headers = with_cookies(headers)
     fields = headers.map { |name, value| "#{name}: #{value}\r\n" }
     fields.unshift("Host: test\r\n") unless headers.keys.any? { |name| name.casecmp?("host") }
     fields << "Content-Length: #{body.bytesize}\r\n" if body
@@ -120,6 +123,12 @@ class HttpConnection
   end
 
   private
+
+  def with_cookies(headers)
+    host = headers.find { |name, _| name.casecmp?("host") }&.last
+    cookie = host && cookies&.call(host)
+    cookie ? headers.merge("Cookie" => [headers["Cookie"], cookie].compact.join("; ")) : headers
+  end
 
   def parse_status_line(line)
     match = %r{\AHTTP/(1\.[01]) (\d{3}) (.*)\z}n.match(line) or raise BadAnswer, "status line: #{line.inspect}"

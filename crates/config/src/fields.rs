@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::given::Origin;
-use crate::settings::{AppLimits, Limits, LogFormat, Process, RunsAs, StaticFiles};
+use crate::settings::{AppLimits, Limits, LogFormat, Process, RunsAs, ShowDiagnosis, StaticFiles};
 use crate::value::Address;
 
 /// Those that were asked for; the fields of others are empty.
@@ -54,6 +54,7 @@ pub(crate) struct AppFields {
     pub(crate) refork_origin: Option<Origin>,
     pub(crate) prestart: Option<bool>,
     pub(crate) sleep_after: Option<Duration>,
+    pub(crate) show_diagnosis: ShowDiagnosis,
 }
 
 impl AppFields {

@@ -43,7 +43,7 @@ pub use error::{ConfigError, Fault};
 pub use manual::manual;
 pub use settings::{
     AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, RunsAs, Settings,
-    StaticFiles,
+    ShowDiagnosis, StaticFiles,
 };
 
 /// A user of this machine.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::form::{fit, Choice, Form};
-use crate::settings::LogFormat;
+use crate::settings::{LogFormat, ShowDiagnosis};
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -266,6 +266,23 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Server,
         example: "tmp/pids/server.pid",
         doc: "File to write the process id to. It is removed when the server ends.",
+    },
+    Opt {
+        name: "show_diagnosis",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::OneOf(&[
+            Choice { word: "link", set: |f| f.app.show_diagnosis = ShowDiagnosis::Link },
+            Choice { word: "local", set: |f| f.app.show_diagnosis = ShowDiagnosis::Local },
+            Choice { word: "off", set: |f| f.app.show_diagnosis = ShowDiagnosis::Off },
+        ]),
+        default: Default::Is("link"),
+        section: Section::Server,
+        example: "local",
+        doc: "Who is shown what went wrong, in development. `link`: a browser on this machine that has opened the link which \
+              the terminal shows. `local`: every client on this machine that names no proxy; not where a web server or tunnel \
+              on this machine passes requests on. `off`: no client. See [diagnosis.md](diagnosis.md).",
     },
     Opt {
         name: "name",

@@ -337,6 +337,7 @@ fn app(
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
+        show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
         link: app.link.clone(),
         file: app.file.clone(),

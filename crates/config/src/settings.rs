@@ -121,6 +121,8 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
+    /// Who is shown what went wrong, in development.
+    pub show_diagnosis: ShowDiagnosis,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
     pub fault: Option<Fault>,
@@ -154,6 +156,7 @@ impl App {
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
+            show_diagnosis: differing.show_diagnosis,
             ..self.clone()
         };
         same == *other
@@ -200,6 +203,18 @@ pub enum AccessLog {
     /// To a file of its own; `-` is standard output.
     Own(PathBuf),
     /// Nowhere.
+    Off,
+}
+
+/// Who is shown what went wrong, in development; stricter from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum ShowDiagnosis {
+    /// Every client on this machine that names no proxy.
+    Local,
+    /// A browser on this machine that has opened the link which the terminal shows.
+    #[default]
+    Link,
+    /// No client.
     Off,
 }
 

@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
 use crate::app_state::{AppState, Condition};
-use crate::failure_pages::Audience;
+use crate::developer_key::DeveloperKey;
+use crate::failure_pages::Form;
 use crate::page::{Escaped, STYLE};
 use crate::request_head::{Host, RequestHead};
 use crate::response_head::{reason_phrase, DateCache};
@@ -17,8 +18,8 @@ struct Listed {
     name: String,
     folder: String,
     condition: Condition,
-    /// Where it is reached; the likeliest first.
-    links: Vec<String>,
+    /// Where it is reached, and whether that is this machine whoever asks; the likeliest first.
+    links: Vec<(String, bool)>,
 }
 
 /// What the client has asked for, and nobody has.
@@ -41,10 +42,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The list of these applications, for a developer (`audience` is not the public).
+    /// The list of these applications, for a developer.
     pub(crate) fn new<'a>(
         apps: impl Iterator<Item = &'a AppState>,
-        audience: Audience,
+        form: Form,
+        key: &DeveloperKey,
         head: &RequestHead,
         bytes: &[u8],
     ) -> Answer {
@@ -52,9 +54,9 @@ impl Answer {
         let mut listed: Vec<Listed> = apps.map(|app| Listed::of(app, &asked)).collect();
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         let status = if asked.is_front_page() { 200 } else { 404 };
-        if audience == Audience::Browser {
+        if form == Form::Html {
             let nonce = format!("{:016x}", RandomState::new().hash_one(status));
-            let body = html(&listed, &asked, &nonce);
+            let body = html(&listed, &asked, key, &nonce);
             let policy = format!(
                 "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; \
                  frame-ancestors 'none'"
@@ -138,7 +140,7 @@ impl Listed {
             name: settings.name.clone(),
             folder: settings.folder.display().to_string(),
             condition: app.condition(),
-            links: hosts.into_iter().map(link).collect(),
+            links: hosts.into_iter().map(|host| (link(host), is_local(host))).collect(),
         }
     }
 }
@@ -166,7 +168,7 @@ fn title(listed: &[Listed], asked: &Asked) -> String {
     }
 }
 
-fn html(listed: &[Listed], asked: &Asked, nonce: &str) -> String {
+fn html(listed: &[Listed], asked: &Asked, key: &DeveloperKey, nonce: &str) -> String {
     let boots = listed.iter().any(|app| app.condition == Condition::Booting);
     let refresh = if boots { "<meta http-equiv=\"refresh\" content=\"2\">\n" } else { "" };
     let sleeps = listed.iter().any(|app| app.condition == Condition::Asleep);
@@ -184,23 +186,25 @@ fn html(listed: &[Listed], asked: &Asked, nonce: &str) -> String {
         include_str!("app_list.css"),
     );
     for app in listed {
-        page += &item(app);
+        page += &item(app, key);
     }
     page += "</ul>\n</section>\n</main>\n<footer>Highball shows this page in development, and to this machine alone. \
              The same in a terminal: <code>highball status</code></footer>\n</body>\n</html>\n";
     page
 }
 
-fn item(app: &Listed) -> String {
+/// Its links are those by which a developer opens an application. (They are only shown to one who has opened one.)
+fn item(app: &Listed, key: &DeveloperKey) -> String {
     let state = app.condition.word();
-    let first = app.links.first().map_or("", String::as_str);
+    let opening = |(url, is_local): &(String, bool)| if *is_local { key.link(url) } else { url.clone() };
+    let first = app.links.first().map(opening).unwrap_or_default();
     let mut text = format!(
         "<li><a href=\"{0}\">{1}</a> <span class=\"state {state}\">{state}</span>\n<p class=\"where\">",
-        Escaped(first),
+        Escaped(&first),
         Escaped(&app.name)
     );
     for link in &app.links {
-        let _ = writeln!(text, "<a href=\"{0}\">{0}</a>", Escaped(link));
+        let _ = writeln!(text, "<a href=\"{}\">{}</a>", Escaped(&opening(link)), Escaped(&link.0));
     }
     let _ = writeln!(text, "<code>{}</code></p></li>", Escaped(&app.folder));
     text
@@ -210,7 +214,8 @@ fn text(listed: &[Listed], asked: &Asked) -> String {
     let mut text = format!("{}\n", title(listed, asked));
     let width = listed.iter().map(|app| app.name.len()).max().unwrap_or_default();
     for app in listed {
-        let (state, links) = (app.condition.word(), app.links.join(" "));
+        let links: Vec<&str> = app.links.iter().map(|(url, _)| url.as_str()).collect();
+        let (state, links) = (app.condition.word(), links.join(" "));
         let _ = writeln!(text, "  {:width$}  {state:7}  {links}", app.name);
     }
     text
@@ -221,7 +226,7 @@ mod tests {
     use super::*;
 
     fn listed(name: &str, condition: Condition) -> Listed {
-        Listed { name: name.into(), folder: name.into(), condition, links: vec![name.into()] }
+        Listed { name: name.into(), folder: name.into(), condition, links: vec![(name.into(), false)] }
     }
 
     fn asked(host: &str, path: &str) -> Asked {
@@ -241,9 +246,11 @@ mod tests {
 
     #[test]
     fn everything_is_escaped() {
+        let key = DeveloperKey::new([7; 32]);
         for evil in ["<script>x()</script>", "\"><img src=x>", "'onload='x()"] {
-            let with = html(&[listed(evil, Condition::Failed)], &asked(evil, evil), "nonce");
-            let without = html(&[listed("plain", Condition::Failed)], &asked("plain", "plain"), "nonce");
+            let with = html(&[listed(evil, Condition::Failed)], &asked(evil, evil), &key, "nonce");
+            let without =
+                html(&[listed("plain", Condition::Failed)], &asked("plain", "plain"), &key, "nonce");
             assert!(!with.contains(evil), "{evil}");
             assert_eq!(with.matches('<').count(), without.matches('<').count(), "{evil}");
         }
@@ -251,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_page_is_looked_at_again_while_something_boots() {
-        let page = |condition| html(&[listed("a", condition)], &asked("localhost", "/"), "nonce");
+        let key = DeveloperKey::new([7; 32]);
+        let page = |condition| html(&[listed("a", condition)], &asked("localhost", "/"), &key, "nonce");
         assert!(page(Condition::Booting).contains("http-equiv=\"refresh\""));
         assert!(!page(Condition::Serving).contains("http-equiv=\"refresh\""));
     }

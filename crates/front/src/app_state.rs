@@ -16,7 +16,7 @@ use crate::clock::now_ms;
 use crate::dispatch::Dispatcher;
 use crate::exchange::Exchange;
 use crate::failure::{Failure, ShedLog};
-use crate::failure_pages::{Audience, Page};
+use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
 use crate::response_head::DateCache;
 use crate::static_files::{Assets, StaticFiles};
@@ -230,8 +230,8 @@ impl AppState {
     }
 
     /// What a developer is shown in its place, if it did not boot.
-    pub(crate) fn page_of_failure(&self, audience: Audience) -> Option<Page> {
-        Page::of(self.failure.borrow().as_ref()?.development.as_ref()?, audience)
+    pub(crate) fn page_of_failure(&self, form: Form) -> Option<Page> {
+        Some(Page::of(self.failure.borrow().as_ref()?.development.as_ref()?, form))
     }
 
     /// Its own page for visitors who get this status in the place of an answer, if it has one.

@@ -103,7 +103,7 @@ enum End {
 enum Step {
     /// It is refused; the connection ends.
     Refuse(Refusal),
-    /// It was for a static file, or for the list of applications: the head, and what is small, are in `out`; a large
+    /// It was for a static file, for the list of applications, or a developer's link: the head, and what is small, are in `out`; a large
     /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
     /// One of these files has to be read before it can be said whose it is. It is still in the buffer.
@@ -194,12 +194,17 @@ impl Connection {
         let (date, head_method) = (&self.shared.date, self.head.method == Method::Head);
         let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application());
         let Some(app) = app else { return refusal.encode(keep_alive, head_method, date) };
-        let page = if refusal == Refusal::AppFailed {
-            app.page_of_failure(self.audience)
-        } else {
-            let failure = self.failure(app, refusal);
-            app.log(&failure, self.shared.apps.borrow().is_one());
-            self.explain(app, failure).await.and_then(|pages| Page::of(&pages, self.audience))
+        let failure = (refusal != Refusal::AppFailed).then(|| self.failure(app, refusal));
+        if let Some(failure) = &failure {
+            app.log(failure, self.shared.apps.borrow().is_one());
+        }
+        let page = match (self.audience, failure) {
+            (Audience::Public, _) => None,
+            (Audience::Unproven(form), _) => Some(Page::of_link(&refusal.in_words(), form)),
+            (Audience::Developer(form), None) => app.page_of_failure(form),
+            (Audience::Developer(form), Some(failure)) => {
+                self.explain(app, failure).await.map(|pages| Page::of(&pages, form))
+            }
         };
         match page.or_else(|| app.page_for_everybody(refusal.status())) {
             Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
@@ -213,11 +218,8 @@ impl Connection {
         Failure::of(refusal, &mut self.exchange.borrow(), load)
     }
 
-    /// What those know who know more, if it is a developer who asks.
+    /// What those know who know more, for a developer.
     async fn explain(&self, app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
-        if self.audience == Audience::Public {
-            return None;
-        }
         let (to, pages) = oneshot::channel();
         app.tell(AppEvent::PagesWanted(Box::new(failure), to));
         tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()

@@ -1,11 +1,14 @@
-//! What clients are told of an application that did not boot or answer: developers everything, everybody else that
-//! something is wrong, by the application's own page where it has one.
+//! What clients are told of an application that did not boot or answer: developers everything, those who may be
+//! developers how to show it, and everybody else that something is wrong, by the application's own page where it has one.
 
+use crate::developer_key::DeveloperKey;
+use crate::page::{Escaped, STYLE};
 use crate::refusal::Content;
 use crate::request_head::{known_key, RequestHead};
 use crate::DevelopmentPages;
-use highball_config::{Bind, User};
+use highball_config::{Bind, ShowDiagnosis, User};
 use highball_tenant::{Links, TenantFolder};
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -13,10 +16,32 @@ use std::path::Path;
 const PUBLIC_BYTES: u64 = 256 * 1024;
 
 const HTML: &str = "text/html; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Fields that proxies add: whoever is at the other end of one may be anybody.
-const OF_PROXIES: [&[u8]; 6] =
-    [b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"x-forwarded-proto"];
+/// Where somebody who has not shown to be a developer finds what there is to know, and how they show it.
+const WHERE: &str = "What happened is in the terminal that Highball runs in, or in its log.";
+const HOW: &str =
+    "Open the link that Highball printed there (it ends with ?highball=…), once in each browser.";
+
+/// Fields that proxies add: whoever is at the other end of one may be anybody. (That there is none proves nothing.)
+const OF_PROXIES: [&[u8]; 16] = [
+    b"forwarded",
+    b"via",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-forwarded-server",
+    b"x-real-ip",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-original-forwarded-for",
+    b"x-original-host",
+    b"cf-connecting-ip",
+    b"cf-ray",
+    b"true-client-ip",
+    b"fastly-client-ip",
+    b"fly-client-ip",
+];
 
 /// The page names no other place, and is for no other place.
 const FIELDS: &str =
@@ -29,36 +54,81 @@ pub(crate) enum Audience {
     /// Anybody.
     #[default]
     Public,
-    /// The developer at this machine, by a browser,
-    Browser,
-    /// by a program that asks for JSON,
-    Api,
-    /// or by another.
-    Program,
+    /// Nothing speaks against a developer, and nothing proves it: is told how to.
+    Unproven(Form),
+    /// A developer.
+    Developer(Form),
 }
 
-impl Audience {
-    /// A developer asks from this machine, by a name of this machine (a page from elsewhere whose name was made to
-    /// lead here has another), and not by way of a proxy.
-    pub(crate) fn of(head: &RequestHead, bytes: &[u8], remote_addr: &str, binds: &[Bind]) -> Audience {
-        let is_local = remote_addr.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        let host = head.field(known_key::HOST, bytes).and_then(|host| std::str::from_utf8(host).ok());
-        let is_proxied = head
-            .fields(bytes)
-            .any(|(name, _)| OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field)));
-        if !is_local || is_proxied || !host.is_some_and(|host| is_ours(host, binds)) {
+/// What a client likes to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Html,
+    Json,
+    Text,
+}
+
+/// What a request is judged by.
+pub(crate) struct Evidence<'a> {
+    pub(crate) head: &'a RequestHead,
+    /// The bytes of the head.
+    pub(crate) bytes: &'a [u8],
+    /// The client's address.
+    pub(crate) remote_addr: &'a str,
+    /// Where the server listens.
+    pub(crate) binds: &'a [Bind],
+    pub(crate) key: &'a DeveloperKey,
+}
+
+impl Evidence<'_> {
+    /// Who asks, where this is the rule. `is_ours`: whether the client's process is of the user who started Highball; it
+    /// is asked last, as that takes a while to find out.
+    pub(crate) fn audience(&self, rule: ShowDiagnosis, is_ours: impl FnOnce() -> bool) -> Audience {
+        if rule == ShowDiagnosis::Off || !self.may_be_developer() || self.is_from_another_site() {
             return Audience::Public;
         }
-        let accepts = |part: &[u8]| {
-            head.fields(bytes).any(|(name, value)| name.eq_ignore_ascii_case(b"accept") && holds(value, part))
-        };
-        if accepts(b"text/html") {
-            Audience::Browser
-        } else if accepts(b"json") {
-            Audience::Api
-        } else {
-            Audience::Program
+        if rule == ShowDiagnosis::Local || (self.has_cookie() && is_ours()) {
+            return Audience::Developer(self.form());
         }
+        Audience::Unproven(self.form())
+    }
+
+    /// Whether nothing speaks against it that a developer asks: it is from this machine, by a name of this machine (a
+    /// page from elsewhere whose name was made to lead here has another), and not by way of a proxy.
+    pub(crate) fn may_be_developer(&self) -> bool {
+        let is_local = self.remote_addr.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        let host = self.head.field(known_key::HOST, self.bytes);
+        let host = host.and_then(|host| std::str::from_utf8(host).ok());
+        let is_of_proxy = |name: &[u8]| OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let is_proxied = self.head.fields(self.bytes).any(|(name, _)| is_of_proxy(name));
+        is_local && !is_proxied && host.is_some_and(|host| is_ours(host, self.binds))
+    }
+
+    /// The host of the request, as the cookie is kept for.
+    pub(crate) fn host(&self) -> &[u8] {
+        self.head.host().map_or(b"", |host| host.name(self.bytes))
+    }
+
+    fn is_from_another_site(&self) -> bool {
+        self.values(b"sec-fetch-site").any(|value| value == b"cross-site")
+    }
+
+    fn has_cookie(&self) -> bool {
+        self.values(b"cookie").any(|cookies| self.key.is_in_cookies(cookies, self.host()))
+    }
+
+    fn form(&self) -> Form {
+        let accepts = |part: &[u8]| self.values(b"accept").any(|value| holds(value, part));
+        match () {
+            () if accepts(b"text/html") => Form::Html,
+            () if accepts(b"json") => Form::Json,
+            () => Form::Text,
+        }
+    }
+
+    fn values<'a>(&'a self, field: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let fields = self.head.fields(self.bytes);
+        fields.filter(move |(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
     }
 }
 
@@ -88,19 +158,46 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// For developers; `None` for others.
-    pub(crate) fn of(pages: &DevelopmentPages, audience: Audience) -> Option<Page> {
-        let (content_type, body, policy) = match audience {
-            Audience::Public => return None,
-            Audience::Browser => (HTML, &pages.html, pages.policy.as_str()),
-            Audience::Api => ("application/json", &pages.json, ""),
-            Audience::Program => ("text/plain; charset=utf-8", &pages.text, ""),
+    /// For a developer.
+    pub(crate) fn of(pages: &DevelopmentPages, form: Form) -> Page {
+        let (content_type, body, policy) = match form {
+            Form::Html => (HTML, &pages.html, pages.policy.as_str()),
+            Form::Json => ("application/json", &pages.json, ""),
+            Form::Text => (TEXT, &pages.text, ""),
         };
         let mut fields = FIELDS.to_owned();
         if !policy.is_empty() {
             fields += &format!("content-security-policy: {policy}\r\nhighball-diagnosis: {}\r\n", pages.id);
         }
-        Some(Page { content_type, fields, body: body.clone() })
+        Page { content_type, fields, body: body.clone() }
+    }
+
+    /// For somebody who may be a developer: how to get to know more. It says nothing of the application but what
+    /// everybody is told.
+    pub(crate) fn of_link(what: &str, form: Form) -> Page {
+        if form != Form::Html {
+            let body = format!("{what}\n\n{WHERE}\n{HOW}\nhighball status prints the link again.\n");
+            return Page { content_type: TEXT, fields: FIELDS.into(), body: body.into() };
+        }
+        let nonce = format!("{:016x}", RandomState::new().hash_one(what));
+        let body = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n\
+             <style nonce=\"{nonce}\">\n{STYLE}{1}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n\
+             <p>{WHERE}</p>\n</header>\n<section>\n<h2>To see it here</h2>\n<p>{HOW} This prints the link \
+             again:</p>\n<pre><code>highball status</code></pre>\n\
+             <p class=\"why\">The link shows that this browser is yours. Without it, what went wrong would also be \
+             shown to whoever reaches this server through a proxy.</p>\n\
+             </section>\n</main>\n</body>\n</html>\n",
+            Escaped(what),
+            include_str!("link_page.css")
+        );
+        let policy = format!(
+            "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        );
+        let fields = format!("{FIELDS}content-security-policy: {policy}\r\n");
+        Page { content_type: HTML, fields, body: body.into() }
     }
 
     /// `503.html` and the like in the application's folder of static files, for visitors. It is read when it is needed:
@@ -131,17 +228,30 @@ mod tests {
     use super::*;
     use crate::test_limits::limits;
 
-    fn audience(fields: &str, remote_addr: &str) -> Audience {
+    fn key() -> DeveloperKey {
+        DeveloperKey::new([7; 32])
+    }
+
+    fn audience(fields: &str, remote_addr: &str, rule: ShowDiagnosis) -> Audience {
         let bytes = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
         let mut head = RequestHead::new();
         head.parse(bytes.as_bytes(), &limits()).unwrap();
         let binds =
             [Bind::Tcp("192.0.2.7:3000".parse().unwrap()), Bind::Tcp("0.0.0.0:3000".parse().unwrap())];
-        Audience::of(&head, bytes.as_bytes(), remote_addr, &binds)
+        let evidence =
+            Evidence { head: &head, bytes: bytes.as_bytes(), remote_addr, binds: &binds, key: &key() };
+        evidence.audience(rule, || true)
+    }
+
+    /// The fields of a request for this host, with the cookie of the host.
+    fn with_cookie(host: &str) -> String {
+        let name = host.strip_suffix(":3000").unwrap_or(host);
+        let set = key().set_cookie(name.as_bytes());
+        format!("Host: {host}\r\nCookie: a=b; {}", set.split(';').next().unwrap())
     }
 
     #[test]
-    fn developers_ask_from_this_machine_by_a_name_of_it() {
+    fn developers_ask_from_this_machine_by_a_name_of_it_and_with_a_cookie() {
         for host in [
             "localhost",
             "localhost:3000",
@@ -150,11 +260,28 @@ mod tests {
             "[::1]:3000",
             "192.0.2.7",
         ] {
-            assert_eq!(audience(&format!("Host: {host}"), "127.0.0.1"), Audience::Program, "{host}");
-            assert_eq!(audience(&format!("Host: {host}"), "192.0.2.9"), Audience::Public, "{host}");
+            let (bare, with_cookie) = (format!("Host: {host}"), with_cookie(host));
+            let seen = |fields: &str, address, rule| audience(fields, address, rule);
+            let (link, local, off) = (ShowDiagnosis::Link, ShowDiagnosis::Local, ShowDiagnosis::Off);
+            assert_eq!(seen(&with_cookie, "127.0.0.1", link), Audience::Developer(Form::Text), "{host}");
+            assert_eq!(seen(&bare, "127.0.0.1", link), Audience::Unproven(Form::Text), "{host}");
+            assert_eq!(seen(&bare, "127.0.0.1", local), Audience::Developer(Form::Text), "{host}");
+            assert_eq!(seen(&with_cookie, "192.0.2.9", link), Audience::Public, "{host}");
+            assert_eq!(seen(&bare, "192.0.2.9", local), Audience::Public, "{host}");
+            assert_eq!(seen(&with_cookie, "127.0.0.1", off), Audience::Public, "{host}");
         }
-        assert_eq!(audience("Host: localhost\r\nAccept: text/html,*/*", "::1"), Audience::Browser);
-        assert_eq!(audience("Host: localhost\r\nAccept: application/json, */*", "::1"), Audience::Api);
+        let form = |accept: &str| {
+            let fields = format!("{}\r\nAccept: {accept}", with_cookie("localhost"));
+            audience(&fields, "::1", ShowDiagnosis::Link)
+        };
+        assert_eq!(form("text/html,*/*"), Audience::Developer(Form::Html));
+        assert_eq!(form("application/json, */*"), Audience::Developer(Form::Json));
+    }
+
+    #[test]
+    fn the_cookie_of_another_host_proves_nothing() {
+        let fields = with_cookie("blog.localhost").replace("Host: blog.", "Host: ");
+        assert_eq!(audience(&fields, "127.0.0.1", ShowDiagnosis::Link), Audience::Unproven(Form::Text));
     }
 
     #[test]
@@ -166,16 +293,26 @@ mod tests {
             "0.0.0.0",
             "127.0.0.1.evil.example",
         ] {
-            assert_eq!(audience(&format!("Host: {host}"), "127.0.0.1"), Audience::Public, "{host}");
+            for rule in [ShowDiagnosis::Link, ShowDiagnosis::Local] {
+                assert_eq!(audience(&with_cookie(host), "127.0.0.1", rule), Audience::Public, "{host}");
+            }
         }
-        for field in
-            ["X-Forwarded-For: 192.0.2.1", "forwarded: for=192.0.2.1", "Via: 1.1 x", "X-Real-IP: 192.0.2.1"]
-        {
-            assert_eq!(
-                audience(&format!("Host: localhost\r\n{field}"), "127.0.0.1"),
-                Audience::Public,
-                "{field}"
-            );
+        let others = ["forwarded: for=192.0.2.1", "Via: 1.1 x", "Sec-Fetch-Site: cross-site"];
+        let addresses = OF_PROXIES.iter().map(|name| format!("{}: 192.0.2.1", String::from_utf8_lossy(name)));
+        for field in addresses.chain(others.map(String::from)) {
+            for rule in [ShowDiagnosis::Link, ShowDiagnosis::Local] {
+                let fields = format!("{}\r\n{field}", with_cookie("localhost"));
+                assert_eq!(audience(&fields, "127.0.0.1", rule), Audience::Public, "{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_of_the_link_names_no_other_place() {
+        let page = Page::of_link("<script>x()</script>", Form::Html);
+        let text = String::from_utf8(page.body).unwrap();
+        for part in ["<script", "src=", "href=", "url(", "http://", "https://"] {
+            assert!(!text.contains(part), "{part}");
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::app_state::AppState;
 use crate::canary;
 use crate::clock::{now_ms, TICK};
 use crate::connection;
+use crate::developer_key::DeveloperKey;
 use crate::dispatch::State;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
@@ -46,6 +47,7 @@ fn with_shared(act: impl FnOnce(&Shared)) {
 /// The event loop cannot be set up.
 pub fn run(
     settings: Arc<Settings>,
+    key: Arc<DeveloperKey>,
     listeners: Vec<Listener>,
     opening: Opening,
     commands: Receiver<Command>,
@@ -56,7 +58,7 @@ pub fn run(
         .on_thread_park(|| with_shared(Shared::before_sleep))
         .on_thread_unpark(|| with_shared(Shared::after_sleep))
         .build()?;
-    let shared = Rc::new(Shared::new(settings, events, listeners.len(), opening));
+    let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
     SHARED.set(Some(Rc::clone(&shared)));
     let result = runtime.block_on(async {
         for listener in listeners {

@@ -14,7 +14,7 @@
 //! - `app_list`: what is said where there is no application, with [`page`], the looks of such pages;
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - [`failure`]: what is known of a request that got one; `failure_pages`: what is said of it, or of an application that
-//!   did not boot, and to whom;
+//!   did not boot, and to whom; [`developer_key`], `peer_user`: how a developer's browser is known;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and says [`Event`]s; the binary passes them to
@@ -30,6 +30,7 @@ mod canary;
 mod clock;
 mod connection;
 pub mod content_type;
+pub mod developer_key;
 mod dispatch;
 mod exchange;
 pub mod failure;
@@ -39,6 +40,7 @@ mod front;
 pub mod listener;
 mod local_task;
 pub mod page;
+mod peer_user;
 pub mod refusal;
 pub mod request_body;
 pub mod request_head;

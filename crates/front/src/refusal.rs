@@ -213,6 +213,11 @@ impl Refusal {
         }
     }
 
+    /// Status and reason in one line.
+    pub(crate) fn in_words(self) -> String {
+        format!("{} {}: {}", self.status(), reason_phrase(self.status()), self.why())
+    }
+
     /// Whether it is for the application that the front answers: then the application may have a page for it, and
     /// developers are told more.
     pub fn is_of_the_application(self) -> bool {
@@ -260,7 +265,7 @@ impl Refusal {
 
     /// The whole answer, in plain words. `head_method`: the request was HEAD, so that no body follows.
     pub fn encode(self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
-        let body = format!("{} {}: {}\n", self.status(), reason_phrase(self.status()), self.why());
+        let body = self.in_words() + "\n";
         let content =
             Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
         self.encode_with(&content, keep_alive, head_method, date)

@@ -13,6 +13,7 @@ use crate::access_log::AccessLog;
 use crate::app_state::{AppState, Voice};
 use crate::apps::Apps;
 use crate::clock::{Deadline, Deadlines};
+use crate::developer_key::DeveloperKey;
 use crate::listener::Acceptor;
 use crate::response_head::DateCache;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
@@ -44,6 +45,8 @@ pub(crate) enum Leaving {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
+    /// By which developers show who they are.
+    pub(crate) key: Arc<DeveloperKey>,
     pub(crate) apps: RefCell<Apps>,
     /// Those that were asked for lately, or have something in flight: the others have nothing to do with the turns of the
     /// event loop, however many they are.
@@ -79,12 +82,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         settings: Arc<Settings>,
+        key: Arc<DeveloperKey>,
         events: UnboundedSender<Event>,
         acceptors: usize,
         opening: Opening,
     ) -> Self {
         let apps = settings.apps.clone();
         let shared = Shared {
+            key,
             apps: RefCell::default(),
             active: RefCell::default(),
             date: Rc::new(DateCache::new()),

@@ -10,6 +10,7 @@ use rustix::net::SendFlags;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::peer_user;
 use crate::response::FilePart;
 
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
@@ -34,6 +35,19 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Whether the process at the other end, on this machine, runs as the user who started Highball, or as root.
+    pub(crate) fn is_of_trusted_user(&self) -> bool {
+        match self {
+            Stream::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
+                (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer),
+                _ => false,
+            },
+            Stream::Unix(stream) => {
+                stream.peer_cred().is_ok_and(|user| peer_user::is_trusted_user(user.uid()))
+            }
+        }
+    }
+
     /// Reads into `buffer`: how many bytes; 0 at the end.
     pub(crate) fn poll_read_some(
         &mut self,

@@ -410,6 +410,9 @@ fn app_table(app: &AppStatus) -> String {
     };
     let user = if app.user.is_empty() { String::new() } else { format!(", as {}", app.user) };
     fact(&mut text, "app", &format!("{} ({}{user})", app.app.display(), app.environment));
+    if let Some(link) = &app.browser_link {
+        fact(&mut text, "browser", link);
+    }
     fact(&mut text, "runs on", &format!("{framework}{ruby}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
@@ -525,6 +528,7 @@ mod tests {
             hosts: vec![],
             prefix: String::new(),
             url: "http://127.0.0.1:3000/".into(),
+            browser_link: Some("http://127.0.0.1:3000/?highball=4711".into()),
             app: "/srv/blog".into(),
             link: "/srv/blog/current".into(),
             environment: "production".into(),
@@ -578,6 +582,7 @@ mod tests {
             "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
             "http://127.0.0.1:3000",
+            "http://127.0.0.1:3000/?highball=4711",
             "given as an object",
             "to generation 2 by USR1: done, 3.2 s",
             "promoted from worker 7",

@@ -175,6 +175,9 @@ pub(crate) struct AppStatus {
     pub(crate) prefix: String,
     /// Where to look at it.
     pub(crate) url: String,
+    /// The link that lets a developer's browser see what went wrong, in development.
+    #[serde(default)]
+    pub(crate) browser_link: Option<String>,
     /// The folder of the version that is served.
     pub(crate) app: PathBuf,
     /// The folder as it was given, with its symbolic links.

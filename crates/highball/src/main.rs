@@ -4,7 +4,7 @@
 //! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
-//! `upgrade` and `stop`, which ask), `diagnosis_page` (what a browser shows of a failed
+//! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
 //! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
@@ -13,6 +13,7 @@ mod asking;
 mod commands;
 mod configuration;
 mod control_places;
+mod developer_key;
 mod diagnosis_page;
 mod doctor;
 mod instance;
@@ -30,6 +31,7 @@ use control_places::ControlPlaces;
 use front::Opening;
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
+use highball_front::developer_key::DeveloperKey;
 use highball_supervisor::{
     AppBlueprint, Blueprint, Hall, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site,
 };
@@ -178,11 +180,14 @@ impl Begun {
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings));
+        let is_any_in_development = settings.apps.iter().any(|app| app.is_development());
+        let load = if is_any_in_development { developer_key::load } else { developer_key::temporary };
+        let key = Arc::new(load()?);
 
         let (to_front, commands) = mpsc::channel(UNHEARD);
         let (say, events) = mpsc::unbounded_channel();
         let opening = if predecessor.is_some() { Opening::WhenTold } else { Opening::AtOnce };
-        let front = start_front(Arc::clone(&settings), listeners, opening, commands, say)?;
+        let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, say)?;
 
         let (notify, notices) = mpsc::channel(UNHEARD);
         let (to_hall, orders) = mpsc::channel(UNHEARD);
@@ -192,6 +197,7 @@ impl Begun {
             configuration: configuration.clone(),
             started,
             binds: binds.clone(),
+            key: Arc::clone(&key),
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             hall: to_hall.clone(),
@@ -201,7 +207,7 @@ impl Begun {
         let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
         // A candidate says elsewhere that it serves.
-        let readiness = Readiness::new(configuration.clone(), binds.clone(), candidate.is_one());
+        let readiness = Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one());
         let mut succession = Succession {
             settings,
             binds,
@@ -402,6 +408,7 @@ struct FrontThread {
 
 fn start_front(
     settings: Arc<Settings>,
+    key: Arc<DeveloperKey>,
     listeners: Vec<front::Listener>,
     opening: Opening,
     commands: mpsc::Receiver<front::Command>,
@@ -409,7 +416,7 @@ fn start_front(
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        if let Err(error) = front::run(settings, listeners, opening, commands, events) {
+        if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }
         let _ = end.send(()); // nobody waits any more when the run has ended first

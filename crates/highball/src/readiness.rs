@@ -2,7 +2,8 @@
 
 use crate::configuration::Configuration;
 use crate::service_notification::notify;
-use highball_config::{App, AppId};
+use highball_config::{App, AppId, ShowDiagnosis};
+use highball_front::developer_key::DeveloperKey;
 use highball_supervisor::AppNotice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tracing::info;
 pub(crate) struct Readiness {
     configuration: Configuration,
     binds: Vec<String>,
+    key: Arc<DeveloperKey>,
     /// The applications that boot at the start, and have neither come up nor failed, nor been removed.
     coming: BTreeSet<AppId>,
     said: bool,
@@ -22,9 +24,14 @@ pub(crate) struct Readiness {
 
 impl Readiness {
     /// `said`: it is said elsewhere.
-    pub(crate) fn new(configuration: Configuration, binds: Vec<String>, said: bool) -> Readiness {
+    pub(crate) fn new(
+        configuration: Configuration,
+        binds: Vec<String>,
+        key: Arc<DeveloperKey>,
+        said: bool,
+    ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, coming, said, told_of_failure: false }
+        Readiness { configuration, binds, key, coming, said, told_of_failure: false }
     }
 
     /// Nobody has to be waited for, where all applications boot when they are asked for.
@@ -39,13 +46,19 @@ impl Readiness {
         let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
         let has_failed = matches!(notice, AppNotice::AppFailed(_));
         let is_removed = matches!(notice, AppNotice::Removed);
+        if has_failed && self.configuration.now().apps.len() > 1 {
+            self.say_where_it_is_shown(app);
+        }
         if self.said || !(is_up || has_failed || is_removed) {
             return;
         }
         // A single application that has failed is to be mended, and then the server serves.
         if has_failed && self.configuration.now().apps.len() == 1 {
             if !std::mem::replace(&mut self.told_of_failure, true) {
-                info!("mend it and reload {}: the application then boots again", self.binds.join(" "));
+                let apps = &self.configuration.now().apps;
+                let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
+                let place = link.unwrap_or_else(|| self.binds.join(" "));
+                info!("mend it and reload {place}: the application then boots again");
             }
             return;
         }
@@ -63,13 +76,26 @@ impl Readiness {
         let apps = &self.configuration.now().apps;
         if apps.len() > 1 {
             for app in apps {
-                info!(application = app.name, "at {}", url(app, &self.binds));
+                info!(application = app.name, "at {}", self.link_or_url(app));
             }
             if let Some(url) = self.url_of_list(apps) {
-                info!("all of them, with their states: {url}");
+                info!("all of them, with their states: {}", self.key.link(&url));
             }
+        } else if let Some(link) = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key)) {
+            info!("in your browser: {link}");
         }
         notify("READY=1");
+    }
+
+    fn link_or_url(&self, app: &App) -> String {
+        browser_link(app, &self.binds, &self.key).unwrap_or_else(|| url(app, &self.binds))
+    }
+
+    fn say_where_it_is_shown(&self, app: AppId) {
+        let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
+        if let Some((application, link)) = self.configuration.app(app).and_then(link) {
+            info!(application, "in your browser: {link}");
+        }
     }
 
     /// Where a developer at this machine is shown the list of the applications, if none has that place.
@@ -98,6 +124,20 @@ pub(crate) fn url(app: &App, binds: &[String]) -> String {
         return format!("{bind}, host {host}{}/", app.prefix);
     }
     format!("http://{host}{}{}/", behind_colon(port), app.prefix)
+}
+
+/// The link that lets a developer's browser see what goes wrong with an application: in development, where it is reached
+/// by a name of this machine, and a link is asked for.
+pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> Option<String> {
+    if !app.is_development() || app.show_diagnosis != ShowDiagnosis::Link {
+        return None;
+    }
+    // What listens on every address is reached on this machine by these.
+    let url = url(app, binds).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+    let rest = url.strip_prefix("http://")?;
+    let host = rest.split([':', '/']).next().unwrap_or_default();
+    let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
+    is_local.then(|| key.link(&url))
 }
 
 /// The port as it stands in a URL: not at all, if it is the usual one.

@@ -11,6 +11,7 @@ use crate::readiness::Readiness;
 use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
 use highball_config::{App, AppId};
+use highball_front::developer_key::DeveloperKey;
 use highball_front::failure::FailedRequest;
 use highball_front::refusal::Refusal;
 use highball_front::{
@@ -22,6 +23,7 @@ use highball_supervisor::{
     Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure, RestartReport,
     RubyHeap, UpgradeReport, What, WorkerReport,
 };
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
@@ -193,6 +195,7 @@ pub(crate) struct Spokesman {
     pub(crate) configuration: Configuration,
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
+    pub(crate) key: Arc<DeveloperKey>,
     pub(crate) ports: Vec<u16>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
@@ -275,7 +278,7 @@ impl Spokesman {
         let app = |report: AppReport| {
             let app = settings.apps.iter().find(|app| app.id == report.id)?;
             let requests = requests.apps.iter().find(|requests| requests.app == report.id);
-            Some(app_status(app, report, requests, &self.binds))
+            Some(app_status(app, report, requests, &self.binds, &self.key))
         };
         Status {
             pid: pid(),
@@ -299,6 +302,7 @@ fn app_status(
     report: AppReport,
     requests: Option<&FrontAppReport>,
     binds: &[String],
+    key: &DeveloperKey,
 ) -> AppStatus {
     let none = Vec::new();
     let load = requests.map_or(&none, |requests| &requests.workers);
@@ -309,6 +313,7 @@ fn app_status(
         hosts: app.hosts.clone(),
         prefix: app.prefix.clone(),
         url: crate::readiness::url(app, binds),
+        browser_link: crate::readiness::browser_link(app, binds, key),
         app: report.folder,
         link: app.link.clone(),
         environment: app.environment.clone(),

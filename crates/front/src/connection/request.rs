@@ -2,20 +2,21 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use highball_config::AppId;
+use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
-use crate::failure_pages::Audience;
+use crate::failure_pages::{Audience, Evidence, Form, Page};
 use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
 use crate::response::FilePart;
-use crate::response_head::HeadContext;
+use crate::response_head::{DateCache, HeadContext};
 use crate::shared::Leaving;
 use crate::static_files::{StaticAnswer, StaticRequest};
 
@@ -135,13 +136,17 @@ impl Connection {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
-        self.note(bytes);
+        if let Some(step) = self.follow_link(bytes, keep_alive) {
+            return step;
+        }
+        self.note(self.head.target(bytes), bytes);
         let Some((app, prefix_bytes)) = found else { return self.is_nobodys(bytes, keep_alive) };
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
         };
-        self.audience = if is_development { self.audience_of(bytes) } else { Audience::Public };
+        let rule = app.settings().show_diagnosis;
+        self.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
         if self.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
@@ -160,23 +165,66 @@ impl Connection {
         Some((Rc::clone(app), prefix_bytes))
     }
 
-    fn audience_of(&self, bytes: &[u8]) -> Audience {
-        Audience::of(&self.head, bytes, &self.peer.remote_addr, &self.shared.settings.binds)
+    fn evidence<'a>(&'a self, bytes: &'a [u8]) -> Evidence<'a> {
+        let (settings, key) = (&self.shared.settings, &*self.shared.key);
+        let remote_addr = &self.peer.remote_addr;
+        Evidence { head: &self.head, bytes, remote_addr, binds: &settings.binds, key }
     }
 
-    /// There is no application for this host and path. Developers are told which ones there are.
+    fn audience_of(&self, rule: ShowDiagnosis, bytes: &[u8]) -> Audience {
+        self.evidence(bytes).audience(rule, || self.stream.is_of_trusted_user())
+    }
+
+    /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
+    /// what only the link has. No application and no log sees that; neither where the link proves nothing.
+    fn follow_link(&mut self, bytes: &[u8], keep_alive: bool) -> Option<Step> {
+        let key = Arc::clone(&self.shared.key);
+        let target = key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
+        self.note(&target, bytes);
+        let evidence = self.evidence(bytes);
+        let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user();
+        let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
+        // A body would stand before the next request.
+        let keep_alive = keep_alive && self.head.framing == BodyFraming::None;
+        self.out = redirect(&target, cookie, keep_alive, &self.shared.date);
+        self.written = 0;
+        Some(Step::Static { keep_alive, status: 303, body_bytes: 0 })
+    }
+
+    /// There is no application for this host and path. Developers are told which ones there are: names and folders are
+    /// for them alone, so the rule is that of a diagnosis, the strictest of those applications.
     fn is_nobodys(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
-        let audience = if is_development { self.audience_of(bytes) } else { Audience::Public };
-        if audience == Audience::Public || self.head.framing != BodyFraming::None {
+        let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
+        let audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
+        if self.head.framing != BodyFraming::None {
             return Step::Refuse(Refusal::NoApp);
         }
-        let answer = app_list::Answer::new(apps.reached().map(|app| &**app), audience, &self.head, bytes);
+        let form = match audience {
+            Audience::Public => return Step::Refuse(Refusal::NoApp),
+            Audience::Unproven(form) => {
+                drop(apps);
+                return self.hint_at_link(form, keep_alive);
+            }
+            Audience::Developer(form) => form,
+        };
+        let key = &self.shared.key;
+        let answer = app_list::Answer::new(apps.reached().map(|app| &**app), form, key, &self.head, bytes);
         drop(apps);
         self.out = answer.encode(keep_alive, self.head.method == Method::Head, &self.shared.date);
         self.written = 0;
         Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
+    }
+
+    /// In the place of the list of applications, for somebody who may be a developer.
+    fn hint_at_link(&mut self, form: Form, keep_alive: bool) -> Step {
+        let refusal = Refusal::NoApp;
+        let page = Page::of_link(&refusal.in_words(), form);
+        let head_method = self.head.method == Method::Head;
+        self.out = refusal.encode_with(&page.content(), keep_alive, head_method, &self.shared.date);
+        self.written = 0;
+        Step::Static { keep_alive, status: refusal.status(), body_bytes: 0 }
     }
 
     fn look_for_file(
@@ -256,14 +304,14 @@ impl Connection {
         known.map_or(0, |at| self.generations.swap_remove(at).1)
     }
 
-    /// Remembers what the access log will say.
-    fn note(&mut self, bytes: &[u8]) {
+    /// Remembers what the access log will say of a request for this target.
+    fn note(&mut self, target: &[u8], bytes: &[u8]) {
         if self.access_log().is_none() {
             return;
         }
         let head = &self.head;
         let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
-        let (method, target) = (quoted(head.method_name(bytes)), quoted(head.target(bytes)));
+        let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
         self.entry = Some(Entry {
             request_line: format!("{method} {target} {version}"),
@@ -272,4 +320,23 @@ impl Connection {
             begun_us: now_us(),
         });
     }
+}
+
+/// Sends the client to another address.
+fn redirect(target: &[u8], cookie: Option<String>, keep_alive: bool, date: &DateCache) -> Vec<u8> {
+    let mut answer = b"HTTP/1.1 303 See Other\r\ndate: ".to_vec();
+    answer.extend_from_slice(&date.now());
+    answer.extend_from_slice(b"\r\nlocation: ");
+    answer.extend_from_slice(target);
+    if let Some(cookie) = cookie {
+        answer.extend_from_slice(format!("\r\nset-cookie: {cookie}").as_bytes());
+    }
+    answer.extend_from_slice(
+        b"\r\ncache-control: no-store\r\nreferrer-policy: no-referrer\r\ncontent-length: 0\r\n",
+    );
+    if !keep_alive {
+        answer.extend_from_slice(b"connection: close\r\n");
+    }
+    answer.extend_from_slice(b"\r\n");
+    answer
 }

@@ -5,6 +5,7 @@ use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS
 
 use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
 use super::{BodyFraming, Method, RequestHead, Version};
+use crate::developer_key;
 use crate::response_head::write_number;
 
 /// What the env needs and the head does not say.
@@ -45,6 +46,9 @@ impl RequestHead {
             match field.key {
                 known_key::HOST | known_key::CONTENT_LENGTH | known_key::TRANSFER_ENCODING => {}
                 KEY_DROPPED => {}
+                known_key::COOKIE if self.has_developer_cookie(buffer) => {
+                    self.encode_other_cookies(index, buffer, &mut block);
+                }
                 KEY_OTHER => {
                     self.encode_other(index, others, buffer, &mut block);
                     others += 1;
@@ -116,6 +120,27 @@ impl RequestHead {
                 block.out.extend_from_slice(field.value.of_buffer(buffer));
             }
             block.end(begin);
+        }
+    }
+
+    fn has_developer_cookie(&self, buffer: &[u8]) -> bool {
+        self.cookies(0, buffer).any(developer_key::may_be_in)
+    }
+
+    fn cookies<'a>(&'a self, from: usize, buffer: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let cookies = self.fields[from..].iter().filter(|field| field.key == known_key::COOKIE);
+        cookies.map(|field| field.value.of_buffer(buffer))
+    }
+
+    /// All cookies but the developer's, which is no application's to know, where the first of them stands.
+    fn encode_other_cookies(&self, index: usize, buffer: &[u8], block: &mut HeadBlock<'_>) {
+        if self.fields[..index].iter().any(|earlier| earlier.key == known_key::COOKIE) {
+            return;
+        }
+        let others = self.cookies(index, buffer).map(developer_key::without_ours);
+        let others: Vec<Vec<u8>> = others.filter(|cookies| !cookies.is_empty()).collect();
+        if !others.is_empty() {
+            block.known(known_key::COOKIE, &others.join(&b"; "[..]));
         }
     }
 

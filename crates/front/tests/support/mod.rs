@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use highball_config::{App, AppId, Bind, Invocation, Settings};
+use highball_front::developer_key::DeveloperKey;
 use highball_front::{AppCommand, AppEvent, Command, Event, Listener, NewWorker, Opening, Report};
 use tokio::sync::{mpsc, oneshot};
 
@@ -67,8 +68,9 @@ impl Front {
         let (commands, obeyed) = mpsc::channel(16);
         let (said, mut events_in) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
+        let key = Arc::new(DeveloperKey::new([7; 32]));
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, listeners, opening, obeyed, said).unwrap();
+            highball_front::run(for_front, key, listeners, opening, obeyed, said).unwrap();
         });
         let (events_out, events) = sync_channel(1000);
         std::thread::spawn(move || {
