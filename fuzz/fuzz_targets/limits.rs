@@ -19,5 +19,6 @@ pub fn limits() -> Limits {
         idle_timeout: Duration::from_secs(1),
         send_timeout: Duration::from_secs(1),
         spool_dir: PathBuf::new(),
+        spool_bytes: None,
     }
 }

@@ -256,7 +256,7 @@ class HighballServer
 
   private
 
-  # As a developer's browser: opens the link at a host before the first request there, and keeps the cookie that it gets.
+  # As a developer's browser: opens the link at a host before the first request there, and keeps the cookie.
   def cookie_for(host)
     @cookies ||= {}
     name = host.sub(/:\d+\z/, "")

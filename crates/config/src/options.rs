@@ -410,8 +410,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("none"),
         section: Section::Sizes,
         example: "100m",
-        doc: "Largest request body. A larger one is answered 413. Without a limit, uploads are bounded by the disk that \
-              `spool_dir` lies on: set one where strangers can upload.",
+        doc: "Largest request body. A larger one is answered 413. Without a limit, uploads are bounded by `max_spool` and \
+              `app_max_spool`.",
     },
     Opt {
         name: "body_memory",
@@ -480,6 +480,30 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Sizes,
         example: "/tmp",
         doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory.",
+    },
+    Opt {
+        name: "max_spool",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Size(0..=PIB, |f, bytes| f.server.limits.spool_bytes = Some(bytes as u64)),
+        default: Default::Without("half of what is free in `spool_dir` at the start; a quarter, if that lies in memory"),
+        section: Section::Sizes,
+        example: "20g",
+        doc: "How much all spool files together may hold. Beyond it, a request body that has no room is answered 503 (one that \
+              never fits, 413), and workers wait for slow clients.",
+    },
+    Opt {
+        name: "app_max_spool",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::Size(0..=PIB, |f, bytes| f.app.limits.spool_bytes = Some(bytes as u64)),
+        default: Default::Without("all of `max_spool`; with several applications half of it"),
+        section: Section::Sizes,
+        example: "2g",
+        doc: "How much the spool files of one application may hold. With several applications, it is never more than half of \
+              `max_spool`, so that one with slow clients leaves room to the others.",
     },
     Opt {
         name: "head_timeout",

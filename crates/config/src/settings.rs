@@ -193,6 +193,8 @@ pub struct AppLimits {
     pub queue: usize,
     /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
     pub request_timeout: Option<Duration>,
+    /// How much its spool files may hold; `None`: what [`Limits::spool_bytes`] leaves to it.
+    pub spool_bytes: Option<u64>,
 }
 
 /// Where an application's lines of the access log go.
@@ -263,6 +265,8 @@ pub struct Limits {
     pub send_timeout: Duration,
     /// Folder for spool files.
     pub spool_dir: PathBuf,
+    /// How much all spool files together may hold; `None`: a part of what is free in their folder.
+    pub spool_bytes: Option<u64>,
 }
 
 /// Rules for static files.

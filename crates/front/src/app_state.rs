@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
+use crate::budget::{Budget, Share};
 use crate::clock::now_ms;
 use crate::dispatch::Dispatcher;
 use crate::exchange::Exchange;
@@ -63,6 +64,8 @@ pub(crate) struct AppState {
     failure: RefCell<Option<AppFailure>>,
     /// Where it may have pages for its visitors: `503.html`.
     public: RefCell<Option<PathBuf>>,
+    /// What its spool files may hold.
+    pub(crate) spool: Rc<Share>,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     voice: Voice,
@@ -89,6 +92,7 @@ impl AppState {
         limits: &Limits,
         date: &Rc<DateCache>,
         log: Option<&Rc<AccessLog>>,
+        budget: &Rc<Budget>,
         events: UnboundedSender<Event>,
     ) -> Self {
         let voice = Voice { app: app.id, events };
@@ -100,6 +104,7 @@ impl AppState {
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             public: RefCell::new(None),
+            spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             voice,
@@ -122,6 +127,7 @@ impl AppState {
     /// The configuration says something else of it from now on; `log` is that of the server.
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
         self.dispatcher.borrow_mut().set_queue_limit(app.limits.queue);
+        self.spool.set_own_limit(app.limits.spool_bytes);
         if app.access_log != self.settings().access_log {
             *self.access_log.borrow_mut() = access_log(&app, log);
         }
@@ -333,7 +339,8 @@ impl AppState {
 
     pub(crate) fn report(&self) -> AppReport {
         let dispatcher = self.dispatcher.borrow();
-        AppReport { app: self.id, workers: dispatcher.report(), queue: dispatcher.queue_length() }
+        let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
+        AppReport { app: self.id, workers, queue, spool_bytes: self.spool.used() }
     }
 }
 

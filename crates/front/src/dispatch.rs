@@ -339,8 +339,12 @@ impl Dispatcher {
         match placed {
             Ok(Some(placed)) => {
                 inner.place = Place::Worker(worker.number, placed);
+                let spooled = match &inner.request.body {
+                    Body::Spooled(file) => Some(Rc::clone(file)),
+                    Body::None | Body::Memory(_) => None,
+                };
                 drop(inner);
-                worker.placed(placed, Rc::clone(exchange));
+                worker.placed(placed, Rc::clone(exchange), spooled);
                 Placing::Done
             }
             Ok(None) => Placing::NoRoom,

@@ -2,6 +2,7 @@
 //! together with a worker.
 
 use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 use std::task::Waker;
 
 use highball_ring::Placed;
@@ -18,7 +19,7 @@ pub(crate) enum Body {
     /// Small enough for the slot.
     Memory(Vec<u8>),
     /// Larger.
-    Spooled(SpoolFile),
+    Spooled(Rc<SpoolFile>),
 }
 
 /// A request as it is placed: kept by the front until its answer begins, so that it can be given to another

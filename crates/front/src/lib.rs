@@ -7,7 +7,7 @@
 //! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
 //! - [`router`], `apps`, `app_state`: whose it is, and what belongs to one application;
 //! - [`static_files`], with [`content_type`]: answered here, without Ruby;
-//! - [`spool`]: where large bodies wait;
+//! - [`spool`]: where large bodies wait; [`budget`]: how much of them;
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
@@ -26,6 +26,7 @@ mod access_log;
 mod app_list;
 mod app_state;
 mod apps;
+pub mod budget;
 mod canary;
 mod clock;
 mod connection;
@@ -263,6 +264,10 @@ pub struct Report {
     pub connections: usize,
     /// Those that an application has taken over.
     pub hijacked: usize,
+    /// Bytes in spool files.
+    pub spool_bytes: u64,
+    /// The most that there may be.
+    pub max_spool_bytes: u64,
 }
 
 /// How things are with an application.
@@ -274,6 +279,8 @@ pub struct AppReport {
     pub workers: Vec<WorkerReport>,
     /// Requests that wait for a worker.
     pub queue: usize,
+    /// Bytes in spool files.
+    pub spool_bytes: u64,
 }
 
 /// How things are with a worker.

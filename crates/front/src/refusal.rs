@@ -86,6 +86,11 @@ pub enum Refusal {
     Forbidden,
     /// The body could not be stored while it arrived.
     BodyNotStored,
+    /// There is no room for the body at the moment: spool files are full.
+    SpoolFull {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
     /// The application raised an exception, and nothing of an answer had come.
     AppRaised,
     /// The worker died, or broke the rules of its ring, before it had answered.
@@ -154,7 +159,7 @@ impl Refusal {
             BodyNotStored | AppRaised => 500,
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
             WorkerDied { .. } | BadResponse { .. } => 502,
-            QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
+            SpoolFull { .. } | QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
             WorkerTimeout { .. } => 504,
             UnknownVersion => 505,
         }
@@ -202,6 +207,7 @@ impl Refusal {
             MethodNotAllowed => "only GET and HEAD are allowed here",
             Forbidden => "this may not be served",
             BodyNotStored => "the request body could not be stored",
+            SpoolFull { .. } => "there is no room for the request body at the moment",
             AppRaised => "the application raised an exception; its log says which",
             WorkerDied { .. } => "the application's process ended before it had answered",
             BadResponse { .. } => "the application's answer is not one that can be sent",
@@ -255,7 +261,8 @@ impl Refusal {
     /// When the client may try again, if the refusal is one that passes.
     pub fn retry_after_seconds(self) -> Option<u32> {
         match self {
-            Refusal::QueueFull { retry_after_seconds }
+            Refusal::SpoolFull { retry_after_seconds }
+            | Refusal::QueueFull { retry_after_seconds }
             | Refusal::NoWorker { retry_after_seconds }
             | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
             Refusal::AppFailed => Some(APP_FAILED_RETRY_SECONDS),

@@ -2,23 +2,27 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use highball_ring::frame::HIJACK_FOLLOWS;
 use highball_ring::RingError;
 use highball_tenant::OpenError;
 
+use crate::budget::{Permit, Share};
 use crate::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::refusal::Refusal;
 use crate::request_body::BodyDecoder;
 use crate::response_head::{self, BadHead, DateCache, HeadContext, ResponseFraming};
-use crate::spool::SpoolFile;
+use crate::spool::{SpoolError, SpoolFile};
 
 /// Most `FILE` frames in one answer: each may hold a file of this process open.
 const MAX_FILES: u32 = 16;
+
+/// What the chunks around the bytes that are read at a time may take in a spool file.
+const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// A part of a file that is to be sent.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct FilePart {
     pub offset: u64,
     /// Bytes still to send.
     pub length: u64,
+    /// What a spool file holds of the budget.
+    pub permit: Option<Rc<Permit>>,
 }
 
 /// Something to be sent.
@@ -52,8 +58,13 @@ enum Spool {
 }
 
 impl Spool {
-    fn failed(error: io::Error) -> Self {
-        tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
+    fn failed(error: SpoolError, share: &Share) -> Self {
+        match error {
+            SpoolError::Full => share.note_full(),
+            SpoolError::System(error) => {
+                tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
+            }
+        }
         Spool::Failed
     }
 }
@@ -207,19 +218,29 @@ impl Response {
     }
 
     /// How many more bytes may be taken from the worker: up to `memory_bytes` wait in memory, and up to
-    /// `spool_bytes` go to the spool file, if there is one.
+    /// `spool_bytes` go to the spool file, if there is one, and as long as there is room in the budget.
     pub fn room(&self, memory_bytes: usize, spool_bytes: usize) -> usize {
         match &self.spool {
-            Spool::Used(file) => spool_bytes.saturating_sub(file.length() as usize),
+            Spool::Used(file) => {
+                let permit = file.permit();
+                let free = permit.share().free().saturating_sub(CHUNK_BYTES);
+                if free == 0 {
+                    permit.share().note_full();
+                }
+                spool_bytes.saturating_sub(file.length() as usize).min(free as usize)
+            }
             Spool::Unused | Spool::Failed => memory_bytes.saturating_sub(self.out.len() + self.later_bytes),
         }
     }
 
     /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
     /// wait. If that fails it is logged, and the worker waits after all.
-    pub fn spool_in(&mut self, folder: &Path) {
+    pub fn spool_in(&mut self, folder: &Path, share: &Rc<Share>) {
         if matches!(self.spool, Spool::Unused) && self.progress == Progress::Streaming {
-            self.spool = SpoolFile::create(folder).map_or_else(Spool::failed, Spool::Used);
+            let has_room = share.free() > CHUNK_BYTES;
+            let file = SpoolFile::create(folder, share).map_err(SpoolError::from);
+            let file = if has_room { file } else { Err(SpoolError::Full) };
+            self.spool = file.map_or_else(|error| Spool::failed(error, share), Spool::Used);
         }
     }
 
@@ -434,13 +455,14 @@ impl Response {
         };
         let offset = spool.length();
         if let Err(error) = spool.write_all(bytes) {
-            self.spool = Spool::failed(error);
+            let permit = spool.permit();
+            self.spool = Spool::failed(error, permit.share());
             return false;
         }
-        let (file, length) = (spool.file(), bytes.len() as u64);
+        let (file, length, permit) = (spool.file(), bytes.len() as u64, Some(spool.permit()));
         match self.later.back_mut() {
             Some(Part::File(part)) if Arc::ptr_eq(&part.file, &file) => part.length += length,
-            _ => self.later.push_back(Part::File(FilePart { file, offset, length })),
+            _ => self.later.push_back(Part::File(FilePart { file, offset, length, permit })),
         }
         true
     }
@@ -479,7 +501,8 @@ impl Response {
         if chunked {
             self.push_chunk_size(length);
         }
-        self.later.push_back(Part::File(FilePart { file: Arc::new(File::from(file)), offset, length }));
+        let file = Arc::new(File::from(file));
+        self.later.push_back(Part::File(FilePart { file, offset, length, permit: None }));
         if chunked {
             self.push(b"\r\n");
         }

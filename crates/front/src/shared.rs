@@ -12,6 +12,7 @@ use tokio::sync::{watch, Notify};
 use crate::access_log::AccessLog;
 use crate::app_state::{AppState, Voice};
 use crate::apps::Apps;
+use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines};
 use crate::developer_key::DeveloperKey;
 use crate::listener::Acceptor;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
     pub(crate) apps: RefCell<Apps>,
+    /// What all spool files may hold.
+    budget: Rc<Budget>,
     /// Those that were asked for lately, or have something in flight: the others have nothing to do with the turns of the
     /// event loop, however many they are.
     active: RefCell<Vec<Rc<AppState>>>,
@@ -88,9 +91,12 @@ impl Shared {
         opening: Opening,
     ) -> Self {
         let apps = settings.apps.clone();
+        let limits = &settings.limits;
+        let spool_bytes = limits.spool_bytes.unwrap_or_else(|| Budget::usual_limit(&limits.spool_dir));
         let shared = Shared {
             key,
             apps: RefCell::default(),
+            budget: Budget::new(spool_bytes),
             active: RefCell::default(),
             date: Rc::new(DateCache::new()),
             deadlines: Deadlines::default(),
@@ -120,7 +126,8 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app = AppState::new(app, &self.settings.limits, &self.date, log, self.events.clone());
+        let app =
+            AppState::new(app, &self.settings.limits, &self.date, log, &self.budget, self.events.clone());
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }
@@ -240,6 +247,8 @@ impl Shared {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
+            spool_bytes: self.budget.used(),
+            max_spool_bytes: self.budget.limit(),
         }
     }
 

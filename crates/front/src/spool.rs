@@ -4,14 +4,18 @@
 //! A spool file has no name, so that nothing is left behind however the server ends. The worker gets a
 //! descriptor of its own: opened anew, it reads from the start and cannot write.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use rustix::fs::{open, openat, unlink, Mode, OFlags, CWD};
+use rustix::fs::{ftruncate, open, openat, unlink, Mode, OFlags, CWD};
+
+use crate::budget::{Full, Permit, Share};
 
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
@@ -21,15 +25,35 @@ const NAME_ATTEMPTS: u32 = 16;
 pub struct SpoolFile {
     file: Arc<File>,
     length: u64,
+    permit: Rc<Permit>,
+    /// Whether somebody else may have it open too, and keep it.
+    is_shared: Cell<bool>,
+}
+
+/// Why bytes were not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// The budget is used up.
+    #[error("spool files are full")]
+    Full,
+    /// What the system refused.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<Full> for SpoolError {
+    fn from(Full: Full) -> Self {
+        SpoolError::Full
+    }
 }
 
 impl SpoolFile {
-    /// Creates an empty file in `folder`.
+    /// Creates an empty file in `folder`, for the application with this share of the budget.
     ///
     /// # Errors
     /// Those of open(2): no such folder, no permission, too many open files.
     #[allow(clippy::disallowed_methods)] // the folder is Highball's own
-    pub fn create(folder: &Path) -> io::Result<Self> {
+    pub fn create(folder: &Path, share: &Rc<Share>) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let descriptor = match open(folder, flags, Mode::RUSR | Mode::WUSR) {
             Ok(descriptor) => descriptor,
@@ -37,14 +61,20 @@ impl SpoolFile {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => create_and_unlink(folder)?,
             Err(error) => return Err(error.into()),
         };
-        Ok(SpoolFile { file: Arc::new(File::from(descriptor)), length: 0 })
+        Ok(SpoolFile::of(descriptor, share))
+    }
+
+    fn of(descriptor: OwnedFd, share: &Rc<Share>) -> Self {
+        let (file, permit) = (Arc::new(File::from(descriptor)), Rc::new(Permit::new(share)));
+        SpoolFile { file, length: 0, permit, is_shared: Cell::new(false) }
     }
 
     /// Appends bytes.
     ///
     /// # Errors
-    /// Those of write(2): no space above all.
-    pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// The budget is used up; or those of write(2): no space above all.
+    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
+        self.permit.grow(bytes.len() as u64)?;
         (&*self.file).write_all(bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
@@ -53,6 +83,11 @@ impl SpoolFile {
     /// The file itself, to be read at positions.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
+    }
+
+    /// What the file holds of the budget; to be kept as long as the file.
+    pub fn permit(&self) -> Rc<Permit> {
+        Rc::clone(&self.permit)
     }
 
     /// Bytes written.
@@ -66,8 +101,20 @@ impl SpoolFile {
     /// Those of open(2); `/proc` is needed.
     #[allow(clippy::disallowed_methods)] // it is the file that is open already
     pub fn reopen_read_only(&self) -> io::Result<OwnedFd> {
+        self.is_shared.set(true);
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+}
+
+/// Whoever has kept a shared file open keeps an empty one: it would take room that nobody counts.
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        if self.is_shared.get() {
+            if let Err(error) = ftruncate(&self.file, 0) {
+                tracing::warn!(%error, "a spool file could not be emptied");
+            }
+        }
     }
 }
 
@@ -95,6 +142,11 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::budget::Budget;
+
+    fn share() -> Rc<Share> {
+        Share::new(&Budget::new(20), "app", None)
+    }
 
     fn check(mut spool: SpoolFile, folder: &Path) {
         spool.write_all(b"hello, ").unwrap();
@@ -108,25 +160,29 @@ mod tests {
             assert!(reader.write_all(b"x").is_err(), "a reader cannot write");
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "no name is left in the folder");
+        assert!(matches!(spool.write_all(&[0; 10]), Err(SpoolError::Full)));
+        let permit = spool.permit();
+        drop(spool);
+        assert_eq!(permit.share().used(), 12, "as long as the permit is kept");
+        assert_eq!(early.metadata().unwrap().len(), 0, "nothing is left to who has kept it open");
     }
 
     #[test]
     fn what_is_written_can_be_read_from_the_start() {
         let folder = tempfile::tempdir().unwrap();
-        check(SpoolFile::create(folder.path()).unwrap(), folder.path());
+        check(SpoolFile::create(folder.path(), &share()).unwrap(), folder.path());
     }
 
     #[test]
     fn file_systems_without_unnamed_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
-        let file = File::from(create_and_unlink(folder.path()).unwrap());
-        check(SpoolFile { file: file.into(), length: 0 }, folder.path());
+        check(SpoolFile::of(create_and_unlink(folder.path()).unwrap(), &share()), folder.path());
     }
 
     #[test]
     fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let error = SpoolFile::create(&folder.path().join("missing")).unwrap_err();
+        let error = SpoolFile::create(&folder.path().join("missing"), &share()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

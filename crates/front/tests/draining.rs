@@ -5,7 +5,6 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use highball_config::Bind;
@@ -172,8 +171,8 @@ fn hijacked_connections_end_when_their_time_is_over() {
     let worker = front.worker(1);
     let mut client = front.get("/");
     let mut job = worker.claim();
-    let (mut application, theirs) = UnixStream::pair().unwrap();
-    job.hijack(theirs).end();
+    let mut application = job.hijack();
+    job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
     front.tell(Command::Drain);
     assert!(client.has_ended());
@@ -188,8 +187,9 @@ fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
     let (worker, other) = (front.worker(1), front.worker(1));
     let take_over = |front: &Front, worker: &FakeWorker| {
         let client = front.get("/");
-        let (application, theirs) = UnixStream::pair().unwrap();
-        worker.claim().hijack(theirs).end();
+        let mut job = worker.claim();
+        let application = job.hijack();
+        job.end();
         (client, application)
     };
     let (mut client, mut application) = take_over(&front, &worker);
@@ -213,8 +213,8 @@ fn hijacked_connections_count() {
     let worker = front.worker(1);
     let client = front.get("/");
     let mut job = worker.claim();
-    let (application, theirs) = UnixStream::pair().unwrap();
-    job.hijack(theirs).end();
+    let application = job.hijack();
+    job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
     front.tell(Command::Drain);
     eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());

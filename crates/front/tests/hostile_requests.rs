@@ -27,6 +27,7 @@ fn limits() -> Limits {
         idle_timeout: Duration::from_secs(1),
         send_timeout: Duration::from_secs(1),
         spool_dir: PathBuf::new(),
+        spool_bytes: None,
     }
 }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{AccessLog, App};
+use highball_front::developer_key::DeveloperKey;
 use highball_front::{AppCommand, AppEvent, AppFailure, Command, Event};
-use support::{app_of, eventually, set_apps, Client, FakeWorker, Front, Job};
+use support::{app_of, eventually, set_apps, Answer, Client, FakeWorker, Front, Job};
 
 /// A front with applications at these hosts, below these prefixes.
 fn front_with(reached_at: &[(&[&str], &str)]) -> Front {
@@ -43,8 +44,9 @@ fn event_of(front: &Front, app: usize) -> AppEvent {
 /// Takes over the connection of a request: its client, and the application's end.
 fn hijack(front: &Front, worker: &FakeWorker, host: &str) -> (Client, UnixStream) {
     let client = front.get_from(host, "/");
-    let (application, theirs) = UnixStream::pair().unwrap();
-    worker.claim().hijack(theirs).end();
+    let mut job = worker.claim();
+    let application = job.hijack();
+    job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
     (client, application)
 }
@@ -465,11 +467,23 @@ fn in_development() -> (Front, impl Drop) {
     (front, serving)
 }
 
+/// What a browser gets that has opened the developer's link at this host.
+fn as_developer(front: &Front, host: &str, path: &str, fields: &str) -> Answer {
+    let host = format!("{host}:{}", front.port);
+    let link = DeveloperKey::new([7; 32]).link("/");
+    let answer = front.get_from(&host, &link).answer();
+    assert_eq!((answer.status, answer.field("location")), (303, Some("/")));
+    let cookie = answer.field("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let mut client = front.connect();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n{fields}\r\n"));
+    client.answer()
+}
+
 #[test]
 fn in_development_the_front_page_lists_the_applications() {
     let (front, _serving) = in_development();
     let port = front.port;
-    let answer = front.get_from(&format!("localhost:{port}"), "/").answer();
+    let answer = as_developer(&front, "localhost", "/", "");
     assert_eq!(answer.status, 200);
     let expected = format!(
         "3 applications\n  \
@@ -479,20 +493,17 @@ fn in_development_the_front_page_lists_the_applications() {
     );
     assert_eq!(answer.text(), expected);
 
-    let mut browser = front.connect();
-    browser.send(format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/html,*/*\r\n\r\n"));
-    let answer = browser.answer();
+    let answer = as_developer(&front, "127.0.0.1", "/", "Accept: text/html,*/*\r\n");
     assert_eq!(answer.status, 200);
     assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
     assert!(answer
         .field("content-security-policy")
         .unwrap()
         .starts_with("default-src 'none'; style-src 'nonce-"));
-    assert!(
-        answer.text().contains(&format!("<a href=\"http://a.localhost:{port}/\">0</a>")),
-        "{}",
-        answer.text()
-    );
+    // By links that let the browser in there, but not at a name that may lead elsewhere.
+    let link = DeveloperKey::new([7; 32]).link(&format!("http://a.localhost:{port}/"));
+    assert!(answer.text().contains(&format!("<a href=\"{link}\">0</a>")), "{}", answer.text());
+    assert!(answer.text().contains(&format!("<a href=\"http://a.example.org:{port}/\">")));
     assert!(answer.text().contains("<span class=\"state failed\">failed</span>"));
 }
 
@@ -500,7 +511,10 @@ fn in_development_the_front_page_lists_the_applications() {
 fn in_development_who_is_lost_is_told_where_the_applications_are() {
     let (front, _serving) = in_development();
     let port = front.port;
-    let answer = front.get_from(&format!("typo.localhost:{port}"), "/y").answer();
+    let hint = front.get_from(&format!("typo.localhost:{port}"), "/y").answer();
+    assert_eq!(hint.status, 404);
+    assert!(hint.text().contains("Open the link") && !hint.text().contains("a.localhost"), "{}", hint.text());
+    let answer = as_developer(&front, "typo.localhost", "/y", "");
     assert_eq!(answer.status, 404);
     let first = format!("There is no application at http://typo.localhost:{port}/y\n");
     assert!(answer.text().starts_with(&first), "{}", answer.text());

@@ -5,7 +5,6 @@ mod support;
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -189,9 +188,8 @@ fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
     let mut client = front.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nhello, ");
     let mut job = worker.claim();
-    let (mut application, theirs) = UnixStream::pair().unwrap();
-    job.hijack(&theirs).end();
-    drop(theirs);
+    let mut application = job.hijack();
+    job.end();
     front.until("the thread is free", |report| {
         report.apps[0].workers[0].in_flight == 0 && report.hijacked == 1
     });
@@ -217,11 +215,10 @@ fn a_partial_hijack_follows_its_head() {
     let mut client = front.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
     let mut job = worker.claim();
-    let (mut application, theirs) = UnixStream::pair().unwrap();
     let fields = [("connection", "upgrade"), ("upgrade", "echo")];
     job.raw(&support::frame(highball_ring::frame::Kind::Head, &head_payload(101, 1, &fields)));
-    job.hijack(&theirs).end();
-    drop(theirs);
+    let mut application = job.hijack();
+    job.end();
     let answer = client.answer_head();
     assert_eq!((answer.status, answer.field("upgrade")), (101, Some("echo")));
     let bytes = pattern(5 * MIB);
@@ -243,8 +240,8 @@ fn a_client_that_says_nothing_learns_that_the_application_has_left() {
     let worker = front.worker(1);
     let mut client = front.get("/");
     let mut job = worker.claim();
-    let (mut application, theirs) = UnixStream::pair().unwrap();
-    job.hijack(theirs).end();
+    let mut application = job.hijack();
+    job.end();
     application.write_all(b"HTTP/1.1 200 OK\r\n\r\nbye").unwrap();
     drop(application);
     assert_eq!(client.rest(), (b"HTTP/1.1 200 OK\r\n\r\nbye".to_vec(), true));
@@ -258,8 +255,8 @@ fn the_application_learns_that_the_client_has_left() {
     let worker = front.worker(1);
     let client = front.get("/");
     let mut job = worker.claim();
-    let (mut application, theirs) = UnixStream::pair().unwrap();
-    job.hijack(theirs).end();
+    let mut application = job.hijack();
+    job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
     drop(client);
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);

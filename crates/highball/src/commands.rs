@@ -380,6 +380,10 @@ fn table(status: &Status, is_meant: impl Fn(&AppStatus) -> bool) -> String {
     fact(&mut text, "listens on", &status.binds.join(" "));
     let connections = format!("{}, {} of them hijacked", status.connections, status.hijacked);
     fact(&mut text, "connections", &connections);
+    if status.spool_bytes > 0 {
+        let (used, most) = (mib(status.spool_bytes), mib(status.max_spool_bytes));
+        fact(&mut text, "spool files", &format!("{used} of at most {most}"));
+    }
     if let Some(upgrade) = &status.upgrade {
         fact(&mut text, "hot restart", &upgrade_line(upgrade));
         if let Some(failure) = &upgrade.failure {
@@ -417,7 +421,12 @@ fn app_table(app: &AppStatus) -> String {
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
     fact(&mut text, "workers", &format!("{} wanted", app.workers_wanted));
-    fact(&mut text, "requests", &format!("{} in the queue", app.queue));
+    let spooled = if app.spool_bytes > 0 {
+        format!(", {} in spool files", mib(app.spool_bytes))
+    } else {
+        String::new()
+    };
+    fact(&mut text, "requests", &format!("{} in the queue{spooled}", app.queue));
     if let Some(restart) = app.restarts.last() {
         fact(&mut text, "restart", &restart_line(restart));
     }
@@ -449,6 +458,10 @@ fn app_table(app: &AppStatus) -> String {
 
 fn fact(text: &mut String, name: &str, fact: &str) {
     let _ = writeln!(text, "{name:<12} {}", fact.replace('\n', "\n             "));
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 fn mold_line(mold: &MoldStatus) -> String {
@@ -513,6 +526,8 @@ mod tests {
             ports: vec![3000],
             connections: 10,
             hijacked: 1,
+            spool_bytes: 3 << 20,
+            max_spool_bytes: 1 << 30,
             upgrade: None,
             predecessor: None,
             successor: None,
@@ -550,6 +565,7 @@ mod tests {
                 served: 1000,
             }],
             queue: 5,
+            spool_bytes: 3 << 20,
             restarts: vec![RestartStatus {
                 generation: 2,
                 asked_by: "USR1".into(),
@@ -587,7 +603,7 @@ mod tests {
             "to generation 2 by USR1: done, 3.2 s",
             "promoted from worker 7",
             "number 4, by 100 requests: done, 0.5 s",
-            "5 in the queue",
+            "5 in the queue, 3.0 MiB in spool files",
             "1000",
             "59s",
         ] {

@@ -151,6 +151,12 @@ pub(crate) struct Status {
     pub(crate) connections: usize,
     /// Connections that an application has taken over (WebSockets and the like).
     pub(crate) hijacked: usize,
+    /// Bytes in spool files,
+    #[serde(default)]
+    pub(crate) spool_bytes: u64,
+    /// and the most that there may be; 0 from versions that do not say it.
+    #[serde(default)]
+    pub(crate) max_spool_bytes: u64,
     /// The last hot restart, or the one under way.
     pub(crate) upgrade: Option<UpgradeStatus>,
     /// The process that this one has succeeded by a hot restart.
@@ -199,6 +205,9 @@ pub(crate) struct AppStatus {
     pub(crate) workers: Vec<WorkerStatus>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
+    /// Bytes in its spool files.
+    #[serde(default)]
+    pub(crate) spool_bytes: u64,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub(crate) restarts: Vec<RestartStatus>,
     /// The refork that is under way, or the last one.

@@ -206,9 +206,9 @@ impl Connection {
         self.stalled = Stalled::Spooling;
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
-            self.exchange.borrow().response.spool_in(&limits.spool_dir);
-            if let Some(mut dispatcher) = self.dispatcher() {
-                dispatcher.pull(&self.exchange);
+            if let Some(app) = &self.visit {
+                self.exchange.borrow().response.spool_in(&limits.spool_dir, &app.spool);
+                app.dispatcher.borrow_mut().pull(&self.exchange);
             }
         }
         Poll::Pending

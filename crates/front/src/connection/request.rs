@@ -255,7 +255,7 @@ impl Connection {
                 Some(Step::Static { keep_alive, status, body_bytes })
             }
             StaticAnswer::File { status, file, offset, length } => {
-                self.file = Some(FilePart { file, offset, length });
+                self.file = Some(FilePart { file, offset, length, permit: None });
                 Some(Step::Static { keep_alive, status, body_bytes: length })
             }
         }

@@ -1,21 +1,24 @@
 //! Reading a request's body, all of it, before a worker is troubled with it.
 
 use std::future::poll_fn;
-use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 
 use super::{Connection, End};
 use crate::app_state::AppState;
+use crate::budget::Share;
 use crate::exchange::Body;
 use crate::refusal::Refusal;
 use crate::request_body::BodyDecoder;
 use crate::request_head::{append_content_length, BodyFraming};
-use crate::spool::SpoolFile;
+use crate::spool::{SpoolError, SpoolFile};
 
 /// How often a body is read from before others get their turn.
 const PIECES: u32 = 4;
+
+/// What a client is told to wait whose body has no room, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// Where a body goes as it comes: memory first, then a spool file.
 #[derive(Debug)]
@@ -23,11 +26,12 @@ struct Sink {
     memory: Vec<u8>,
     memory_limit: usize,
     spool: Option<SpoolFile>,
+    share: Rc<Share>,
     length: u64,
 }
 
 impl Sink {
-    fn take(&mut self, bytes: &[u8], folder: &Path) -> io::Result<()> {
+    fn take(&mut self, bytes: &[u8], folder: &Path) -> Result<(), SpoolError> {
         self.length += bytes.len() as u64;
         if let Some(spool) = &mut self.spool {
             return spool.write_all(bytes);
@@ -36,7 +40,7 @@ impl Sink {
             self.memory.extend_from_slice(bytes);
             return Ok(());
         }
-        let mut spool = SpoolFile::create(folder)?;
+        let mut spool = SpoolFile::create(folder, &self.share)?;
         spool.write_all(&self.memory)?;
         spool.write_all(bytes)?;
         self.memory = Vec::new();
@@ -46,11 +50,23 @@ impl Sink {
 
     fn into_body(self) -> Body {
         match self.spool {
-            Some(spool) => Body::Spooled(spool),
+            Some(spool) => Body::Spooled(Rc::new(spool)),
             None if self.memory.is_empty() => Body::None,
             None => Body::Memory(self.memory),
         }
     }
+}
+
+/// What a client is told whose body of this length (so far) is not stored for want of room; `None`: there is room.
+fn refusal_for_room(share: &Share, length: u64) -> Option<Refusal> {
+    if length > share.limit() {
+        return Some(Refusal::BodyTooLarge);
+    }
+    if length <= share.free() {
+        return None;
+    }
+    share.note_full();
+    Some(Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS })
 }
 
 impl Connection {
@@ -60,6 +76,13 @@ impl Connection {
             self.exchange.borrow().request.body = Body::None;
             return Ok(None);
         }
+        if let BodyFraming::Length(length) = self.head.framing {
+            let is_spooled = length > self.shared.settings.limits.body_memory_bytes as u64;
+            // Better now than when most of it has come.
+            if let Some(refusal) = refusal_for_room(&app.spool, length).filter(|_| is_spooled) {
+                return Ok(Some(refusal));
+            }
+        }
         if self.head.expect_continue && self.buffer.is_empty() {
             self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             self.send_rest().await?;
@@ -67,7 +90,8 @@ impl Connection {
         let limits = &self.shared.settings.limits;
         let mut decoder = BodyDecoder::new(self.head.framing, limits, app.settings().limits.body_bytes);
         let memory_limit = limits.body_memory_bytes;
-        let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, length: 0 };
+        let share = Rc::clone(&app.spool);
+        let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, share, length: 0 };
         self.counted.deadline.set(Some(limits.body_timeout));
         let refused = poll_fn(|context| self.poll_upload(context, &mut decoder, &mut sink)).await?;
         if refused.is_none() {
@@ -126,6 +150,12 @@ impl Connection {
                 stored = sink.take(piece, folder);
             }
         });
+        if let Err(SpoolError::Full) = stored {
+            sink.share.note_full();
+            let is_beyond = sink.length > sink.share.limit();
+            let full = Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS };
+            return Some(Err(if is_beyond { Refusal::BodyTooLarge } else { full }));
+        }
         if let Err(error) = stored {
             tracing::error!(folder = %folder.display(), %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
             return Some(Err(Refusal::BodyNotStored));

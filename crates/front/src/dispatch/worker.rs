@@ -11,6 +11,7 @@ use tokio::io::unix::AsyncFd;
 use super::service_time::ServiceTime;
 use crate::exchange::Exchange;
 use crate::failure::method_and_path;
+use crate::spool::SpoolFile;
 use crate::NewWorker;
 
 /// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
@@ -43,6 +44,8 @@ pub(crate) struct Worker {
     pub(crate) state: State,
     /// The requests in the ring, by slot.
     pub(crate) slots: Vec<Option<Rc<Exchange>>>,
+    /// The spool files of their bodies: the worker has each open until its request has ended, whoever else has gone.
+    bodies: Vec<Option<Rc<SpoolFile>>>,
     /// How many of them there are.
     pub(crate) in_flight: u32,
     /// Connections that its application has taken over.
@@ -74,6 +77,7 @@ impl Worker {
             ring,
             state,
             slots: (0..slots).map(|_| None).collect(),
+            bodies: (0..slots).map(|_| None).collect(),
             in_flight: 0,
             hijacked: 0,
             unclaimed: VecDeque::new(),
@@ -114,11 +118,12 @@ impl Worker {
     }
 
     /// Notes that `exchange` was placed.
-    pub(crate) fn placed(&mut self, placed: Placed, exchange: Rc<Exchange>) {
+    pub(crate) fn placed(&mut self, placed: Placed, exchange: Rc<Exchange>, body: Option<Rc<SpoolFile>>) {
         if self.is_idle() {
             self.time.begin(Instant::now());
         }
         self.slots[usize::from(placed.slot)] = Some(exchange);
+        self.bodies[usize::from(placed.slot)] = body;
         self.unclaimed.push_back(placed);
         self.in_flight += 1;
     }
@@ -139,6 +144,7 @@ impl Worker {
             self.rung = 0;
         }
         self.in_flight -= 1;
+        self.bodies[usize::from(placed.slot)] = None;
         self.slots[usize::from(placed.slot)].take()
     }
 
@@ -152,6 +158,7 @@ impl Worker {
     /// The worker has said its last about the request in `slot`.
     pub(crate) fn ended(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
+            self.bodies[usize::from(slot)] = None;
             self.see_claims();
             self.ring.release(slot);
             self.in_flight -= 1;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -186,9 +187,17 @@ impl Job {
         self.raw(&frame(Kind::File, &[offset.to_le_bytes(), length.to_le_bytes()].concat()))
     }
 
-    pub(crate) fn hijack(&mut self, socket: impl AsFd) -> &mut Job {
-        self.send_descriptor(socket);
-        self.raw(&frame(Kind::Hijack, b""))
+    /// Takes the connection over: waits for the socket that the front sends.
+    pub(crate) fn hijack(&mut self) -> UnixStream {
+        self.raw(&frame(Kind::Hijack, b""));
+        loop {
+            let seen = self.ring.announce_wait_for_descriptor(self.slot);
+            if let Some((tag, socket)) = self.ring.receive_descriptor().unwrap() {
+                assert_eq!((tag.slot, tag.position), (self.slot, self.position));
+                return socket.into();
+            }
+            self.ring.sleep_for_room(self.slot, seen);
+        }
     }
 
     pub(crate) fn send_descriptor(&self, descriptor: impl AsFd) {
