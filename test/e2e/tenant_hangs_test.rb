@@ -10,6 +10,7 @@ class TenantHangsTest < TenantsTestCase
 
   # Long enough for a machine under load, and shorter than the kernel lets a process hold a lease (45 s).
   PROMPTLY = 20
+  READ_FOR_A_DIAGNOSIS = %w[source.rb log/production.log .env config/database.yml config/master.key].freeze
   # Takes write leases on these files, and keeps them. Without the trap, the kernel's request to give one back would end
   # the process.
   LEASING = <<~'RUBY'
@@ -98,9 +99,7 @@ class TenantHangsTest < TenantsTestCase
   def test_a_version_that_does_not_boot_with_pipes_wherever_a_diagnosis_looks
     attacker = attacker_app
     with_tenants(attacker) do |server|
-      %w[source.rb log/production.log .env config/database.yml config/master.key].each do |name|
-        place(attacker, name, :pipe)
-      end
+      READ_FOR_A_DIAGNOSIS.each { |name| place(attacker, name, :pipe) }
       fail_to_restart(server, attacker, File.join(attacker, "source.rb"))
     end
   end
@@ -108,16 +107,13 @@ class TenantHangsTest < TenantsTestCase
   def test_a_version_that_does_not_boot_with_devices_wherever_a_diagnosis_looks
     attacker = attacker_app
     with_tenants(attacker) do |server|
-      %w[source.rb log/production.log .env config/database.yml config/master.key].each do |name|
-        place(attacker, name, "/dev/zero")
-      end
+      READ_FOR_A_DIAGNOSIS.each { |name| place(attacker, name, "/dev/zero") }
       fail_to_restart(server, attacker, File.join(attacker, "source.rb"))
     end
   end
 
   def test_a_version_that_does_not_boot_with_leases_wherever_a_diagnosis_looks
-    names = %w[source.rb log/production.log .env config/database.yml config/master.key]
-    attacker = leasing(*names)
+    attacker = leasing(*READ_FOR_A_DIAGNOSIS)
     with_tenants(attacker) { |server| fail_to_restart(server, attacker, File.join(attacker, "source.rb")) }
   end
 
@@ -179,6 +175,21 @@ class TenantHangsTest < TenantsTestCase
         assert_equal 503, ask_attacker(server).status
         assert_nothing_else_is_held_up(server)
       end
+    end
+  end
+
+  # Its own configuration file is read when the server reads its own again.
+  def test_a_configuration_file_that_is_none
+    { :pipe => "a named pipe", "/dev/zero" => "a device", :huge => "bytes" }.each do |made, named|
+      attacker = attacker_app("config/own" => "")
+      with_tenants(attacker) do |server|
+        place(attacker, "config/highball.toml", made)
+        server.signal("HUP")
+        wait_for("what is wrong with the file", within: PROMPTLY) { server.log.include?(named) }
+        assert_equal 200, ask_attacker(server).status, "it goes on as it was"
+        assert_nothing_else_is_held_up(server)
+      end
+      FileUtils.rm_rf(attacker)
     end
   end
 
