@@ -47,7 +47,7 @@ class DocsTest < Minitest::Test
     bin_test = File.join(ROOT, "bin/test")
     steps = `#{bin_test} --list`.split
     each_command("bin/test") do |document, step|
-      assert_includes steps + ["--quick", "--list"], step, document
+      assert_includes steps + ["--quick", "--full", "--list"], step, document
     end
   end
 

@@ -5,8 +5,8 @@ require_relative "process_facts"
 # What a server that is at rest consists of: its processes, and what each of them holds. Two servers in the same state
 # have the same inventory, whatever has happened to them before.
 module Inventory
-  # `socket:[123]` is a socket.
-  NUMBER = /:\[\d+\]\z/
+  # `socket:[123]` is a socket, and `/folder/123.sock` the control socket of an instance.
+  NUMBER = %r{:\[\d+\]\z|(?<=/)\d+(?=\.sock)}
   RING = "/memfd:highball-ring"
 
   module_function
