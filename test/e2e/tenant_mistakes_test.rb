@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "../support/tenant_config_test_case"
+require_relative "../support/unanswered_files"
 
 # What is wrong with the configuration file or the folder of one tenant fails that tenant's application. The others are
 # served: at the start, and after HUP.
 class TenantMistakesTest < TenantConfigTestCase
+  include UnansweredFiles
+
   # What a tenant gets wrong: the content of the file, and what is said of it.
   MISTAKES = {
     "port 80" => /line 1/,
@@ -135,5 +138,30 @@ class TenantMistakesTest < TenantConfigTestCase
     end
     write(app, FILE, "threads = 2\n")
     wait_for("the application", within: 30) { server.get("/", html, within: 30).status == 200 }
+  end
+
+  def test_a_file_system_that_does_not_answer_when_the_configuration_is_read
+    app = attacker_app(FILE => "threads = 2\n")
+    server = serve_tenants(app)
+    without_answer(File.join(app, FILE)) do
+      server.signal("HUP")
+      assert_victim_serves(server)
+      wait_for("the complaint", within: 60) { server.log.include?("ERROR the configuration stays as it was") }
+      assert_victim_serves(server)
+      assert_equal %w[serving serving], server_status(server)["apps"].map { |one| one["phase"] }
+    end
+    write(app, FILE, "threads = 4\n")
+    server.signal("HUP")
+    wait_for("the change", within: 60) { app_status(server, "attacker")["workers"].map { |one| one["threads"] } == [4] }
+  end
+
+  def test_the_doctor_tells_whose_mistake_it_is
+    configure_tenants(attacker_app(FILE => "threds = 1\n"), victim_app)
+    output, ended = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", @place, env: env, within: 60)
+    assert_equal 1, ended.exitstatus, output
+    examined = JSON.parse(output[output.index("{\n")..])
+    assert_equal "invalid_configuration", examined["attacker"].dig("diagnosis", "cause")
+    refute_equal "failed", examined["victim"]["state"]
+    assert_match(/line 1: there is no option `threds`/, output)
   end
 end

@@ -1,12 +1,21 @@
 //! The configuration that is followed, and reading it anew after HUP.
 
 use crate::wiring::UNHEARD;
-use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
+use highball_config::{App, AppId, Changes, ConfigError, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, MoldSource, Order};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, Notify};
+use tokio::task::{spawn_blocking, JoinHandle};
+use tokio::time::timeout;
 use tracing::{error, info, warn};
+
+/// How long reading the configuration, or looking what is in an application's folder, may take.
+const READING_TIME: Duration = Duration::from_secs(10);
+const NOT_READ: &str =
+    "the configuration stays as it was, as it could not be read in time: the file system of an \
+                        application's configuration file does not answer";
 
 /// The settings that are followed right now.
 #[derive(Debug, Clone)]
@@ -34,20 +43,34 @@ impl Configuration {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Reads it anew each time that HUP comes, for ever, and has front and hall follow it.
+    /// Reads it again each time that HUP comes, for ever, and has front and hall follow it. It is read beside the event
+    /// loop: it lies in folders of applications, too, whose file systems may not answer.
     pub(crate) async fn read_anew_when_told(
         &self,
         front: &mpsc::Sender<Command>,
         hall: &mpsc::Sender<Order>,
     ) {
+        let mut unfinished: Option<JoinHandle<_>> = None;
         loop {
             self.hangup.notified().await;
-            let env = |name: &str| std::env::var(name).ok();
-            match highball_config::parse(std::env::args_os(), &env) {
-                Ok(Invocation::Serve(new)) => self.change(*new, front, hall).await,
-                Ok(_) => {} // an application that was given as an object has none to read
-                Err(error) => {
+            if let Some(before) = &mut unfinished {
+                if timeout(READING_TIME, before).await.is_err() {
+                    error!("{NOT_READ}");
+                    continue;
+                }
+            }
+            let mut reading = spawn_blocking(read);
+            unfinished = None;
+            match timeout(READING_TIME, &mut reading).await {
+                Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, hall).await,
+                Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
+                Ok(Ok(Err(error))) => {
                     error!(%error, "the configuration cannot be read anew, and stays as it was");
+                }
+                Ok(Err(error)) => error!(%error, "reading the configuration has failed"),
+                Err(_) => {
+                    error!("{NOT_READ}");
+                    unfinished = Some(reading);
                 }
             }
         }
@@ -90,13 +113,13 @@ impl Configuration {
             tell(front, Command::RemoveApp(app)).await;
         }
         for app in added {
-            if let Some(blueprint) = blueprint(&limits, &app) {
+            if let Some(blueprint) = blueprint(&limits, &app).await {
                 tell(front, Command::AddApp(app)).await;
                 tell(hall, Order::AddApp(blueprint)).await;
             }
         }
         for app in changed {
-            if let Some(blueprint) = blueprint(&limits, &app) {
+            if let Some(blueprint) = blueprint(&limits, &app).await {
                 tell(front, Command::ChangeApp(app)).await;
                 tell(hall, Order::ChangeApp(blueprint)).await;
             }
@@ -104,11 +127,23 @@ impl Configuration {
     }
 }
 
+/// Reads what is configured by now.
+fn read() -> Result<Invocation, ConfigError> {
+    highball_config::parse(std::env::args_os(), &|name| std::env::var(name).ok())
+}
+
 /// What the application is brought up from in a server that serves already.
-fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
+async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
     let geometry = geometry(limits, app.threads);
-    let source = crate::mold_source(app)
-        .map_err(|error| error!(%error, app = app.name, "the application cannot be added or changed"));
+    let of_app = Arc::clone(app);
+    let look = spawn_blocking(move || crate::mold_source(&of_app).map_err(|error| error.to_string()));
+    let source = match timeout(READING_TIME, look).await {
+        Ok(Ok(source)) => source,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("its folder cannot be looked at in time: the file system does not answer".into()),
+    };
+    let source =
+        source.map_err(|error| error!(error, app = app.name, "the application cannot be added or changed"));
     Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
 }
 
