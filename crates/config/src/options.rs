@@ -690,7 +690,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
-        doc: "File for a line about each request. `-` is standard output, `none` is no access log.",
+        doc: "File for a line about each request. `-` is standard output, `none` is no access log. Started by root, Highball \
+              writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
 ];
 

@@ -261,6 +261,8 @@ pub struct Report {
     pub connections: usize,
     /// Those that an application has taken over.
     pub hijacked: usize,
+    /// Why the server's access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
 }
 
 /// How things are with an application.
@@ -272,6 +274,8 @@ pub struct AppReport {
     pub workers: Vec<WorkerReport>,
     /// Requests that wait for a worker.
     pub queue: usize,
+    /// Why its own access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
 }
 
 /// How things are with a worker.

@@ -3,8 +3,8 @@
 use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
 use highball_supervisor::{
-    withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Hall, MoldSource,
-    Notice, Order, Outcome, Purpose, Step,
+    visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
+    Finding, Hall, MoldSource, Notice, Order, Outcome, Purpose, Step,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
     let examined: Vec<(&Arc<App>, Examination)> = examined.collect::<Result<_, Box<dyn Error>>>()?;
     match &examined[..] {
         [(_, one)] if json => println!("{}", serde_json::to_string_pretty(one)?),
-        [(_, one)] => print!("{}", list(one)),
+        [(_, one)] => print!("{}", visible_lines(&list(one))),
         all if json => {
             let by_name: BTreeMap<&str, &Examination> =
                 all.iter().map(|(app, examination)| (app.name.as_str(), examination)).collect();
@@ -85,7 +85,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
         }
         all => {
             for (app, examination) in all {
-                println!("{}:\n{}", app.name, list(examination));
+                println!("{}:\n{}", visible(&app.name), visible_lines(&list(examination)));
             }
         }
     }

@@ -286,6 +286,7 @@ impl Spokesman {
             ports: self.ports.clone(),
             connections: requests.connections,
             hijacked: requests.hijacked,
+            log_problem: requests.log_problem.clone(),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
@@ -324,6 +325,7 @@ fn app_status(
         restarts: report.restarts.into_iter().map(restart_status).collect(),
         refork: report.refork.map(refork_status),
         no_refork: report.no_refork,
+        log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }

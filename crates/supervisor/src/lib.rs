@@ -95,7 +95,7 @@ pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
-pub use visible::visible;
+pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;
 use highball_ring::FrontRing;

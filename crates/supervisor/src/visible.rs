@@ -26,6 +26,11 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The same for a text of several lines.
+pub fn visible_lines(text: &str) -> String {
+    text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
+}
+
 /// Control characters, and those by which text is shown in another order than it has, or in other lines.
 fn is_hidden(character: char) -> bool {
     match character {
@@ -45,6 +50,7 @@ mod tests {
         assert_eq!(visible("\x1b[2J\x1b]0;title\x07\x7f\0"), "\\x1b[2J\\x1b]0;title\\x07\\x7f\\x00");
         assert_eq!(visible("one\r\ntwo"), "one\\r\\ntwo");
         assert_eq!(visible("\u{9b}31m\u{85}"), "\\u{9b}31m\\u{85}");
+        assert_eq!(visible_lines("a\x07\nb\n"), "a\\x07\nb\n");
         assert_eq!(visible("abc\u{202e}fed\u{2028}"), "abc\\u{202e}fed\\u{2028}");
     }
 }
