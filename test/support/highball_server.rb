@@ -73,7 +73,7 @@ class HighballServer
   attr_reader :pid, :dir, :app, :socket_path, :second_socket
 
   def initialize(app, *options, environment: "production", workers: 1, threads: 3, bind: nil, second_socket: nil,
-                 env: {}, command: nil)
+                 env: {}, command: nil, fds: {})
     @app = resolve(app)
     @dir = Dir.mktmpdir("highball-e2e")
     @socket_path = bind
@@ -83,7 +83,7 @@ class HighballServer
     address += ["-b", "unix:#{second_socket}"] if second_socket
     command ||= [BINARY, "serve", *address, "-e", environment, "-w", workers.to_s, "-t", threads.to_s, *options, @app]
     @pid = Process.spawn(ENVIRONMENT.merge(MARK => @mark).merge(env), *command,
-                         chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true)
+                         chdir: @app, in: File::NULL, %i[out err] => log_path, pgroup: true, **fds)
     @ended = Process.detach(@pid)
     end_with_this_process
   end

@@ -49,10 +49,11 @@ class ManyAppsTestCase < E2ETest
   end
 
   # As above, but nothing is waited for.
-  def start_many(*places, environment: "production", through: [], env: {})
+  # `fds` are descriptors that it inherits: {7 => io}.
+  def start_many(*places, environment: "production", through: [], env: {}, fds: {})
     options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
     command = [*through, HighballServer::BINARY, "serve", *options, *places]
-    HighballServer.new(places.first, command: command, env: env).tap { |server| @servers << server }
+    HighballServer.new(places.first, command: command, env: env, fds: fds).tap { |server| @servers << server }
   end
 
   def entries(applications)

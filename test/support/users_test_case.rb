@@ -36,7 +36,8 @@ class UsersTestCase < ManyAppsTestCase
   private
 
   def lib = File.join(@place, "lib")
-  def env = { "HIGHBALL_LIB" => lib }
+  # The mark by which the processes of a server are found: those of other users are in groups of their own.
+  def env = { "HIGHBALL_LIB" => lib, "HIGHBALL_PASS_VARIABLES" => HighballServer::MARK }
 
   # Everybody may read what is there now.
   def open_to_all(path)
@@ -44,12 +45,13 @@ class UsersTestCase < ManyAppsTestCase
   end
 
   # Root may have more groups than its own, and a shell may have left files open: nothing of it is for applications.
-  def serve_as_root(*apps, **settings)
+  def serve_as_root(*apps, env: {}, **settings)
     File.write(left_open, "", perm: 0o600)
     through = ["setpriv", "--groups", "0,4,27", "sh", "-c", 'exec "$@" 9<"$0"', left_open]
-    serve_many(*apps, through: through, env: env.merge("XDG_RUNTIME_DIR" => runtime), **settings)
+    serve_many(*apps, through: through, env: root_env.merge(env), **settings)
   end
 
+  def root_env = env.merge("XDG_RUNTIME_DIR" => runtime)
   def left_open = File.join(@place, "left-open")
   def runtime = File.join(@place, "run").tap { |folder| FileUtils.mkdir_p(folder, mode: 0o700) }
 

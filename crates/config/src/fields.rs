@@ -47,6 +47,8 @@ pub(crate) struct AppFields {
     pub(crate) ruby: Option<PathBuf>,
     pub(crate) user: Option<RunsAs>,
     pub(crate) env: BTreeMap<String, String>,
+    pub(crate) pass_variables: Vec<String>,
+    pub(crate) max_output_bytes: Option<u64>,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
     pub(crate) process: Process,

@@ -64,6 +64,8 @@ pub(crate) enum Form {
     Prefix(fn(&mut Fields, String)),
     /// `NAME=VALUE`; may be given several times.
     Variables(fn(&mut Fields, BTreeMap<String, String>)),
+    /// Names of variables, or their beginnings with `*` after them; may be given several times.
+    VariableNames(fn(&mut Fields, Vec<String>)),
 }
 
 /// One of the words that an option may have.
@@ -86,6 +88,7 @@ impl Form {
             }
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
+            Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
             Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
             Form::CountOrAuto(range, set) => {
                 one(raws, |raw| set(to, value::count_or_auto(&raw.text, range)?))?;
@@ -154,7 +157,7 @@ impl Form {
 
     /// Whether it may be given several times.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Form::Addresses(_) | Form::Hosts(_) | Form::Variables(_))
+        matches!(self, Form::Addresses(_) | Form::Hosts(_) | Form::Variables(_) | Form::VariableNames(_))
     }
 
     /// Whether a value is, or may be, a path.
@@ -189,6 +192,7 @@ impl Form {
             Form::CountsOrOff(..) => "N,N,…|off",
             Form::Hosts(_) => "HOST",
             Form::Variables(_) => "NAME=VALUE",
+            Form::VariableNames(_) => "NAME",
         }
     }
 }

@@ -94,6 +94,7 @@ fn range(form: &Form) -> Option<String> {
             range.end()
         )),
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
+        Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
         _ => None,
     }
 }

@@ -332,6 +332,32 @@ pub(crate) static OPTIONS: &[Opt] = &[
               May be given several times (in the file: a table, or a list). Other applications do not see it.",
     },
     Opt {
+        name: "pass_variables",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::VariableNames(|f, names| f.app.pass_variables = names),
+        default: Default::Without("only those that `docs/users.md` lists"),
+        section: Section::Apps,
+        example: "AWS_*",
+        doc: "Variable of Highball's own environment that an application of another user gets as well. May be given several \
+              times (in the file: a list). `AWS_*` is every variable whose name begins with `AWS_`, `*` is every one. Where \
+              Highball and the application run as the same user, the application gets all of them anyway.",
+    },
+    Opt {
+        name: "max_output",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::SizeOrNone(KIB..=GIB, |f, bytes| f.app.max_output_bytes = bytes),
+        default: Default::Is("1M"),
+        section: Section::Logs,
+        example: "4M",
+        doc: "How much the processes of an application of another user may print in a second. The log takes four times as \
+              much at once; what is beyond that is dropped, and the log says how much. Where Highball and the application \
+              run as the same user, the application writes to Highball's standard output and error itself.",
+    },
+    Opt {
         name: "user",
         scope: Scope::Privileged,
         short: None,
@@ -705,7 +731,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
-        doc: "File for a line about each request. `-` is standard output, `none` is no access log.",
+        doc: "File for a line about each request. `-` is standard output, `none` is no access log. Started by root, Highball \
+              writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
 ];
 

@@ -332,6 +332,8 @@ fn app(
         ruby: fields.ruby,
         runs_as: fields.user.unwrap_or_else(runs_unasked),
         env: fields.env,
+        pass_variables: fields.pass_variables,
+        max_output_bytes: fields.max_output_bytes,
         limits: fields.limits,
         static_files: fields.static_files,
         process: fields.process,

@@ -109,6 +109,11 @@ pub struct App {
     pub runs_as: RunsAs,
     /// Variables of its own in the environment of its processes.
     pub env: BTreeMap<String, String>,
+    /// Variables of Highball's environment that its processes get although they are another user's; `*` may stand at the
+    /// end of a name.
+    pub pass_variables: Vec<String>,
+    /// Bytes that its processes may print in a second, where they are another user's; `None`: no limit.
+    pub max_output_bytes: Option<u64>,
     /// Limits on its requests.
     pub limits: AppLimits,
     /// How files below the public folder are served.
@@ -157,6 +162,7 @@ impl App {
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
             show_diagnosis: differing.show_diagnosis,
+            max_output_bytes: differing.max_output_bytes,
             ..self.clone()
         };
         same == *other

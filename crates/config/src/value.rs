@@ -183,6 +183,18 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// The name of a variable, or the beginning of names with `*` after it.
+pub(crate) fn variable_name(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if text.is_empty() || !name.bytes().all(is_name) {
+        return Err(format!(
+            "`{text}` is not the name of a variable; write one such as DATABASE_URL, or AWS_*"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
 /// Text without blanks.
 pub(crate) fn word(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {

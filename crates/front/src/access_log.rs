@@ -1,11 +1,26 @@
 //! The access log: one line per answered request, in the Combined form with the time taken at its end.
+//!
+//! - [`place`]: where a log is, and how it is opened;
+//! - [`writer`]: how lines get there.
 
-use std::cell::{Cell, RefCell};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+mod place;
+mod writer;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use highball_users::User;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use place::Place;
+use writer::Writer;
+
+/// What the last lines may take at the end of the server.
+const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 
 /// What a line says of a request; the rest is known when the answer has gone.
 #[derive(Debug, Clone)]
@@ -25,81 +40,86 @@ impl Entry {
     }
 }
 
-/// The open log.
+/// A log. Lines are added by the event loop, and written by another thread.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    path: PathBuf,
-    out: RefCell<BufWriter<File>>,
-    failed: Cell<bool>,
+    writer: Arc<Writer>,
+    /// The thread that was started last.
+    writing: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl AccessLog {
-    /// Opens the log at `path` for appending; `-` is standard output. If that fails it is said once, and the
-    /// server serves without.
-    pub(crate) fn open(path: &Path) -> Option<Self> {
-        match open(path) {
-            Ok(file) => Some(AccessLog {
-                path: path.to_owned(),
-                out: RefCell::new(BufWriter::new(file)),
-                failed: Cell::new(false),
-            }),
-            Err(error) => {
-                tracing::error!(path = %path.display(), %error, "the access log cannot be opened; requests are not logged");
-                None
-            }
-        }
+    /// The log at `path`, which is opened at the first [`flush`](Self::flush): that of this user's application, if it is one
+    /// of another user. If it cannot be opened it is said once, and the server serves without.
+    pub(crate) fn new(path: &Path, user: Option<&User>) -> Self {
+        let place = Place { path: path.to_owned(), user: user.cloned() };
+        AccessLog { writer: Arc::new(Writer::new(place)), writing: RefCell::new(None) }
+    }
+
+    /// Whether this is the log at that path, of that user's.
+    pub(crate) fn is_of(&self, path: &Path, user: Option<&User>) -> bool {
+        let place = self.writer.place();
+        place.path == path && place.user.as_ref() == user
     }
 
     /// Goes on in the file that is at the log's path now: the one before may have been moved away (logrotate). If it
     /// cannot be opened, lines go where they went before.
     pub(crate) fn reopen(&self) {
+        self.writer.reopen();
         self.flush();
-        let path = self.path.display();
-        match open(&self.path) {
-            Ok(file) => {
-                self.out.replace(BufWriter::new(file));
-                self.failed.set(false);
-                tracing::info!(%path, "the access log was opened anew");
-            }
-            Err(error) => {
-                tracing::error!(%path, %error, "the access log cannot be opened anew; lines go to the file that was open before");
-            }
-        }
     }
 
-    /// Adds a line; it is written at the next flush.
+    /// Why lines do not come where they should, if they do not.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.writer.problem()
+    }
+
+    /// Adds a line; it is written soon.
     pub(crate) fn add(&self, remote: &str, entry: &Entry, status: u16, body_bytes: u64, now_us: u64) {
+        if self.writer.is_closed() {
+            return;
+        }
         let when = log_date(SystemTime::now());
         let Entry { request_line, referer, user_agent, begun_us } = entry;
         let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
         let line = format!(
             "{remote} - - [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" {seconds:.6}\n"
         );
-        let written = self.out.borrow_mut().write_all(line.as_bytes());
-        self.check(written);
+        if self.writer.add(&line) {
+            self.flush();
+        }
     }
 
-    /// Writes what was added.
+    /// Has what was added written.
     pub(crate) fn flush(&self) {
-        let written = self.out.borrow_mut().flush();
-        self.check(written);
-    }
-
-    fn check(&self, written: io::Result<()>) {
-        if let Err(error) = written {
-            if !self.failed.replace(true) {
-                tracing::error!(%error, "the access log cannot be written");
+        // At the very end there is no event loop any more, and nothing that was not written before.
+        if Handle::try_current().is_ok() {
+            if let Some(writing) = self.writer.start() {
+                self.writing.replace(Some(writing));
             }
         }
     }
+
+    /// Returns when what was added is written; or after a while, if it cannot be.
+    pub(crate) async fn finish(&self) {
+        let written = async {
+            // Once for what is being written, and once for what was added meanwhile.
+            for _ in 0..2 {
+                self.flush();
+                let writing = self.writing.take();
+                if let Some(writing) = writing {
+                    let _ = writing.await; // it has panicked: then there is a message of it
+                }
+            }
+        };
+        let _ = timeout(LAST_LINES_TIME, written).await; // the log is slow
+    }
 }
 
-#[allow(clippy::disallowed_methods)] // the path of a log is never of an application's own file
-fn open(path: &Path) -> io::Result<File> {
-    if path == Path::new("-") {
-        return io::stdout().as_fd().try_clone_to_owned().map(File::from);
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        self.flush();
     }
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// A date as the Common Log Format wants it: `06/Nov/1994:08:49:37 +0000`.
@@ -129,7 +149,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_common_log_format() {
-        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(784_111_777);
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         assert_eq!(log_date(time), "06/Nov/1994:08:49:37 +0000");
     }
 

@@ -128,10 +128,20 @@ impl AppState {
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
         self.dispatcher.borrow_mut().set_queue_limit(app.limits.queue);
         self.spool.set_own_limit(app.limits.spool_bytes);
-        if app.access_log != self.settings().access_log {
+        if !self.has_log_of(&app, log) {
             *self.access_log.borrow_mut() = access_log(&app, log);
         }
         *self.app.borrow_mut() = app;
+    }
+
+    /// Whether its requests are logged where they would be if this were configured.
+    fn has_log_of(&self, app: &App, log: Option<&Rc<AccessLog>>) -> bool {
+        match (&app.access_log, &*self.access_log.borrow(), log) {
+            (LogPlace::Own(path), Some(own), _) => own.is_of(path, app.runs_as.another()),
+            (LogPlace::OfServer, Some(now), Some(log)) => Rc::ptr_eq(now, log),
+            (LogPlace::Off, None, _) | (LogPlace::OfServer, None, None) => true,
+            _ => false,
+        }
     }
 
     /// Says something of it.
@@ -339,8 +349,14 @@ impl AppState {
 
     pub(crate) fn report(&self) -> AppReport {
         let dispatcher = self.dispatcher.borrow();
-        let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
-        AppReport { app: self.id, workers, queue, spool_bytes: self.spool.used() }
+        let log_problem = self.own_log().and_then(|log| log.problem());
+        AppReport {
+            app: self.id,
+            workers: dispatcher.report(),
+            queue: dispatcher.queue_length(),
+            spool_bytes: self.spool.used(),
+            log_problem,
+        }
     }
 }
 
@@ -348,7 +364,7 @@ impl AppState {
 fn access_log(app: &App, log: Option<&Rc<AccessLog>>) -> Option<Rc<AccessLog>> {
     match &app.access_log {
         LogPlace::OfServer => log.map(Rc::clone),
-        LogPlace::Own(path) => AccessLog::open(path).map(Rc::new),
+        LogPlace::Own(path) => Some(Rc::new(AccessLog::new(path, app.runs_as.another()))),
         LogPlace::Off => None,
     }
 }

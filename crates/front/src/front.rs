@@ -68,6 +68,7 @@ pub fn run(
         spawn(wake_for_overdue(Rc::clone(&shared)));
         spawn(look_once_more(Rc::clone(&shared)));
         obey(commands, &shared).await;
+        shared.finish_logs().await;
         Ok(())
     });
     // Tasks may still use what the hooks use; both go before the thread does. A file that is being read is not waited for.

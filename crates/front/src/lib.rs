@@ -268,6 +268,8 @@ pub struct Report {
     pub spool_bytes: u64,
     /// The most that there may be.
     pub max_spool_bytes: u64,
+    /// Why the server's access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
 }
 
 /// How things are with an application.
@@ -281,6 +283,8 @@ pub struct AppReport {
     pub queue: usize,
     /// Bytes in spool files.
     pub spool_bytes: u64,
+    /// Why its own access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
 }
 
 /// How things are with a worker.

@@ -100,7 +100,7 @@ impl Shared {
             active: RefCell::default(),
             date: Rc::new(DateCache::new()),
             deadlines: Deadlines::default(),
-            access_log: settings.log.access.as_deref().and_then(AccessLog::open).map(Rc::new),
+            access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
@@ -241,6 +241,16 @@ impl Shared {
         self.connections.get()
     }
 
+    /// What was added to the access logs is written.
+    pub(crate) async fn finish_logs(&self) {
+        let apps: Vec<Rc<AccessLog>> = self.apps.borrow().iter().filter_map(|app| app.own_log()).collect();
+        let logs: Vec<Rc<AccessLog>> = self.access_log.iter().cloned().chain(apps).collect();
+        logs.iter().for_each(|log| log.flush());
+        for log in logs {
+            log.finish().await;
+        }
+    }
+
     /// How things are.
     pub(crate) fn report(&self) -> Report {
         Report {
@@ -249,6 +259,7 @@ impl Shared {
             hijacked: self.hijacked.get(),
             spool_bytes: self.budget.used(),
             max_spool_bytes: self.budget.limit(),
+            log_problem: self.access_log.as_ref().and_then(|log| log.problem()),
         }
     }
 
@@ -323,6 +334,15 @@ impl Shared {
             let _ = self.events.send(Event::Drained);
         }
     }
+}
+
+/// The server's own log. That of a server with one application alone is that application's.
+fn access_log(settings: &Settings) -> Option<AccessLog> {
+    let user = match &settings.apps[..] {
+        [app] => app.runs_as.another(),
+        _ => None,
+    };
+    settings.log.access.as_deref().map(|path| AccessLog::new(path, user))
 }
 
 /// One client connection, counted while this lives.

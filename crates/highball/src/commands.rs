@@ -7,6 +7,7 @@ use crate::instance::{
     Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
 };
 use highball_config::{AppSelector, Selector};
+use highball_supervisor::visible_lines;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
@@ -71,7 +72,8 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
         let is_meant =
             |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
         let tables: Vec<String> = found.iter().map(|instance| table(&instance.status, is_meant)).collect();
-        print!("{}", tables.join("\n"));
+        // Much of it the applications have said.
+        print!("{}", visible_lines(&tables.join("\n")));
     }
     Ok(())
 }
@@ -384,6 +386,9 @@ fn table(status: &Status, is_meant: impl Fn(&AppStatus) -> bool) -> String {
         let (used, most) = (mib(status.spool_bytes), mib(status.max_spool_bytes));
         fact(&mut text, "spool files", &format!("{used} of at most {most}"));
     }
+    if let Some(problem) = &status.log_problem {
+        fact(&mut text, "access log", problem);
+    }
     if let Some(upgrade) = &status.upgrade {
         fact(&mut text, "hot restart", &upgrade_line(upgrade));
         if let Some(failure) = &upgrade.failure {
@@ -435,6 +440,9 @@ fn app_table(app: &AppStatus) -> String {
     }
     if let Some(why) = &app.no_refork {
         fact(&mut text, "reforks", &format!("none of this version: {why}"));
+    }
+    if let Some(problem) = &app.log_problem {
+        fact(&mut text, "access log", problem);
     }
     if let Some(failure) = &app.last_failure {
         fact(&mut text, "last failure", failure);
@@ -528,6 +536,7 @@ mod tests {
             hijacked: 1,
             spool_bytes: 3 << 20,
             max_spool_bytes: 1 << 30,
+            log_problem: None,
             upgrade: None,
             predecessor: None,
             successor: None,
@@ -584,6 +593,7 @@ mod tests {
                 mold: None,
             }),
             no_refork: None,
+            log_problem: Some("/srv/blog/log/access.log cannot be opened: it is a pipe".into()),
             last_failure: None,
             diagnosis: None,
         }
@@ -602,6 +612,7 @@ mod tests {
             "given as an object",
             "to generation 2 by USR1: done, 3.2 s",
             "promoted from worker 7",
+            "access log   /srv/blog/log/access.log cannot be opened: it is a pipe",
             "number 4, by 100 requests: done, 0.5 s",
             "5 in the queue, 3.0 MiB in spool files",
             "1000",

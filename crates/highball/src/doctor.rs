@@ -1,10 +1,10 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
-use highball_config::{App, Settings};
+use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
 use highball_supervisor::{
-    AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Hall, MoldSource, Notice, Order, Outcome,
-    Purpose, Step,
+    visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
+    Finding, Hall, MoldSource, Notice, Order, Outcome, Purpose, Step,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
     let examined: Vec<(&Arc<App>, Examination)> = examined.collect::<Result<_, Box<dyn Error>>>()?;
     match &examined[..] {
         [(_, one)] if json => println!("{}", serde_json::to_string_pretty(one)?),
-        [(_, one)] => print!("{}", list(one)),
+        [(_, one)] => print!("{}", visible_lines(&list(one))),
         all if json => {
             let by_name: BTreeMap<&str, &Examination> =
                 all.iter().map(|(app, examination)| (app.name.as_str(), examination)).collect();
@@ -85,7 +85,7 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
         }
         all => {
             for (app, examination) in all {
-                println!("{}:\n{}", app.name, list(examination));
+                println!("{}:\n{}", visible(&app.name), visible_lines(&list(examination)));
             }
         }
     }
@@ -98,6 +98,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
         || Check::ok("configuration", format!("{} for {}", app.folder.display(), app.environment));
     let mut checks: Vec<Check> = app.fault.is_none().then(configured).into_iter().collect();
     checks.extend(user(app));
+    checks.extend(withheld(app));
     checks.extend(settings.binds.iter().map(address));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
@@ -139,6 +140,16 @@ fn user(app: &App) -> Option<Check> {
     app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
 }
 
+/// The variables that whoever has started this may expect in the application, and that it does not get.
+fn withheld(app: &App) -> Option<Check> {
+    let names = withheld_variables(app);
+    let what = format!(
+        "as it is another user's, it does not get these variables (pass_variables, variables): {}",
+        names.join(", ")
+    );
+    (!names.is_empty()).then(|| Check::ok("environment", what))
+}
+
 /// Whether it could be listened on.
 fn address(bind: &highball_config::Bind) -> Check {
     match front::bind(bind) {
@@ -167,7 +178,8 @@ fn boot(
     let app = Arc::new(App { workers: 1, ..App::clone(app) });
     let geometry = front::geometry(&settings.limits, app.threads);
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
-    let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine };
+    let output = crate::log::app_output(LogFormat::Human);
+    let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine, output };
     let hall = Hall::new(blueprint, notify);
     let mut booted = None;
     let runtime = crate::event_loop()?;

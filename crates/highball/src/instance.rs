@@ -157,6 +157,9 @@ pub(crate) struct Status {
     /// and the most that there may be; 0 from versions that do not say it.
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
+    /// Why the access log of the server is not written as it should be, if so.
+    #[serde(default)]
+    pub(crate) log_problem: Option<String>,
     /// The last hot restart, or the one under way.
     pub(crate) upgrade: Option<UpgradeStatus>,
     /// The process that this one has succeeded by a hot restart.
@@ -214,6 +217,9 @@ pub(crate) struct AppStatus {
     pub(crate) refork: Option<ReforkStatus>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
     pub(crate) no_refork: Option<String>,
+    /// Why the application's own access log is not written as it should be, if so.
+    #[serde(default)]
+    pub(crate) log_problem: Option<String>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.

@@ -1,11 +1,16 @@
 //! Event lines on standard error, in one style: for people one line with what happened and its facts as
 //! `name=value` (long ones below it, indented); for programs one JSON object. Where there are several applications, a line
 //! about one of them begins with its name.
+//!
+//! Only events begin with a time. What an application of another user prints has the application's name before it, and
+//! whatever an application says stands within a line, or indented below one: it cannot pass for another event.
 
 use highball_config::LogFormat;
+use highball_supervisor::{visible, OutputSink};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -19,6 +24,8 @@ use tracing_subscriber::{Layer, Registry};
 const REMEDIES: [&str; 2] = ["remedy", "command"];
 /// The fact that a span says about the lines within it.
 const APPLICATION: &str = "application";
+/// Of longer messages and facts the rest is left out: an application may be the one who says them.
+const MOST_CHARS: usize = 16 * 1024;
 /// Facts longer than this stand on lines of their own.
 const INLINE_CHARS: usize = 60;
 
@@ -30,6 +37,25 @@ pub(crate) fn start(format: LogFormat) {
     let subscriber = Registry::default().with(Lines { format }.with_filter(level));
     // Fails only if it was set before, and then lines go where they went before.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// For lines that the processes of an application print, where Highball reads them.
+pub(crate) fn app_output(format: LogFormat) -> OutputSink {
+    Arc::new(move |application, line| {
+        let text = match format {
+            LogFormat::Human => format!("{} | {line}\n", visible(application)),
+            LogFormat::Json => json_output(&timestamp(SystemTime::now()), application, line),
+        };
+        // As with events.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    })
+}
+
+/// As an event, but that it says where it comes from.
+fn json_output(time: &str, application: &str, line: &str) -> String {
+    let facts = vec![("stream", "output".into())];
+    let application = Some(application.to_string());
+    json(time, "INFO", Facts { application, message: line.into(), facts })
 }
 
 struct Lines {
@@ -74,6 +100,7 @@ struct Facts {
 
 impl Facts {
     fn add(&mut self, field: &Field, value: Value) {
+        let value = shortened(value);
         if field.name() == "message" {
             self.message = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         } else if field.name() == APPLICATION {
@@ -81,6 +108,20 @@ impl Facts {
         } else {
             self.facts.push((field.name(), value));
         }
+    }
+}
+
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.len() > MOST_CHARS => {
+            let kept: String = text.chars().take(MOST_CHARS).collect();
+            if kept.len() == text.len() {
+                text.into()
+            } else {
+                format!("{kept} […]").into()
+            }
+        }
+        other => other,
     }
 }
 
@@ -111,21 +152,27 @@ impl Visit for Facts {
 }
 
 fn human(time: &str, level: &str, event: &Facts) -> String {
-    let application = event.application.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
-    let mut line = format!("{time} {level:<5} {application}{}", event.message);
+    let application =
+        event.application.as_ref().map(|name| format!("{}: ", visible(name))).unwrap_or_default();
+    let mut line = format!("{time} {level:<5} {application}{}", indented(&event.message));
     let mut below = String::new();
     for (name, value) in &event.facts {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         if REMEDIES.contains(name) || text.contains('\n') || text.chars().count() > INLINE_CHARS {
-            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-            let _ = writeln!(below, "    {name}: {}", lines.join("\n        "));
+            let _ = writeln!(below, "    {name}: {}", indented(&text));
         } else if text.contains(' ') || text.is_empty() {
             let _ = write!(line, " {name}={text:?}");
         } else {
-            let _ = write!(line, " {name}={text}");
+            let _ = write!(line, " {name}={}", visible(&text));
         }
     }
     format!("{line}\n{below}")
+}
+
+/// Each line but the first begins with blanks, and none moves the cursor.
+fn indented(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).map(visible);
+    lines.collect::<Vec<_>>().join("\n        ")
 }
 
 fn json(time: &str, level: &str, event: Facts) -> String {
@@ -202,6 +249,28 @@ mod tests {
         assert!(human("T", "WARN", &event()).starts_with("T WARN  blog: the worker died"));
         let object: Value = serde_json::from_str(&json("T", "WARN", event())).unwrap();
         assert_eq!(object["application"], "blog");
+    }
+
+    #[test]
+    fn what_applications_say_cannot_pass_for_an_event() {
+        let event = Facts {
+            application: Some("b\nT ERROR".into()),
+            message: "a\nT ERROR forged\x1b[2J".into(),
+            facts: vec![("why", "x\r\n\x1b[31mT".into()), ("at", "y\x07".into()), ("at", "\x1b z".into())],
+        };
+        let text = human("T", "WARN", &event);
+        assert_eq!(
+            text,
+            "T WARN  b\\nT ERROR: a\n        T ERROR forged\\x1b[2J at=y\\x07 at=\"\\u{1b} z\"\n    why: x\n        \
+             \\x1b[31mT\n"
+        );
+    }
+
+    #[test]
+    fn what_applications_print_says_so() {
+        let object: Value = serde_json::from_str(&json_output("T", "blog", "hello")).unwrap();
+        assert_eq!((&object["stream"], &object["application"]), (&"output".into(), &"blog".into()));
+        assert_eq!((&object["time"], &object["message"]), (&"T".into(), &"hello".into()));
     }
 
     #[test]

@@ -192,7 +192,8 @@ impl Begun {
         let (notify, notices) = mpsc::channel(UNHEARD);
         let (to_hall, orders) = mpsc::channel(UNHEARD);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
-        let hall = Hall::new(Blueprint { settings: Arc::clone(&settings), apps, purpose }, notify);
+        let output = log::app_output(settings.log.format);
+        let hall = Hall::new(Blueprint { settings: Arc::clone(&settings), apps, purpose, output }, notify);
         let spokesman = Arc::new(Spokesman {
             configuration: configuration.clone(),
             started,

@@ -291,6 +291,7 @@ impl Spokesman {
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,
             max_spool_bytes: requests.max_spool_bytes,
+            log_problem: requests.log_problem.clone(),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
@@ -332,6 +333,7 @@ fn app_status(
         restarts: report.restarts.into_iter().map(restart_status).collect(),
         refork: report.refork.map(refork_status),
         no_refork: report.no_refork,
+        log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }

@@ -1,11 +1,13 @@
 //! Where and how an application is booted: what its path leads to by now, and which Ruby is for it, or that it is a static
 //! site. All of that is in files that are the application's.
 
+use crate::child;
 use crate::interpreter::Interpreter;
 use crate::site::Site;
 use highball_config::App;
 use highball_tenant::TenantFolder;
 use highball_users::OutOfReach;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,10 +79,8 @@ impl BootPlan {
             user.reaches(folder)?;
         }
         let opened = opened.map_err(NotStarted::NoFolder)?;
-        let env = |name: &str| match (name, user) {
-            ("HOME", Some(user)) => Some(user.home.clone().into_os_string()),
-            _ => std::env::var_os(name),
-        };
+        let environment = child::inherited(&self.app, folder);
+        let env = |name: &str| environment.get(OsStr::new(name)).cloned();
         let chosen = Interpreter::choose(self.app.ruby.as_deref(), folder, user, &env);
         let chosen = chosen.map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
         Ok(Start::Ruby(chosen, Box::new(opened)))

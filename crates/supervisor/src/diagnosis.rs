@@ -1,17 +1,17 @@
 //! A failure, of a boot or of a request, with everything that helps to mend it: what the terminal, the page in the
 //! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
+use crate::child;
 use crate::failed_request::FailedRequest;
 use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
 use crate::request_failure::{Death, RequestFailure};
 use crate::restart::Failure;
 use crate::spawn_journey::Step;
-use highball_config::{App, User};
+use highball_config::App;
 use highball_secrets::Secrets;
 use highball_tenant::{Links, TenantFolder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -86,7 +86,7 @@ pub struct Excerpt {
 impl Diagnosis {
     /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
     pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
-        let variables = environment(app);
+        let variables = child::variables(app, folder);
         let secrets = Secrets::of(&variables, folder, app.runs_as.another());
         let files = TenantFolder::open(folder, app.runs_as.another()).ok();
         Diagnosis::of_boot(failure, &variables, &secrets, app, (folder, files.as_ref()))
@@ -95,7 +95,7 @@ impl Diagnosis {
     /// Of a boot of an application whose files cannot be read: without what they hold. Which secrets stand in them is not
     /// known; the environment, which may repeat them, is left out.
     pub(crate) fn without_files(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
-        let secrets = Secrets::of_environment(&environment(app));
+        let secrets = Secrets::of_environment(&child::variables(app, folder));
         Diagnosis::of_boot(failure, &BTreeMap::new(), &secrets, app, (folder, None))
     }
 
@@ -118,7 +118,7 @@ impl Diagnosis {
         app: &App,
         folder: &Path,
     ) -> Diagnosis {
-        let variables = environment(app);
+        let variables = child::variables(app, folder);
         let mut secrets = Secrets::of(&variables, folder, app.runs_as.another());
         let request = failure.request.shown(failure.status, &mut secrets);
         let account = failure.account(death, &threads, app);
@@ -257,21 +257,6 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The variables that the application has.
-fn environment(app: &App) -> BTreeMap<String, String> {
-    let mut variables: BTreeMap<String, String> = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-        .collect();
-    let text = |text: &OsStr| text.to_string_lossy().into_owned();
-    let of_user = app.runs_as.another().into_iter().flat_map(User::variables);
-    variables.extend(of_user.map(|(name, value)| (name.into(), text(value))));
-    variables.extend(app.env.clone());
-    for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
-        variables.insert(name.into(), app.environment.clone());
-    }
-    variables
-}
-
 /// Why a worker did not start, as it may be logged: the error, and what to do. The application's files are not read for
 /// it: that may take long.
 pub(crate) fn start_failure_without_secrets(
@@ -279,7 +264,7 @@ pub(crate) fn start_failure_without_secrets(
     remedy: Option<&str>,
     app: &App,
 ) -> (RubyError, Option<String>) {
-    let secrets = Secrets::of_environment(&environment(app));
+    let secrets = Secrets::of_environment(&child::variables(app, &app.folder));
     (masked_error(error, &secrets), remedy.map(|remedy| secrets.known_masked(remedy)))
 }
 

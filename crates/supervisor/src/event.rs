@@ -4,6 +4,7 @@ use crate::app_files::Found;
 use crate::control_socket::ControlSocket;
 use crate::handover::{FromSuccessor, ToStandIn};
 use crate::message::{FromMold, FromWorker};
+use crate::rate_limit::RateLimit;
 use crate::signals::Received;
 use crate::watched_fd::watched;
 use crate::Order;
@@ -13,10 +14,17 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+/// Messages of one process that are read in a second, after twice as many at once: far more than any has to say. One that
+/// says more waits, and not those beside it.
+const MESSAGES_PER_SECOND: u64 = 500;
+/// How long it waits then.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Everything that can happen.
 #[derive(Debug)]
@@ -149,7 +157,12 @@ async fn read_all<M: DeserializeOwned>(
     inbox: Inbox,
     said: impl Fn(M, Vec<OwnedFd>) -> Said,
 ) {
+    let mut pace = RateLimit::new(MESSAGES_PER_SECOND, 2 * MESSAGES_PER_SECOND, Instant::now());
     loop {
+        while !pace.allows(Instant::now()) {
+            tokio::time::sleep(PAUSE).await;
+        }
+        pace.spend(1);
         let said = match socket.receive::<M>().await {
             Ok(Some(packet)) => said(packet.message, packet.descriptors),
             Ok(None) => break,

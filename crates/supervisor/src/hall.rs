@@ -7,6 +7,7 @@
 mod stopping;
 mod upgrading;
 
+use crate::app_output::{AppOutput, OutputSink, Relay};
 use crate::event::{Event, Inbox, News, Said, Who};
 use crate::mold::MoldSource;
 use crate::reaper::{reap, Ending};
@@ -26,6 +27,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tracing::{debug, info};
 use upgrading::Upgrades;
 
@@ -46,8 +48,10 @@ pub fn time_for_turns(apps: usize) -> Duration {
     TURN * u32::try_from(apps / boots_at_a_time()).unwrap_or(u32::MAX)
 }
 
+/// What applications have printed at their end is in the log by then, or it is not waited for.
+const LAST_LINES_TIME: Duration = Duration::from_secs(1);
+
 /// What a hall is built from.
-#[derive(Debug)]
 pub struct Blueprint {
     /// The resolved settings.
     pub settings: Arc<Settings>,
@@ -55,6 +59,8 @@ pub struct Blueprint {
     pub apps: Vec<AppBlueprint>,
     /// What they are booted for.
     pub purpose: Purpose,
+    /// Where it goes what the processes of other users print.
+    pub output: OutputSink,
 }
 
 /// What a supervisor is built from.
@@ -131,6 +137,7 @@ pub struct Hall {
     upgrades: Upgrades,
     /// Children may have ended of which no signal will come.
     unreaped: bool,
+    output: Relay,
     news: mpsc::Receiver<(Option<AppId>, News)>,
     inbox: Inbox,
     notices: mpsc::Sender<Notice>,
@@ -139,7 +146,7 @@ pub struct Hall {
 impl Hall {
     /// Makes a hall that says `notices`. Nothing is started before [`Hall::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Hall {
-        let Blueprint { settings, apps, purpose } = blueprint;
+        let Blueprint { settings, apps, purpose, output } = blueprint;
         let (inbox, news) = Inbox::new(NEWS);
         let mut hall = Hall {
             settings,
@@ -151,6 +158,7 @@ impl Hall {
             left_at: None,
             upgrades: Upgrades::default(),
             unreaped: false,
+            output: Relay::new(output),
             news,
             inbox,
             notices,
@@ -165,7 +173,9 @@ impl Hall {
         let id = blueprint.app.id;
         let inbox = self.inbox.of_app(id);
         let settings = Arc::clone(&self.settings);
-        let supervisor = Supervisor::new(blueprint, settings, self.purpose, inbox, self.notices.clone());
+        let output = AppOutput::new(&blueprint.app, self.output.clone());
+        let supervisor =
+            Supervisor::new(blueprint, settings, self.purpose, output, inbox, self.notices.clone());
         self.apps.insert(id, supervisor);
     }
 
@@ -190,6 +200,12 @@ impl Hall {
             };
             self.handle(event).await;
         }
+        let printed = async {
+            for app in self.apps.values() {
+                app.has_printed().await;
+            }
+        };
+        let _ = timeout(LAST_LINES_TIME, printed).await; // the log takes nothing more
         if let Some(succession) = self.upgrades.succession.take() {
             let drain_time = 2 * self.settings.drain_timeout;
             let (news, inbox) = (self.news, self.inbox);

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::env::split_paths;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tracing::warn;
 
 /// Most that is read of a file that names a version.
@@ -52,7 +51,7 @@ static MANAGERS: [Manager; 3] = [
 /// How Ruby is started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    program: PathBuf,
+    pub(crate) program: PathBuf,
     arguments: &'static [&'static str],
 }
 
@@ -80,11 +79,9 @@ impl Interpreter {
         managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())
     }
 
-    /// What starts it; its arguments follow.
-    pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(self.arguments);
-        command
+    /// Those of the program, before what Ruby is to run.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
+        self.arguments.iter().map(OsString::from)
     }
 }
 

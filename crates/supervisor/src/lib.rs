@@ -8,7 +8,9 @@
 //!   does;
 //! - [`spawn_journey`]: the named steps of a boot;
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
+//! - [`child`]: what a process is started with; [`app_output`]: what it prints, within [`rate_limit`]s and [`visible`];
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
+//! - [`message_log`]: how much of what they tell is logged;
 //! - [`identity`]: whether they are whose they are said to be;
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
 //! - [`restart_file`], [`source_files`]: how files ask for that; [`folder_walk`]: looking through a folder;
@@ -31,8 +33,10 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
 mod app_files;
+mod app_output;
 mod boot_plan;
 pub mod checkpoint;
+mod child;
 mod control_socket;
 mod departure;
 mod diagnosis;
@@ -46,10 +50,12 @@ mod identity;
 mod inherited_fd;
 mod interpreter;
 mod message;
+mod message_log;
 mod mold;
 mod predecessor;
 mod process_table;
 mod questions;
+mod rate_limit;
 mod reaper;
 mod refork;
 mod report;
@@ -65,9 +71,12 @@ mod spawn_journey;
 mod stand_in;
 mod successor;
 mod supervisor;
+mod visible;
 mod watched_fd;
 mod worker_handle;
 
+pub use app_output::OutputSink;
+pub use child::withheld_variables;
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
 pub use hall::{time_for_turns, AppBlueprint, Blueprint, Hall, Outcome, Purpose};
@@ -86,6 +95,7 @@ pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
+pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;
 use highball_ring::FrontRing;

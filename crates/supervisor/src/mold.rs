@@ -1,5 +1,7 @@
 //! The mold: the Ruby process that loads the application once and from which workers are forked.
 
+use crate::app_output::AppOutput;
+use crate::child::{Child, Output};
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
 use crate::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
@@ -10,10 +12,9 @@ use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
 use highball_config::{App, LogFormat, User};
 use highball_tenant::TenantFolder;
-use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,41 +103,18 @@ impl Mold {
     /// Starts this Ruby with Highball's own code. From here on the mold reports by messages.
     pub(crate) fn spawn(
         app: &App,
-        folder: &TenantFolder,
+        (folder, opened): (&Path, &TenantFolder),
         (ruby, boot_file): (&Interpreter, &Path),
-        boot: u32,
-        examine: bool,
+        (boot, examine): (u32, bool),
+        output: &mut AppOutput,
         inbox: &Inbox,
     ) -> io::Result<Mold> {
-        let mut command = ruby.command();
+        let child = Child::mold(app, folder, (ruby, boot_file), examine);
         let (control, theirs) = ControlSocket::pair()?;
-        // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-        fcntl_setfd(&theirs, FdFlags::empty())?;
-        if let Some(user) = app.runs_as.another() {
-            user.runs(&mut command, theirs.as_fd())?;
-        }
-        if examine {
-            // Its own words would stand among the findings.
-            command
-                .env("HIGHBALL_EXAMINE", app.threads.to_string())
-                .stdout(io::stderr().as_fd().try_clone_to_owned()?);
-        }
-        if !app.prefix.is_empty() {
-            // For the paths of its assets; all others it knows by SCRIPT_NAME.
-            command.env("RAILS_RELATIVE_URL_ROOT", &app.prefix);
-        }
-        let child = command
-            .arg(boot_file)
-            .args(&app.file)
-            // Not by its path: this process, which may be root, enters it before it becomes the user.
-            .current_dir(folder.working_folder())
-            .envs(&app.env)
-            .env("HIGHBALL_CONTROL_FD", theirs.as_raw_fd().to_string())
-            .env("HIGHBALL_PRELOAD", if app.process.preload { "on" } else { "off" })
-            .env("RAILS_ENV", &app.environment)
-            .env("RACK_ENV", &app.environment)
-            .env("APP_ENV", &app.environment)
-            .spawn()?;
+        let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
+        let pipe = piped.map(|user| output.pipe(user)).transpose()?;
+        // Not by its path: this process, which may be root, enters it before it becomes the user.
+        let child = child.start(&opened.working_folder(), theirs, pipe)?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;

@@ -24,9 +24,11 @@ use self::failing::Failing;
 use self::mending::Broken;
 use self::planning::Planning;
 use crate::app_files::{AppFiles, Found, Work};
+use crate::app_output::AppOutput;
 use crate::diagnosis::Diagnosis;
 use crate::event::{Inbox, Said, Who};
 use crate::hall::{AppBlueprint, Outcome, Purpose};
+use crate::message_log::MessageLog;
 use crate::mold::{Mold, MoldSource, MoldState};
 use crate::process_table::ProcessTable;
 use crate::reaper::Ending;
@@ -45,7 +47,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tracing::{debug, error, error_span, warn, Instrument, Span};
+use tracing::instrument::WithSubscriber;
+use tracing::{debug, error, error_span, warn, Dispatch, Instrument, Span};
 
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
@@ -149,6 +152,9 @@ pub(crate) struct Supervisor {
     /// Nobody asks for it: it has no processes, and boots when somebody does.
     asleep: bool,
 
+    /// What its processes print, where they are another user's.
+    output: AppOutput,
+    message_log: MessageLog,
     inbox: Inbox,
     notices: mpsc::Sender<Notice>,
 }
@@ -159,6 +165,7 @@ impl Supervisor {
         blueprint: AppBlueprint,
         settings: Arc<Settings>,
         purpose: Purpose,
+        output: AppOutput,
         inbox: Inbox,
         notices: mpsc::Sender<Notice>,
     ) -> Supervisor {
@@ -210,6 +217,8 @@ impl Supervisor {
             broken: None,
             lost: None,
             asleep: !app.prestart && !is_site && purpose != Purpose::Examine,
+            output,
+            message_log: MessageLog::new(now),
             inbox,
             notices,
             settings,
@@ -237,6 +246,12 @@ impl Supervisor {
     /// One of its processes has said something.
     pub(crate) async fn heard(&mut self, said: Said, now: Instant) {
         let span = self.span.clone();
+        let is_logged = self.message_log.takes(&said, now);
+        if let Some(messages) = self.message_log.notice(now) {
+            span.in_scope(|| {
+                warn!(messages, "the application's processes say too much: lines about it were not logged")
+            });
+        }
         let hear = async {
             match said {
                 Said::Mold { boot, message } => self.mold_said(boot, message, now).await,
@@ -248,7 +263,11 @@ impl Supervisor {
                 Said::Successor(_) | Said::Succeeded { .. } => {} // the hall's
             }
         };
-        hear.instrument(span).await;
+        if is_logged {
+            hear.instrument(span).await;
+        } else {
+            hear.with_subscriber(Dispatch::none()).await;
+        }
     }
 
     /// Something was found out about its files.

@@ -12,10 +12,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Variables that lead to what belongs to the one who started this process.
-const OF_ANOTHER: [&str; 6] =
-    ["MAIL", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
-
 impl User {
     /// The variables that a login sets.
     pub fn variables(&self) -> [(&'static str, &OsStr); 4] {
@@ -23,8 +19,7 @@ impl User {
         [("HOME", home), ("LOGNAME", name), ("SHELL", self.shell.as_os_str()), ("USER", name)]
     }
 
-    /// Makes the command run as this user: with this user's rights alone, and the variables of a login. What is in its
-    /// environment already, and what is put there later, stays otherwise.
+    /// Makes the command run as this user, with this user's rights alone. Its environment is left as it is.
     ///
     /// It gets a session of its own, as `login` has it: whoever shares a terminal could type into it, as root.
     /// It still reads and writes what it inherits.
@@ -37,10 +32,6 @@ impl User {
     /// # Errors
     /// The descriptors of this process cannot be listed.
     pub fn runs(&self, command: &mut Command, also: BorrowedFd<'_>) -> io::Result<()> {
-        OF_ANOTHER.iter().for_each(|variable| {
-            command.env_remove(variable);
-        });
-        command.envs(self.variables());
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         let groups: Vec<Gid> = self.groups.iter().copied().map(Gid::from_raw).collect();
         let open = descriptors()?.into_iter().filter(|fd| *fd > 2 && *fd != also.as_raw_fd());

@@ -5,13 +5,16 @@
 //! - this file: who there is, as the system's databases say (`/etc/passwd` and what stands beside it, see
 //!   nsswitch.conf(5));
 //! - `command`: a process that runs as another user from its first instruction on;
+//! - `own_place`: paths that lead to where nobody else can put anything;
 //! - `rights`: files that are opened with another user's rights, and what is out of such a user's reach;
 //! - `place`: sockets and PID files, made and removed so that no other user can have root touch anything else.
 
 mod command;
+mod own_place;
 mod place;
 mod rights;
 
+pub use own_place::{NotOwn, OwnPlace};
 pub use place::{open_folder_to_find, Found, Place, PlaceError, PlaceLock, Temporary};
 pub use rights::{with_rights_of, OutOfReach};
 

@@ -111,7 +111,8 @@ impl Supervisor {
                 let user = self.app.runs_as.another().map(tracing::field::display);
                 info!(app = %folder.display(), environment = self.app.environment, user, "booting");
                 let examine = self.purpose == Purpose::Examine;
-                Mold::spawn(&self.app, opened, (ruby, &boot_file), self.boots, examine, &self.inbox)
+                let (boot, output) = ((self.boots, examine), &mut self.output);
+                Mold::spawn(&self.app, (folder, opened), (ruby, &boot_file), boot, output, &self.inbox)
             }
             None => Err(io::Error::other("it is not Highball that starts this application's Ruby")),
         }
@@ -215,6 +216,7 @@ impl Supervisor {
     }
 
     pub(super) async fn mold_gone(&mut self, boot: u32, ending: Ending, now: Instant) {
+        self.output.settle().await; // as above
         match self.role_of(boot) {
             Role::Current => self.current_mold_gone(ending, now).await,
             Role::Next => self.next_mold_gone(ending, now).await,

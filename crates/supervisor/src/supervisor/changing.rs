@@ -33,6 +33,9 @@ impl Supervisor {
             self.worker_policy = RestartPolicy::new(app.process.max_boot_failures);
             self.counts_requests = false;
         }
+        if (&app.name, app.max_output_bytes) != (&self.app.name, self.app.max_output_bytes) {
+            self.output.change(&app);
+        }
         (self.app, self.geometry) = (app, geometry);
         info!(app = self.app.name, restarts = !is_as_before, "the application is configured anew");
         if !is_as_before {

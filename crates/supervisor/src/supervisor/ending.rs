@@ -15,6 +15,11 @@ pub(crate) const FRONT_TIME: Duration = Duration::from_millis(500);
 const END_TIME: Duration = Duration::from_secs(3);
 
 impl Supervisor {
+    /// What its processes have printed is in the log.
+    pub(crate) async fn has_printed(&self) {
+        self.output.settle().await;
+    }
+
     /// Begins to end in good order; `curt`: without waiting for requests. The front has been told.
     pub(crate) fn drain(&mut self, curt: bool, now: Instant) {
         if !matches!(self.phase, Phase::Running) {

@@ -85,6 +85,7 @@ impl Supervisor {
     ) {
         let Some(place) = self.failing.iter().position(|failing| failing.ticket == ticket) else { return };
         let failing = self.failing.swap_remove(place);
+        self.output.settle().await; // what the application has printed stands above the diagnosis
         match failing.what {
             Failed::Current => self.boot_diagnosed(diagnosis, files, now).await,
             Failed::Next(generation) => self.next_diagnosed(generation, diagnosis, now).await,

@@ -1,0 +1,124 @@
+//! Where an access log is, and how it is opened.
+//!
+//! As root, a log that lies where nobody but root can put anything is opened by root. One that lies elsewhere belongs to
+//! the application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
+//! there would have root write wherever it leads, and a named pipe or a device would hold the server up.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use highball_tenant::TenantFolder;
+use highball_users::{may_change_users, with_rights_of, NotOwn, OwnPlace, User};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{openat, Mode, OFlags};
+
+/// The mode of a new log, before the umask.
+const MODE: u32 = 0o666;
+/// How long something that takes nothing for now is waited for: a pipe, or a terminal.
+const WRITABLE_WITHIN: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// Where a log is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `-` is standard output.
+    pub(crate) path: PathBuf,
+    /// Whose log it is, if it is that of an application of another user.
+    pub(crate) user: Option<User>,
+}
+
+/// An open log.
+#[derive(Debug)]
+pub(crate) struct OpenLog {
+    file: File,
+    /// With whose rights it is written, if not with those of this process: it counts against the user's quota.
+    user: Option<User>,
+}
+
+impl Place {
+    /// Opens it for appending. This may take long, and is not for the event loop.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do.
+    #[allow(clippy::disallowed_methods)] // by path where this process has no rights but its own
+    pub(crate) fn open(&self) -> Result<OpenLog, String> {
+        let said = |error: io::Error| error.to_string();
+        let own = |file: io::Result<OwnedFd>| {
+            file.map(|file| OpenLog { file: file.into(), user: None }).map_err(|error| error.to_string())
+        };
+        match self.path.to_str() {
+            Some("-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => {
+                return own(io::stdout().as_fd().try_clone_to_owned());
+            }
+            Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => {
+                return own(io::stderr().as_fd().try_clone_to_owned());
+            }
+            _ => {}
+        }
+        if !may_change_users() {
+            let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(said)?;
+            return Ok(OpenLog { file, user: None });
+        }
+        match (OwnPlace::of(&self.path), &self.user) {
+            (Ok(place), _) => own(open_own(&place)),
+            (Err(_), Some(user)) => self.open_as(user),
+            (Err(problem @ NotOwn::OfOthers { .. }), None) => Err(format!(
+                "{problem}, and Highball runs as root: whoever can change that could have root write to any file. Choose \
+                 a folder of root's, such as /var/log/highball, or write this line into the [[app]] of an application: \
+                 the log is then written as that application's user"
+            )),
+            (Err(problem), None) => Err(problem.to_string()),
+        }
+    }
+
+    fn open_as(&self, user: &User) -> Result<OpenLog, String> {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Err("it is a folder; name a file".into());
+        };
+        let in_folder = |error| format!("the folder {}: {error}", folder.display());
+        let folder = TenantFolder::open(folder, Some(user)).map_err(in_folder)?;
+        let file = folder.append(name, MODE).map_err(|error| error.to_string())?;
+        Ok(OpenLog { file, user: Some(user.clone()) })
+    }
+}
+
+/// Without waiting for a reader, where it is a named pipe of root's.
+#[allow(clippy::disallowed_methods)] // nobody but root can put anything there
+fn open_own(place: &OwnPlace) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    openat(&place.folder, &place.name, flags, Mode::from_raw_mode(MODE)).map_err(|errno| match errno {
+        rustix::io::Errno::NXIO => io::Error::other("it is a named pipe that nobody reads, or a socket"),
+        other => other.into(),
+    })
+}
+
+impl OpenLog {
+    /// Writes all of it. This may take long, and is not for the event loop.
+    ///
+    /// # Errors
+    /// It cannot be written; a part of it may have been.
+    pub(crate) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let OpenLog { file, user } = self;
+        with_rights_of(user.as_ref(), || write_all(file, lines))?
+    }
+}
+
+/// Waits where `file` is not to wait by itself.
+fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if poll(&mut [PollFd::new(&*file, PollFlags::OUT)], Some(&WRITABLE_WITHIN))? == 0 {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

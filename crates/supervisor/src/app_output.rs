@@ -1,0 +1,163 @@
+//! What the processes of an application of another user print: they have a pipe in the place of Highball's standard output
+//! and error, and each line of it goes to the log, cleaned, with the application's name before it, and within limits.
+//!
+//! In reading order: [`lines`], [`budget`], [`relay`].
+
+mod budget;
+mod lines;
+mod relay;
+
+pub(crate) use relay::Relay;
+
+use highball_config::{App, User};
+use relay::Source;
+use rustix::fs::{fchown, open, Mode, OFlags};
+use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::process::{Gid, Uid};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// Writes a line that an application has printed to the log: the application's name, and the line.
+pub type OutputSink = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// How long it is waited until what was printed is in the log.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
+
+/// The output of one application.
+pub(crate) struct AppOutput {
+    relay: Relay,
+    source: Arc<Source>,
+    pipe: Option<AppPipe>,
+}
+
+/// The pipe of all its processes, from the first one on.
+struct AppPipe {
+    /// Whose it is.
+    uid: u32,
+    end: OwnedFd,
+    reader: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl AppOutput {
+    pub(crate) fn new(app: &App, relay: Relay) -> AppOutput {
+        AppOutput { relay, source: Arc::new(Source::new(&app.name, app.max_output_bytes)), pipe: None }
+    }
+
+    /// It is called otherwise from now on, or may print more or less.
+    pub(crate) fn change(&self, app: &App) {
+        self.source.change(&app.name, app.max_output_bytes);
+    }
+
+    /// What a process of this user is to print into.
+    ///
+    /// # Errors
+    /// The system has no pipe for it.
+    #[allow(clippy::disallowed_methods)] // it is a descriptor of this process
+    pub(crate) fn pipe(&mut self, user: &User) -> io::Result<OwnedFd> {
+        if self.pipe.as_ref().is_none_or(|pipe| pipe.uid != user.uid) {
+            self.pipe = Some(self.open(user)?);
+        }
+        let pipe = self.pipe.as_ref().expect("it is open by now");
+        // Opened by itself: flags that one process sets, such as O_NONBLOCK, are not those of the next.
+        let path = format!("/proc/self/fd/{}", pipe.end.as_raw_fd());
+        Ok(open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    fn open(&self, user: &User) -> io::Result<AppPipe> {
+        let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
+        // So that the user may open /dev/stdout.
+        fchown(&end, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
+        let reader = self.relay.read(out, Arc::clone(&self.source))?;
+        Ok(AppPipe { uid: user.uid, end, reader })
+    }
+
+    /// Returns when what was printed so far is in the log; or after a while, if that cannot be written.
+    pub(crate) async fn settle(&self) {
+        let Some(pipe) = &self.pipe else { return };
+        let (to, settled) = oneshot::channel();
+        let ask = async {
+            if pipe.reader.send(to).await.is_ok() {
+                let _ = settled.await; // nobody answers any more when the process ends
+            }
+        };
+        let _ = timeout(SETTLE_TIME, ask).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{fcntl_setfl, ftruncate};
+    use rustix::process::{getgid, getuid};
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::Mutex;
+
+    fn myself() -> User {
+        User::with_uid(getuid().as_raw(), getgid().as_raw())
+    }
+
+    fn output(per_second: Option<u64>) -> (AppOutput, Arc<Mutex<Vec<String>>>) {
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&lines);
+        let sink: OutputSink = Arc::new(move |app, line| seen.lock().unwrap().push(format!("{app}: {line}")));
+        let source = Arc::new(Source::new("blog", per_second));
+        (AppOutput { relay: Relay::new(sink), source, pipe: None }, lines)
+    }
+
+    #[tokio::test]
+    async fn what_is_printed_is_there_when_it_has_settled() {
+        let (mut output, lines) = output(None);
+        let mut pipe = File::from(output.pipe(&myself()).unwrap());
+        write!(pipe, "one\n\x1b[31mtwo").unwrap();
+        output.settle().await;
+        assert_eq!(*lines.lock().unwrap(), ["blog: one", "blog: \\x1b[31mtwo"]);
+        drop(output); // a process that still has the other end does not keep its reader alive
+        while pipe.write_all(b"x").is_ok() {}
+    }
+
+    #[tokio::test]
+    async fn one_process_cannot_spoil_the_pipe_for_the_next() {
+        let (mut output, _) = output(None);
+        let first = output.pipe(&myself()).unwrap();
+        assert!(ftruncate(&first, 0).is_err());
+        fcntl_setfl(&first, OFlags::NONBLOCK).unwrap();
+        let second = output.pipe(&myself()).unwrap();
+        assert!(!rustix::fs::fcntl_getfl(&second).unwrap().contains(OFlags::NONBLOCK));
+    }
+
+    #[tokio::test]
+    async fn who_prints_too_much_goes_on_and_is_not_logged() {
+        let (mut output, lines) = output(Some(1024));
+        let mut pipe = File::from(output.pipe(&myself()).unwrap());
+        for _ in 0..10_000 {
+            pipe.write_all(&[b'x'; 99]).unwrap();
+            pipe.write_all(b"\n").unwrap();
+        }
+        output.settle().await;
+        let logged = lines.lock().unwrap().len();
+        assert!((1..5000).contains(&logged), "{logged}");
+    }
+
+    #[tokio::test]
+    async fn a_log_that_takes_nothing_stops_nobody() {
+        let (block, blocked) = std::sync::mpsc::channel::<()>();
+        let blocked = Mutex::new(blocked);
+        let sink: OutputSink = Arc::new(move |_, _| {
+            let _ = blocked.lock().unwrap().recv();
+        });
+        let source = Arc::new(Source::new("blog", None));
+        let mut output = AppOutput { relay: Relay::new(sink), source, pipe: None };
+        let mut pipe = File::from(output.pipe(&myself()).unwrap());
+        for _ in 0..20_000 {
+            pipe.write_all(&[b'x'; 99]).unwrap();
+            pipe.write_all(b"\n").unwrap();
+        }
+        output.settle().await; // it gives up after a while
+        drop(block);
+    }
+}

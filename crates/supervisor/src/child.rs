@@ -1,0 +1,124 @@
+//! What a Ruby process of an application is started with, as plain data: the program, its folder, its user, its
+//! environment, and where its output goes.
+
+mod environment;
+
+use crate::interpreter::Interpreter;
+use environment::Environment;
+use highball_config::{App, User};
+use rustix::io::{fcntl_setfd, FdFlags};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The description of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Child {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    /// Who it runs as, if another user than Highball.
+    pub(crate) user: Option<User>,
+    /// All its variables, but for the number of its control socket.
+    pub(crate) environment: Environment,
+    pub(crate) output: Output,
+}
+
+/// Where standard output and standard error of a process go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Where those of Highball go, and its standard input is that of Highball: a debugger has the terminal.
+    Inherited,
+    /// The same, but both to Highball's standard error.
+    StandardError,
+    /// Into a pipe that Highball reads; the process has no standard input. Whoever shares an open file with Highball could
+    /// empty it, make it non-blocking, or write into it what looks like Highball's.
+    Pipe,
+}
+
+impl Child {
+    /// A mold for this application. Its own words are kept from standard output where it is to `examine` the application,
+    /// as they would stand among the findings.
+    pub(crate) fn mold(
+        app: &App,
+        folder: &Path,
+        (ruby, boot_file): (&Interpreter, &Path),
+        examine: bool,
+    ) -> Child {
+        let user = app.runs_as.another();
+        let mut environment = environment::of_app(app, folder, own_environment());
+        let preload = if app.process.preload { "on" } else { "off" };
+        environment.insert("HIGHBALL_PRELOAD".into(), preload.into());
+        if examine {
+            environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
+        }
+        let file = app.file.iter().map(OsString::from);
+        Child {
+            arguments: ruby.arguments().chain([boot_file.into()]).chain(file).collect(),
+            program: ruby.program.clone(),
+            user: user.cloned(),
+            environment,
+            output: match (user, examine) {
+                (Some(_), _) => Output::Pipe,
+                (None, true) => Output::StandardError,
+                (None, false) => Output::Inherited,
+            },
+        }
+    }
+
+    /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the pipe for its [`Output`], if it is to have one.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub(crate) fn start(
+        &self,
+        folder: &Path,
+        control: OwnedFd,
+        pipe: Option<OwnedFd>,
+    ) -> io::Result<std::process::Child> {
+        // The only descriptor that is inherited beside the first three. Nothing else is started while it is open here.
+        fcntl_setfd(&control, FdFlags::empty())?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).current_dir(folder);
+        command.env_clear().envs(&self.environment);
+        command.env("HIGHBALL_CONTROL_FD", control.as_raw_fd().to_string());
+        if let Some(user) = &self.user {
+            user.runs(&mut command, control.as_fd())?;
+        }
+        match self.output {
+            Output::Inherited => {}
+            Output::StandardError => {
+                command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+            }
+            Output::Pipe => {
+                let pipe = pipe.ok_or_else(|| io::Error::other("the process has no pipe for its output"))?;
+                command.stdin(Stdio::null()).stdout(pipe.try_clone()?).stderr(pipe);
+            }
+        }
+        command.spawn()
+    }
+}
+
+/// What this application inherits of Highball's environment and of its user's login: Ruby is looked for by this.
+pub(crate) fn inherited(app: &App, folder: &Path) -> Environment {
+    environment::inherited(app, folder, own_environment())
+}
+
+/// The variables that this application has, as text.
+pub(crate) fn variables(app: &App, folder: &Path) -> BTreeMap<String, String> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let all = environment::of_app(app, folder, own_environment());
+    all.into_iter().map(|(name, value)| (text(name), text(value))).collect()
+}
+
+/// The names of the variables in Highball's environment that this application does not get, because it is another user's
+/// and nothing says that it is to have them (`pass_variables`).
+pub fn withheld_variables(app: &App) -> Vec<String> {
+    environment::withheld(app, &own_environment())
+}
+
+fn own_environment() -> Environment {
+    std::env::vars_os().collect()
+}
