@@ -102,7 +102,7 @@ class TenantConfigTest < TenantConfigTestCase
     end
     home = home_of_attacker
     as_attacker { FileUtils.ln_s(private_site, File.join(home, "attacker")) }
-    server = serve_tenants(File.join(home, "attacker"))
+    server = serve_tenants(File.join(home, "attacker"), top: "app_max_spool = '1g'")
     answer = ask_attacker(server)
     refute_includes answer.body, "for the victim alone"
     assert_failed(server, /belongs to #{ATTACKER}, and leads to files of #{VICTIM}/)

@@ -148,7 +148,8 @@ class TenantMistakesTest < TenantConfigTestCase
       assert_victim_serves(server)
       wait_for("the complaint", within: 60) { server.log.include?("ERROR the configuration stays as it was") }
       assert_victim_serves(server)
-      assert_equal %w[serving serving], server_status(server)["apps"].map { |one| one["phase"] }
+      phases = server_status(server)["apps"].map { |one| one["phase"] }
+      assert_equal %w[serving serving], phases
     end
     write(app, FILE, "threads = 4\n")
     server.signal("HUP")

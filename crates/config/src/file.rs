@@ -177,7 +177,7 @@ impl Reader<'_> {
                 "`{name}` is an option of the server, and this is the file of one application, as {reason}; {elsewhere}"
             ));
         }
-        if option.scope.is_privileged() && !(matches!(option.form, Form::User(_)) && names_owner()) {
+        if option.scope.is_privileged() && !(option.is_user() && names_owner()) {
             return Err(format!(
                 "`{name}` decides what Highball does with its own rights, and this is the file of one application, \
                  as {reason}; {elsewhere}"

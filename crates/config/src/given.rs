@@ -118,9 +118,14 @@ impl Given {
 
     /// The user who is asked for; the option counts as not given from then on.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
-        let option = OPTIONS.iter().find(|option| matches!(option.form, Form::User(_)));
+        let option = OPTIONS.iter().find(|option| option.is_user());
         let raws = option.and_then(|option| self.values.remove(option.name)).unwrap_or_default();
         raws.last().map(|raw| raw.read(value::word)).transpose()
+    }
+
+    /// Whether a user is asked for.
+    pub(crate) fn names_user(&self) -> bool {
+        OPTIONS.iter().any(|option| option.is_user() && self.has(option))
     }
 
     pub(crate) fn has(&self, option: &Opt) -> bool {

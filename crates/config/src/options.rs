@@ -141,6 +141,11 @@ impl Opt {
         self.scope != Scope::Start
     }
 
+    /// Whether it names the user that an application runs as.
+    pub(crate) fn is_user(&self) -> bool {
+        matches!(self.form, Form::User(_))
+    }
+
     /// The default in words.
     pub(crate) fn default_text(&self) -> String {
         match self.default {

@@ -12,7 +12,7 @@ use crate::fields::AppFields;
 use crate::file::{self, File, Rights, PLACES};
 use crate::form::Place;
 use crate::given::{Given, Origin};
-use crate::options::Scope;
+use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::settings::{AccessLog, App, AppId, Limits, Log, Named, RunsAs, Settings};
 use crate::value;
@@ -197,8 +197,8 @@ fn server_file(
 /// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
 fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
     let starter = Starter::now();
-    let runs_as = match asked.iter().find(|given| says_user(given)) {
-        Some(given) => given.fields(place, |option| option.scope == Scope::Privileged)?.app.user,
+    let runs_as = match asked.iter().find(|given| given.names_user()) {
+        Some(given) => given.fields(place, Opt::is_user)?.app.user,
         None => None,
     };
     let user = runs_as.as_ref().map_or(app.owner.user.as_ref(), RunsAs::another);
@@ -216,11 +216,6 @@ fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Res
         found = Some((name, file));
     }
     Ok(found.map(|(_, file)| file).unwrap_or_default())
-}
-
-/// Whether the user is named here who an application runs as.
-fn says_user(given: &Given) -> bool {
-    given.of_scope(|scope| scope == Scope::Privileged).next().is_some()
 }
 
 /// Each of several applications, with what its entry and its own file say.
@@ -266,7 +261,7 @@ fn app_or_fault(
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
     let AppSources { app: at, entry, file } = sources;
-    let says_user = [weighty, &entry, top].into_iter().any(says_user);
+    let says_user = [weighty, &entry, top].into_iter().any(Given::names_user);
     let whole = file.and_then(|file| {
         if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
             return Err(ConfigError::App { path: at.link.clone(), problem });
