@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use rustix::process::geteuid;
 
 /// Whether the process at the other end of a TCP connection runs as this user or as root.
+#[allow(clippy::disallowed_methods)] // of the kernel, about this process
 pub(crate) fn is_trusted(local: SocketAddr, peer: SocketAddr) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     let mut tables = tables.iter().filter_map(|table| std::fs::read_to_string(table).ok());
