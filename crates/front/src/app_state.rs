@@ -349,14 +349,9 @@ impl AppState {
 
     pub(crate) fn report(&self) -> AppReport {
         let dispatcher = self.dispatcher.borrow();
+        let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        AppReport {
-            app: self.id,
-            workers: dispatcher.report(),
-            queue: dispatcher.queue_length(),
-            spool_bytes: self.spool.used(),
-            log_problem,
-        }
+        AppReport { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
     }
 }
 
