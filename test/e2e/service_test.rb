@@ -76,7 +76,7 @@ class ServiceTest < E2ETest
   # What the unit sets, but for the folder that systemd would make.
   def environment(unit, app)
     set = settings(unit, "Environment").to_h { |text| text.delete('"').split("=", 2) }
-    set.merge("XDG_RUNTIME_DIR" => app)
+    set.merge("XDG_RUNTIME_DIR" => app, "HIGHBALL_CONTROL" => nil)
   end
 
   # The server, and the socket on which it tells how things are.
