@@ -77,9 +77,9 @@ class ManyAppsTest < ManyAppsTestCase
   def test_developers_are_told_of_an_exception_below_a_prefix
     server = serve_entries({ "bad" => "prefix = '/b'", "good" => "hosts = ['*']" },
                            { "bad/config.ru" => RAISING, "good/config.ru" => echo("good") }, "development")
-    answer = server.get("/b/x?y=z", { "Host" => "localhost" }, within: HighballServer::SERVES_WITHIN)
+    answer = server.get("/b/x?q=z", { "Host" => "localhost" }, within: HighballServer::SERVES_WITHIN)
     assert_equal 500, answer.status
-    ["GET /b/x?y=z failed", "alas", "bad/config.ru:4"].each { |words| assert_includes answer.body, words }
+    ["GET /b/x?q=z failed", "alas", "bad/config.ru:4"].each { |words| assert_includes answer.body, words }
   end
 
   def test_one_that_loops_for_ever_holds_only_its_own_requests_up
