@@ -54,7 +54,8 @@ class TenantsTestCase < UsersTestCase
   # The file that only root may write is as it was.
   def assert_root_file_untouched
     assert_equal SECRET, File.read(@root_file)
-    assert_equal [0, 0, 0o600], [File.stat(@root_file).uid, File.stat(@root_file).gid, File.stat(@root_file).mode & 0o777]
+    found = File.stat(@root_file)
+    assert_equal [0, 0, 0o600], [found.uid, found.gid, found.mode & 0o777]
   end
 
   # Runs the block in a process of the attacker's, with its rights alone.
