@@ -101,6 +101,6 @@ class RemediesTest < ManyAppsTestCase
     bad = File.join(around, "bad")
     FileUtils.mv(folder, bad)
     server = serve_many(bad, File.join(around, "good"), environment: "development")
-    [server, "http://bad.localhost:#{server.port}/", bad]
+    [server, server.url(host: "bad.localhost"), bad]
   end
 end

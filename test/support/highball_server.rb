@@ -97,9 +97,9 @@ class HighballServer
     @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:(\d+)}, 1]&.to_i
   end
 
-  # What a developer opens in a browser: the link that the terminal shows, with another path.
-  def url(path = "/")
-    address = "http://127.0.0.1:#{port}#{path}"
+  # What a developer opens in a browser: the link that the terminal shows, with another host or path.
+  def url(path = "/", host: "127.0.0.1")
+    address = "http://#{host}:#{port}#{path}"
     key = link_key or return address
 
     "#{address}#{path.include?('?') ? '&' : '?'}highball=#{key}"

@@ -137,7 +137,7 @@ class PagePictures
     Deadline.wait("their states", within: 60) do
       server.full_status["apps"].to_h { |app| app.values_at("name", "phase") } == LISTED.transform_values(&:first)
     end
-    browser.visit "http://localhost:#{server.port}/"
+    browser.visit server.url(host: "localhost")
     browser.find "li"
     pictures(browser.driver, "list")
   ensure
