@@ -189,15 +189,19 @@ fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
         if is_answered(&found).map_err(failed)? {
             return Err(BindError::InUse { address: address() });
         }
+        lock.remove(&found).map_err(failed)?;
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let listen = || {
-        let temporary = place.temporary()?;
         socket.set_nonblocking(true)?;
-        // As the umask has it: by that, people let a web server in.
-        socket.bind(&socket2::SockAddr::unix(temporary.address())?)?;
+        // By the path itself, which is what ss(8) and lsof(8) show then: nobody else can change where it leads. It fails where
+        // something is there by now. The mode is as the umask has it: by that, people let a web server in.
+        socket.bind(&socket2::SockAddr::unix(path)?)?;
         socket.listen(BACKLOG)?;
-        temporary.publish()
+        let file = place.find()?.filter(Found::is_socket);
+        file.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, "the socket has been removed by somebody else")
+        })
     };
     let file = listen().map_err(failed)?;
     drop(lock);

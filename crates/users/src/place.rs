@@ -238,14 +238,7 @@ impl Place {
     /// # Errors
     /// The lock cannot be had, or the file cannot be removed.
     pub fn remove(&self, file: &Found) -> io::Result<()> {
-        let _lock = self.lock()?;
-        match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(now) if FileId::of(&now) == file.id => {
-                Ok(unlinkat(&self.folder, &self.name, AtFlags::empty())?)
-            }
-            Ok(_) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.lock()?.remove(file)
     }
 
     /// Keeps other Highballs from claiming, replacing or removing this name, until the lock is dropped. The lock is a file
@@ -297,6 +290,21 @@ pub struct PlaceLock<'a> {
     place: &'a Place,
     name: OsString,
     _file: OwnedFd,
+}
+
+impl PlaceLock<'_> {
+    /// As [`Place::remove`], by the one who has the lock.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn remove(&self, file: &Found) -> io::Result<()> {
+        let Place { folder, name, .. } = self.place;
+        match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(now) if FileId::of(&now) == file.id => Ok(unlinkat(folder, name, AtFlags::empty())?),
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl Drop for PlaceLock<'_> {
