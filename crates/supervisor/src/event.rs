@@ -3,16 +3,18 @@
 use crate::app_files::Found;
 use crate::control_socket::ControlSocket;
 use crate::handover::{FromSuccessor, ToStandIn};
-use crate::message::{FromMold, FromWorker};
+use crate::launcher::Launcher;
+use crate::message::{BootFailure, FromMold, FromWorker};
+use crate::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::signals::Received;
 use crate::watched_fd::watched;
 use crate::Order;
 use highball_config::AppId;
-use rustix::process::{pidfd_send_signal, Pid, Signal};
+use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
@@ -56,18 +58,20 @@ pub(crate) struct Inbox {
     /// Whose processes they watch.
     app: Option<AppId>,
     news: mpsc::Sender<(Option<AppId>, News)>,
+    /// Who starts and signals them.
+    pub(crate) launcher: Launcher,
 }
 
 impl Inbox {
     /// One for what concerns no application, and the end where it all comes out.
-    pub(crate) fn new(capacity: usize) -> (Inbox, mpsc::Receiver<(Option<AppId>, News)>) {
+    pub(crate) fn new(capacity: usize, launcher: Launcher) -> (Inbox, mpsc::Receiver<(Option<AppId>, News)>) {
         let (news, out) = mpsc::channel(capacity);
-        (Inbox { app: None, news }, out)
+        (Inbox { app: None, news, launcher }, out)
     }
 
     /// The same one, for the processes of an application.
     pub(crate) fn of_app(&self, app: AppId) -> Inbox {
-        Inbox { app: Some(app), news: self.news.clone() }
+        Inbox { app: Some(app), ..self.clone() }
     }
 
     /// Something was found out about the application's files. If nobody listens any more, everything is ending.
@@ -133,6 +137,23 @@ pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, inbox: Inbox) ->
     Watch(tokio::spawn(read_all(socket, Who::Mold(boot), inbox, said)))
 }
 
+/// Hears on this socket why a process could not become the mold of this boot; `failure` says it for people.
+pub(crate) fn watch_start(
+    socket: OwnedFd,
+    boot: u32,
+    inbox: Inbox,
+    failure: impl Fn(io::Error) -> BootFailure + Send + 'static,
+) -> io::Result<Watch> {
+    let socket = ControlSocket::over(socket)?;
+    Ok(Watch(tokio::spawn(async move {
+        // Closed, or not understood: the process has become something else, and has its control socket.
+        if let Ok(Some(packet)) = socket.receive::<Trouble>().await {
+            let message = FromMold::Failed(Box::new(failure(packet.message.into())));
+            inbox.put(News::Said(Said::Mold { boot, message })).await;
+        }
+    })))
+}
+
 /// Reads a worker's control socket until it closes.
 pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, inbox: Inbox) -> Watch {
     let said = move |message, descriptors| Said::Worker { worker, message, descriptors };
@@ -183,6 +204,7 @@ async fn read_all<M: DeserializeOwned>(
 #[derive(Debug)]
 pub(crate) struct HeldProcess {
     pidfd: Arc<AsyncFd<OwnedFd>>,
+    launcher: Launcher,
     _watch: Watch,
 }
 
@@ -194,12 +216,14 @@ impl HeldProcess {
 
     fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, inbox: Inbox) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
+        let launcher = inbox.launcher.clone();
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
+                inbox.launcher.settle().await;
                 inbox.put(News::Ended(who)).await;
             }
         }));
-        HeldProcess { pidfd, _watch: watch }
+        HeldProcess { pidfd, launcher, _watch: watch }
     }
 
     /// The same process, as something else from now on.
@@ -209,10 +233,8 @@ impl HeldProcess {
 
     /// Sends a signal; one that has ended meanwhile does not mind.
     pub(crate) fn signal(&self, signal: Signal) {
-        if let Err(error) = pidfd_send_signal(self.pidfd.get_ref(), signal) {
-            if error != rustix::io::Errno::SRCH {
-                tracing::error!(%error, ?signal, "cannot send a signal");
-            }
+        if let Err(error) = self.launcher.signal(self.pidfd.get_ref().as_fd(), signal) {
+            tracing::error!(%error, ?signal, "cannot send a signal");
         }
     }
 }

@@ -9,8 +9,9 @@ mod upgrading;
 
 use crate::app_output::{AppOutput, OutputSink, Relay};
 use crate::event::{Event, Inbox, News, Said, Who};
+use crate::launcher::{Endings, Launcher};
 use crate::mold::MoldSource;
-use crate::reaper::{reap, Ending};
+use crate::reaper::Ending;
 use crate::refork::ReforkCause;
 use crate::report::{AppReport, AskedHeap, Report};
 use crate::restart::Asked;
@@ -61,6 +62,8 @@ pub struct Blueprint {
     pub purpose: Purpose,
     /// Where it goes what the processes of other users print.
     pub output: OutputSink,
+    /// Who starts and signals processes.
+    pub launcher: Launcher,
 }
 
 /// What a supervisor is built from.
@@ -138,6 +141,7 @@ pub struct Hall {
     /// Children may have ended of which no signal will come.
     unreaped: bool,
     output: Relay,
+    endings: Endings,
     news: mpsc::Receiver<(Option<AppId>, News)>,
     inbox: Inbox,
     notices: mpsc::Sender<Notice>,
@@ -146,8 +150,8 @@ pub struct Hall {
 impl Hall {
     /// Makes a hall that says `notices`. Nothing is started before [`Hall::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Hall {
-        let Blueprint { settings, apps, purpose, output } = blueprint;
-        let (inbox, news) = Inbox::new(NEWS);
+        let Blueprint { settings, apps, purpose, output, launcher } = blueprint;
+        let (inbox, news) = Inbox::new(NEWS, launcher);
         let mut hall = Hall {
             settings,
             purpose,
@@ -159,6 +163,7 @@ impl Hall {
             upgrades: Upgrades::default(),
             unreaped: false,
             output: Relay::new(output),
+            endings: Endings::Direct,
             news,
             inbox,
             notices,
@@ -186,6 +191,7 @@ impl Hall {
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
         set_child_subreaper(Some(getpid()))?;
         let mut signals = Signals::listen()?;
+        self.endings = self.inbox.launcher.endings()?;
         loop {
             let now = Instant::now();
             if self.advance(now).await {
@@ -194,6 +200,7 @@ impl Hall {
             let deadline = if self.unreaped { Some(now) } else { self.next_deadline(now) };
             let event = tokio::select! {
                 signal = signals.next() => Event::Signal(signal),
+                () = self.endings.changed() => Event::Signal(Received::ChildEnded),
                 Some(order) = orders.recv() => Event::Order(order),
                 Some((app, news)) = self.news.recv() => Event::News(app, news),
                 () = sleep_until(deadline) => Event::Deadline,
@@ -208,10 +215,11 @@ impl Hall {
         let _ = timeout(LAST_LINES_TIME, printed).await; // the log takes nothing more
         if let Some(succession) = self.upgrades.succession.take() {
             let drain_time = 2 * self.settings.drain_timeout;
-            let (news, inbox) = (self.news, self.inbox);
+            let (news, inbox, endings) = (self.news, self.inbox, self.endings);
             return Ok(Outcome::HandedOver(Box::new(StandIn {
                 succession,
                 signals,
+                endings,
                 news,
                 inbox,
                 drain_time,
@@ -280,7 +288,7 @@ impl Hall {
     }
 
     async fn reap(&mut self, now: Instant) {
-        let reaped = reap();
+        let reaped = self.endings.reap();
         self.unreaped = reaped.may_have_left_some;
         for (pid, ending) in reaped.ended {
             let owner = self.apps.values_mut().find_map(|app| Some((app.owner_of(pid)?, app)));

@@ -10,6 +10,8 @@
 //! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
 //! - [`child`]: what a process is started with; [`app_output`]: what it prints, within [`rate_limit`]s and [`visible`];
 //! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
+//! - [`launcher`]: who starts, signals and reaps them; [`spawner_client`]: the spawner, where it does; [`mold_process`]: how
+//!   a mold begins;
 //! - [`message_log`]: how much of what they tell is logged;
 //! - [`identity`]: whether they are whose they are said to be;
 //! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
@@ -19,7 +21,7 @@
 //! - [`request_failure`], [`failed_request`]: the same of a request that got an error in the place of its answer;
 //! - [`questions`]: what they were asked about their Ruby heaps and threads, and have not answered yet;
 //! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
-//!   this one; [`inherited_fd`] is what it begins with;
+//!   this one;
 //! - [`restart_policy`]: when one that died is started again;
 //! - [`departure`]: when one has gone;
 //! - [`reaper`], [`signals`], [`event`]: what can happen;
@@ -47,11 +49,12 @@ mod folder_walk;
 mod hall;
 mod handover;
 mod identity;
-mod inherited_fd;
 mod interpreter;
+mod launcher;
 mod message;
 mod message_log;
 mod mold;
+mod mold_process;
 mod predecessor;
 mod process_table;
 mod questions;
@@ -68,6 +71,7 @@ mod signals;
 mod site;
 mod source_files;
 mod spawn_journey;
+mod spawner_client;
 mod stand_in;
 mod successor;
 mod supervisor;
@@ -80,11 +84,13 @@ pub use child::withheld_variables;
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
 pub use hall::{time_for_turns, AppBlueprint, Blueprint, Hall, Outcome, Purpose};
+pub use launcher::Launcher;
 pub use message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,
 };
 pub use mold::MoldSource;
+pub use mold_process::become_mold;
 pub use predecessor::Predecessor;
 pub use questions::{Answer, NotAsked};
 pub use report::{
@@ -93,6 +99,7 @@ pub use report::{
 pub use request_failure::{RequestFailure, What};
 pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
+pub use spawner_client::Client;
 pub use stand_in::StandIn;
 pub use successor::Heritage;
 pub use visible::{visible, visible_lines};

@@ -4,15 +4,17 @@ use crate::app_output::AppOutput;
 use crate::child::{Child, Output};
 use crate::control_socket::ControlSocket;
 use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
+use crate::event::{watch_mold, watch_start, HeldProcess, Inbox, Watch, Who};
 use crate::interpreter::Interpreter;
+use crate::launcher::Launched;
 use crate::message::{RubyHeap, ToMold};
 use crate::questions::{Answer, NotAsked, Questions};
 use crate::reaper::Ending;
 use crate::spawn_journey::Journey;
+use crate::supervisor::not_started;
 use highball_config::{App, LogFormat, User};
 use highball_tenant::TenantFolder;
-use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -97,6 +99,8 @@ pub(crate) struct Mold {
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
     control: Arc<ControlSocket>,
     _watch: Watch,
+    /// Hears why it could not begin.
+    _start: Option<Watch>,
 }
 
 impl Mold {
@@ -113,14 +117,16 @@ impl Mold {
         let (control, theirs) = ControlSocket::pair()?;
         let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
         let pipe = piped.map(|user| output.pipe(user)).transpose()?;
-        // Not by its path: this process, which may be root, enters it before it becomes the user.
-        let child = child.start(&opened.working_folder(), theirs, pipe)?;
-        let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let Launched { pid, pidfd, trouble } =
+            inbox.launcher.start_mold(app, &child, opened, theirs, pipe)?;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
+        let start = trouble.map(|socket| {
+            let (app, folder) = (app.clone(), folder.to_owned());
+            watch_start(socket, boot, inbox.clone(), move |why| not_started(&app, &folder, &why.into()))
+        });
         let limit = app.process.boot_timeout;
         let mold = Mold::over(Arc::new(control), boot, limit, Some(pid), Some(process), inbox);
-        Ok(Mold { user: app.runs_as.another().cloned(), ..mold })
+        Ok(Mold { user: app.runs_as.another().cloned(), _start: start.transpose()?, ..mold })
     }
 
     /// Talks with a caller that has loaded the application already.
@@ -164,6 +170,7 @@ impl Mold {
             departure: Departure::default(),
             heap_questions: Questions::default(),
             _watch: watch_mold(Arc::clone(&control), boot, inbox.clone()),
+            _start: None,
             control,
         }
     }

@@ -7,7 +7,8 @@
 
 use crate::control_socket::ControlSocket;
 use crate::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
-use crate::reaper::{has_children, reap, Ending};
+use crate::launcher::Endings;
+use crate::reaper::Ending;
 use crate::signals::{Received, Signals};
 use highball_config::AppId;
 use rustix::process::Pid;
@@ -96,6 +97,7 @@ impl Succession {
 pub struct StandIn {
     pub(crate) succession: Succession,
     pub(crate) signals: Signals,
+    pub(crate) endings: Endings,
     pub(crate) news: mpsc::Receiver<(Option<AppId>, News)>,
     pub(crate) inbox: Inbox,
     /// How long its successors may be at their last requests when they end.
@@ -118,7 +120,7 @@ impl StandIn {
         }
         let limit = self.drain_time + END_TIME;
         let left = async {
-            while has_children() {
+            while self.inbox.launcher.has_children() {
                 self.next().await;
             }
         };
@@ -134,6 +136,7 @@ impl StandIn {
                 Received::ChildEnded => self.reap().await,
                 signal => self.succession.pass_on(signal),
             },
+            () = self.endings.changed() => self.reap().await,
             Some((_, news)) = self.news.recv() => match news {
                 News::Said(Said::Succeeded { pid, descriptors }) => {
                     self.succession.succeeded(pid, descriptors, &self.inbox);
@@ -150,7 +153,7 @@ impl StandIn {
     /// Until there is none left: no signal comes for those of a later slice.
     async fn reap(&mut self) {
         loop {
-            let reaped = reap();
+            let reaped = self.endings.reap();
             for (pid, ending) in reaped.ended {
                 self.succession.ended(pid, ending);
             }

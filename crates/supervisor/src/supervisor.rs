@@ -20,6 +20,7 @@ mod serving_site;
 mod sleeping;
 mod staffing;
 
+pub(crate) use self::booting::not_started;
 use self::failing::Failing;
 use self::mending::Broken;
 use self::planning::Planning;

@@ -336,6 +336,7 @@ impl WorkerHandle {
 mod tests {
     use super::*;
     use crate::event::{watch_worker, Inbox, Who};
+    use crate::launcher::Launcher;
     use highball_ring::Geometry;
     use rustix::process::{getpid, pidfd_open, PidfdFlags};
     use std::os::fd::OwnedFd;
@@ -359,7 +360,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_serves_once_and_hands_out_its_ring_once() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         assert!(handle.serve(now).is_none(), "not before it has said hello");
@@ -372,7 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_closes_before_its_hello_leaves_its_mold_time_to_say_why() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         assert_eq!(handle.heard_out(now), None);
@@ -382,7 +383,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_dies_while_it_starts_is_heard_out_first() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
@@ -393,7 +394,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_dies_while_it_becomes_a_mold_is_heard_out_first() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
@@ -406,7 +407,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_serves_has_gone_when_the_kernel_says_so() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         handle.exists(Some(getpid()), us(&inbox), now + LIMIT);
@@ -416,7 +417,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lost_mold_ends_what_it_has_not_forked_and_nothing_else() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut unborn, _theirs) = forking(now, &inbox);
         unborn.mold_gone(now);
@@ -427,7 +428,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_one_that_serves_is_retired() {
-        let (inbox, _) = Inbox::new(8);
+        let (inbox, _) = Inbox::new(8, Launcher::Direct);
         let now = Instant::now();
         let (mut handle, _theirs) = forking(now, &inbox);
         assert!(!handle.retire(now, LIMIT));

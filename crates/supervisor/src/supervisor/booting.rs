@@ -394,7 +394,7 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     }
 }
 
-pub(super) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
+pub(crate) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
     match why {
         NotStarted::OutOfReach(out) => out_of_reach(out),
         NotStarted::NoFolder(error) => no_ruby(app, folder, error, false),
