@@ -1,9 +1,9 @@
 //! Names under which Highball makes files that others look for: Unix sockets and PID files.
 //!
 //! The folder is opened once and held by its descriptor, so that swapping a folder on the way for a link changes
-//! nothing. A file is made under a random name, is renamed into place when it is complete, and is removed only as long as
-//! the name in that very folder still leads to it. Where this process is root, it uses no folder that somebody
-//! else may write to.
+//! nothing. A file, but for a socket that clients connect to, is made under a random name and renamed into place when it
+//! is complete. It is removed only as long as the name in that very folder still leads to it. Where this process is root,
+//! it uses no folder that somebody else may write to.
 
 use rustix::fs::{
     flock, fstat, open, openat, readlinkat, renameat, statat, unlinkat, AtFlags, FileType, FlockOperation,
@@ -47,7 +47,8 @@ pub enum PlaceError {
     },
     /// The way to a file of one user's leads through what belongs to another.
     #[error(
-        "{} {why}, but the way to it is another user's: as root, Highball follows no path by which one user leads to what is          another's", folder.display()
+        "{} {why}, but the way to it is another user's: as root, Highball follows no path by which one user leads to what is \
+         another's", folder.display()
     )]
     Mixed {
         /// The folder, or a symbolic link on the way to it.
