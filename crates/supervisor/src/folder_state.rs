@@ -13,7 +13,7 @@ const LEFT_OUT: [&str; 8] = [".git", ".bundle", "node_modules", "tmp", "log", "s
 
 /// What a folder holds, as far as a change of it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FolderState(u64);
+pub(crate) struct FolderState(pub(crate) u64);
 
 impl FolderState {
     /// Looks at the folder and all below it with the rights of this user. What cannot be read counts as not there.

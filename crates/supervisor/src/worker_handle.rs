@@ -58,7 +58,7 @@ impl WorkerState {
 }
 
 /// Why a worker could not start, as it says itself.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StartFailure {
     pub(crate) error: RubyError,
     /// All about it, if it could not start serving.

@@ -1,0 +1,153 @@
+//! Everything that the core can ask for. The shell performs actions in their order; what says "answers" in
+//! [`super::event`] is reported back, each exactly once.
+
+use super::event::{Process, Ticket};
+use super::log::{AppLog, ServerLog};
+use crate::diagnosis::Diagnosis;
+use crate::message::{BootFailure, Booted};
+use crate::reaper::Ending;
+use crate::signals::Received;
+use highball_config::AppId;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A deed of the server, or for one of its applications.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    OfApp(AppId, AppAction),
+    /// Forget the application and everything that was its own.
+    ForgetApp(AppId),
+    /// Tell the front to stop accepting, and to finish what is in flight.
+    DrainFront,
+    /// Tell the front, and what reads the configuration, that HUP has come.
+    Hangup,
+    /// Start a new `highball`; it need not bring up the applications `failed`.
+    SpawnSuccessor {
+        upgrade: u32,
+        failed: Vec<AppId>,
+    },
+    /// Let the new process accept connections.
+    TakeOver {
+        upgrade: u32,
+    },
+    /// Signal the new process.
+    SignalSuccessor {
+        upgrade: u32,
+        signal: SuccessorSignal,
+    },
+    /// Drop what is held of a new process that has ended or did not start.
+    ForgetSuccessor {
+        upgrade: u32,
+    },
+    /// The new process serves: pass on to the front and to the process that stands in. `restart`: a restart by signal
+    /// had not begun.
+    HandOver {
+        upgrade: u32,
+        kept: Vec<String>,
+        restart: bool,
+    },
+    /// Close what a successor would be made from.
+    DropUpgradeContext,
+    /// Pass the signal on to the process that has taken over.
+    PassOn(Received),
+    /// Answer an order: the number of what it leads to, or why it is refused.
+    Answer(Ticket, Result<u32, String>),
+    Log(ServerLog),
+    /// A step at which a test may stop the process.
+    Checkpoint(&'static str),
+    /// Everything has ended.
+    End,
+}
+
+/// What a new `highball` is told by signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SuccessorSignal {
+    /// HUP: the configuration may have changed.
+    Reread,
+    /// TERM: it is not wanted any more.
+    End,
+    /// KILL.
+    Kill,
+}
+
+/// A deed for one application.
+#[derive(Debug, Clone)]
+pub(crate) enum AppAction {
+    /// Start a mold in this folder; `None`: where the application's path leads now.
+    SpawnMold {
+        boot: u32,
+        folder: Option<PathBuf>,
+    },
+    /// Make a ring and sockets for a worker, and order this mold to fork it.
+    Fork {
+        boot: u32,
+        worker: u32,
+    },
+    /// Send an order to a worker.
+    Tell {
+        worker: u32,
+        order: Order,
+    },
+    /// Ask a process that hangs for the backtraces of its threads.
+    DumpThreads(Process),
+    /// Kill a process. It answers by ending.
+    Kill(Process),
+    /// The worker is the mold of this boot from now on.
+    BecomeMold {
+        worker: u32,
+        boot: u32,
+    },
+    /// Drop what is held of a process: it has ended, or is left to itself. Its control socket closes.
+    Forget {
+        process: Process,
+        ending: Option<Ending>,
+    },
+    /// Look for a static site in this folder; `None`: where the application's path leads now.
+    OpenSite {
+        generation: u32,
+        folder: Option<PathBuf>,
+    },
+    /// Find out what is known about a failed boot in this folder.
+    Diagnose {
+        ticket: Ticket,
+        folder: PathBuf,
+        failure: Box<BootFailure>,
+    },
+    /// Look whether the application's files have changed.
+    LookAtFolder,
+    /// Tell the front.
+    Notify(News),
+    /// Answer an order: the number of what it leads to, or why it is refused.
+    Answer(Ticket, Result<u32, String>),
+    Log(AppLog),
+    /// A step at which a test may stop the process.
+    Checkpoint(&'static str),
+}
+
+/// What a worker is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Finish what is claimed, and exit.
+    Drain,
+    /// Say whether you can be forked from.
+    MayPromote,
+    /// Become a mold.
+    Promote,
+}
+
+/// What the front is told about an application; see [`crate::AppNotice`].
+#[derive(Debug, Clone)]
+pub(crate) enum News {
+    Booted(Arc<Booted>),
+    SiteOpened { root: PathBuf },
+    Failed(Arc<Diagnosis>),
+    Abandoned,
+    Removed,
+    WorkerReady { worker: u32, generation: u32 },
+    CanaryReady { worker: u32, generation: u32 },
+    CanaryAdmitted { worker: u32 },
+    GenerationWithdrawn { generation: u32 },
+    WorkerRetiring { worker: u32 },
+    WorkerGone { worker: u32, killed: bool },
+    NameWarmWorker { requests: u64 },
+}

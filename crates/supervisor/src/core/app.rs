@@ -1,0 +1,467 @@
+//! The state of one application. [`super::step`] has everything that changes it.
+
+use super::action::{AppAction, News};
+use super::event::Ticket;
+use super::log::AppLog;
+use super::mold::Mold;
+use super::workers::Workers;
+use crate::diagnosis::Diagnosis;
+use crate::folder_state::FolderState;
+use crate::hall::Purpose;
+use crate::message::Booted;
+use crate::refork::{ReforkCause, ReforkStage, Schedule};
+use crate::report::ReforkReport;
+use crate::restart::{Asked, Failure, PastRestarts, Stage, Wish};
+use crate::restart_policy::RestartPolicy;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where the application comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A mold that Highball starts in its folder.
+    Folder,
+    /// Nothing to load: the front serves the files of a static site.
+    Site,
+    /// The process that started Highball, which cannot be started again.
+    Caller,
+}
+
+/// What the core knows of an application's configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct AppConfig {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    /// Its folder at the start, symbolic links resolved.
+    pub(crate) folder: PathBuf,
+    /// Its path as it was given.
+    pub(crate) link: PathBuf,
+    pub(crate) is_development: bool,
+    pub(crate) workers: u16,
+    pub(crate) prestart: bool,
+    /// Whether the mold loads the application.
+    pub(crate) preload: bool,
+    pub(crate) boot_timeout: Duration,
+    pub(crate) probe_timeout: Duration,
+    pub(crate) probe_path: String,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) max_boot_failures: u32,
+    /// See [`Schedule`].
+    pub(crate) refork_after: Vec<u64>,
+    /// See [`crate::AppBlueprint::may_fail`].
+    pub(crate) may_fail: bool,
+}
+
+/// How far another process has come in taking the place of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HotRestart {
+    No,
+    /// It waits until it can begin.
+    Queued,
+    Going,
+    /// The other process serves: this one only answers what still comes over connections that it has.
+    Done,
+}
+
+/// What an application has to know of the server around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// Whether it is the only application.
+    pub(crate) alone: bool,
+    pub(crate) hot_restart: HotRestart,
+    /// Whether it is its turn to boot, among others.
+    pub(crate) may_boot: bool,
+    pub(crate) purpose: Purpose,
+}
+
+/// How the end of an application came.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    Drained,
+    Stopped,
+    Halted,
+    CallerGone,
+    BootLoop(String),
+    BootFailed(Arc<Diagnosis>),
+}
+
+/// How far the application is from its end.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Molds and workers are kept alive.
+    Running,
+    /// The front finishes what is in flight, until then.
+    Draining(Instant),
+    /// Workers were told to exit, by then. `quick`: being killed is no failure then, because the user wanted it (Ctrl-C
+    /// in development).
+    Finishing { until: Instant, quick: bool },
+    /// Everything was killed; it is gone by then, or is left behind.
+    Ending(Instant, End),
+}
+
+/// Whether the application is there, as long as it has not come to its end.
+#[derive(Debug)]
+pub(crate) enum Condition {
+    /// It is idle and has no processes. It boots for the next request.
+    Asleep,
+    /// It has not booted; its mold boots, or waits for its turn.
+    Booting,
+    /// The boot failed; the diagnosis with this ticket is being made.
+    Explaining(Ticket),
+    /// The boot failed, and it waits for a reason to try again.
+    Failed(Failed),
+    /// It has booted.
+    Serving,
+}
+
+/// An application that did not boot.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// Its files as they were when the boot had failed: what a boot itself writes is no reason for another.
+    pub(crate) files: FolderState,
+    pub(crate) since: Instant,
+    /// When the folder is looked at next.
+    pub(crate) due: Instant,
+    /// Requests have arrived, and wait for what a look at the folder shows.
+    pub(crate) is_wanted: bool,
+}
+
+/// One version of the application: what was in its folder when its mold booted. A mold that has to be booted again
+/// boots from the same folder, and is the same generation.
+#[derive(Debug)]
+pub(crate) struct Version {
+    /// The generation: from 1; later ones have larger numbers.
+    pub(crate) number: u32,
+    /// What is forked from one mold, or from one that was booted in its place, is of one line. A refork begins a new line
+    /// of the same generation.
+    pub(crate) line: u32,
+    /// Symbolic links resolved, so that a release stays what it is.
+    pub(crate) folder: PathBuf,
+    /// The folder is to be found where the application's path leads at the next boot.
+    pub(crate) follows_link: bool,
+    /// What it reported once it was booted.
+    pub(crate) app: Option<Arc<Booted>>,
+    pub(crate) mold: Option<Mold>,
+}
+
+/// Boots of the version that is served.
+#[derive(Debug)]
+pub(crate) struct Boots {
+    /// Molds that were started or promoted.
+    pub(crate) count: u32,
+    /// When the mold is started, if there is none.
+    pub(crate) due: Instant,
+    pub(crate) policy: RestartPolicy,
+    /// A mold failed to boot while workers serve; the diagnosis with this ticket is being made.
+    pub(crate) explaining: Option<Ticket>,
+    /// The site of this generation is being looked for, until then.
+    pub(crate) site: Option<(u32, Instant)>,
+    /// Molds that nothing is forked from any more, until they are gone.
+    pub(crate) leaving: Vec<Mold>,
+    /// The folder is being looked at.
+    pub(crate) is_looking: bool,
+    /// Why it was given up, until that is acted upon.
+    pub(crate) lost: Option<String>,
+}
+
+/// The workers, and how many there should be.
+#[derive(Debug)]
+pub(crate) struct Staff {
+    pub(crate) workers: Workers,
+    pub(crate) wanted: u16,
+    /// No worker is forked before this.
+    pub(crate) fork_due: Instant,
+    pub(crate) policy: RestartPolicy,
+}
+
+/// The restart that is under way: a transaction that puts one version in the place of another, or leaves everything as it
+/// was.
+#[derive(Debug)]
+pub(crate) struct Restart {
+    pub(crate) stage: Stage,
+    pub(crate) next: Version,
+    pub(crate) asked: Asked,
+    pub(crate) began: Instant,
+    /// It has failed because the new version did not boot; the diagnosis with this ticket is being made, and then the
+    /// failure is reported. Until then the stage that failed, for the report.
+    pub(crate) explaining: Option<(Ticket, Stage)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Restarts {
+    pub(crate) going: Option<Restart>,
+    /// The restart that is begun next.
+    pub(crate) wish: Option<Wish>,
+    pub(crate) past: PastRestarts,
+    pub(crate) last_generation: u32,
+    pub(crate) last_line: u32,
+}
+
+/// The refork that is under way: a warm worker becomes the mold, and the others are forked from it.
+#[derive(Debug)]
+pub(crate) struct Refork {
+    /// From 1.
+    pub(crate) number: u32,
+    pub(crate) stage: ReforkStage,
+    pub(crate) cause: ReforkCause,
+    pub(crate) began: Instant,
+    /// When a stage in which others have to do something has to have ended.
+    pub(crate) deadline: Option<Instant>,
+    /// The worker that is promoted; 0 while none is chosen.
+    pub(crate) worker: u32,
+    /// The line of what is forked from it.
+    pub(crate) line: u32,
+    /// The promoted mold.
+    pub(crate) mold: Option<Mold>,
+}
+
+impl Refork {
+    /// Whether this worker is on its way from worker to mold.
+    pub(crate) fn is_about(&self, worker: u32) -> bool {
+        self.worker == worker && self.stage != ReforkStage::Rolling
+    }
+
+    /// What `highball status` reports of it, without the mold; `state` is what it has come to.
+    pub(crate) fn report(&self, state: &'static str, failure: Option<String>, now: Instant) -> ReforkReport {
+        ReforkReport {
+            number: self.number,
+            asked_by: self.cause.to_string(),
+            worker: (self.worker > 0).then_some(self.worker),
+            state,
+            took: now - self.began,
+            failure,
+            mold: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Reforks {
+    pub(crate) going: Option<Refork>,
+    /// Reforks that were begun.
+    pub(crate) count: u32,
+    pub(crate) last: Option<ReforkReport>,
+    pub(crate) schedule: Schedule,
+    /// Whether the front counts requests for the schedule.
+    pub(crate) counts_requests: bool,
+    /// Why workers of this version cannot be forked from.
+    pub(crate) unfit: Option<String>,
+}
+
+/// What went wrong last.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    pub(crate) last_failure: Option<String>,
+    /// The last boot that failed.
+    pub(crate) diagnosis: Option<Arc<Diagnosis>>,
+}
+
+/// One application.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) config: AppConfig,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) phase: Phase,
+    pub(crate) condition: Condition,
+    /// It was taken out of the configuration.
+    pub(crate) is_removed: bool,
+    /// The process that is its mold wants everything to end.
+    pub(crate) wants_the_end: bool,
+    /// The version that is served; after a restart has begun, and before it has succeeded, still the one before.
+    pub(crate) current: Version,
+    pub(crate) boots: Boots,
+    pub(crate) staff: Staff,
+    pub(crate) restarts: Restarts,
+    pub(crate) reforks: Reforks,
+    pub(crate) trouble: Trouble,
+    tickets: u64,
+    /// The time of the step.
+    pub(super) now: Instant,
+    pub(super) actions: Vec<AppAction>,
+    /// Something has changed that may have consequences in the same step.
+    pub(super) has_changed: bool,
+}
+
+impl App {
+    /// An application of which nothing is started yet.
+    pub(crate) fn new(config: AppConfig, surroundings: Surroundings, now: Instant) -> App {
+        let policy = || RestartPolicy::new(config.max_boot_failures);
+        let sleeps =
+            !config.prestart && config.source != Source::Site && surroundings.purpose != Purpose::Examine;
+        App {
+            phase: Phase::Running,
+            condition: if sleeps { Condition::Asleep } else { Condition::Booting },
+            is_removed: false,
+            wants_the_end: false,
+            current: Version {
+                number: 1,
+                line: 1,
+                folder: config.folder.clone(),
+                follows_link: false,
+                app: None,
+                mold: None,
+            },
+            boots: Boots {
+                count: 0,
+                due: now,
+                policy: policy(),
+                explaining: None,
+                site: None,
+                leaving: Vec::new(),
+                is_looking: false,
+                lost: None,
+            },
+            staff: Staff {
+                workers: Workers::default(),
+                wanted: if config.source == Source::Site { 0 } else { config.workers },
+                fork_due: now,
+                policy: policy(),
+            },
+            restarts: Restarts {
+                going: None,
+                wish: None,
+                past: PastRestarts::default(),
+                last_generation: 1,
+                last_line: 1,
+            },
+            reforks: Reforks {
+                going: None,
+                count: 0,
+                last: None,
+                schedule: Schedule::new(config.refork_after.clone()),
+                counts_requests: false,
+                unfit: None,
+            },
+            trouble: Trouble::default(),
+            tickets: 0,
+            now,
+            actions: Vec::new(),
+            has_changed: false,
+            surroundings,
+            config,
+        }
+    }
+
+    // --- for the step
+
+    pub(super) fn act(&mut self, action: AppAction) {
+        self.has_changed = true;
+        self.actions.push(action);
+    }
+
+    pub(super) fn log(&mut self, log: AppLog) {
+        self.act(AppAction::Log(log));
+    }
+
+    pub(super) fn notify(&mut self, news: News) {
+        self.act(AppAction::Notify(news));
+    }
+
+    pub(super) fn checkpoint(&mut self, step: &'static str) {
+        self.act(AppAction::Checkpoint(step));
+    }
+
+    pub(super) fn next_ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    pub(super) fn fails_with(&mut self, what: String) {
+        self.trouble.last_failure = Some(what);
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        matches!(self.condition, Condition::Asleep)
+    }
+
+    pub(super) fn is_site(&self) -> bool {
+        self.config.source == Source::Site
+    }
+
+    pub(super) fn past_restart(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>) {
+        self.restarts.past.add(wish, took, failure);
+    }
+
+    // --- for the server and the shell
+
+    /// Every mold that there is.
+    pub(crate) fn molds(&self) -> impl Iterator<Item = &Mold> {
+        let next = self.restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
+        self.current.mold.iter().chain(next).chain(self.promoted_mold()).chain(&self.boots.leaving)
+    }
+
+    pub(super) fn mold_mut(&mut self, boot: u32) -> Option<&mut Mold> {
+        let next = self.restarts.going.as_mut().and_then(|restart| restart.next.mold.as_mut());
+        let promoted = self.reforks.going.as_mut().and_then(|refork| refork.mold.as_mut());
+        let mut molds =
+            self.current.mold.iter_mut().chain(next).chain(promoted).chain(&mut self.boots.leaving);
+        molds.find(|mold| mold.boot == boot)
+    }
+
+    pub(crate) fn promoted_mold(&self) -> Option<&Mold> {
+        self.reforks.going.as_ref().and_then(|refork| refork.mold.as_ref())
+    }
+
+    /// Since when it boots, if it does.
+    pub(crate) fn boots_since(&self) -> Option<Instant> {
+        self.molds().filter_map(Mold::boots_since).max()
+    }
+
+    /// Whether it has booted, and there may be requests to be answered.
+    pub(crate) fn has_booted(&self) -> bool {
+        self.current.app.is_some()
+    }
+
+    /// Whether it has processes to answer its requests, or had until a moment ago.
+    pub(crate) fn can_answer(&self) -> bool {
+        self.has_booted() && !self.is_asleep()
+    }
+
+    /// Whether it did not boot, and waits for a reason to try again.
+    pub(crate) fn is_failed(&self) -> bool {
+        matches!(self.condition, Condition::Failed(_))
+    }
+
+    /// Whether USR1 has asked for a restart that has not begun.
+    pub(crate) fn was_told_to_restart(&self) -> bool {
+        self.restarts.wish.is_some_and(|wish| wish.asked == Asked::Signal)
+    }
+
+    /// Whether it serves, sleeps, or has failed, and nothing is about to change that.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let is_up = self.current.app.is_some() || self.is_asleep() || self.is_failed();
+        let is_leaving = self.is_removed || !self.is_running();
+        let Restarts { going, wish, .. } = &self.restarts;
+        is_leaving || (is_up && going.is_none() && wish.is_none() && self.reforks.going.is_none())
+    }
+
+    /// Whether whatever it has was killed.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Ending(..))
+    }
+
+    /// Whether it has ended, or what is left of it is left to itself.
+    pub(crate) fn has_ended(&self, now: Instant) -> bool {
+        let Phase::Ending(until, _) = self.phase else { return false };
+        (self.staff.workers.is_empty() && self.molds().next().is_none()) || now >= until
+    }
+
+    /// The word for it in `highball status`.
+    pub(crate) fn phase_name(&self) -> &'static str {
+        let serves = self.is_site() && self.current.app.is_some()
+            || self.staff.workers.iter().any(|(_, worker)| worker.was_ready());
+        match (&self.phase, &self.condition) {
+            (Phase::Running, _) if serves => "serving",
+            (Phase::Running, Condition::Asleep) => "asleep",
+            (Phase::Running, Condition::Failed(_)) => "failed",
+            (Phase::Running, _) => "booting",
+            (Phase::Draining(_) | Phase::Finishing { .. }, _) => "draining",
+            (Phase::Ending(..), _) => "ending",
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Everything that the core can be told.
+
+use super::app::AppConfig;
+use crate::diagnosis::Diagnosis;
+use crate::folder_state::FolderState;
+use crate::message::{BootFailure, Booted};
+use crate::reaper::Ending;
+use crate::refork::ReforkCause;
+use crate::restart::Asked;
+use crate::signals::Received;
+use crate::spawn_journey::Step;
+use crate::worker_handle::StartFailure;
+use highball_config::AppId;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A process of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Process {
+    /// The mold of this boot, from 1.
+    Mold(u32),
+    /// The worker with this number, from 1.
+    Worker(u32),
+}
+
+/// Connects an order or a deed with its answer. Each is used once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// What concerns the whole server, or one of its applications.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    /// Time has passed.
+    Tick,
+    /// Something about an application; it is ignored if the application is gone.
+    OfApp(AppId, AppEvent),
+    /// A signal to this process, other than CHLD.
+    Signal(Received),
+    /// The configuration has a new application.
+    AddApp(AppId, Box<AppConfig>),
+    /// The front has nothing in flight and accepts nothing.
+    FrontDrained,
+    /// This process serves now, and another may take its place.
+    MayUpgrade,
+    /// An operator asks for a hot restart.
+    Upgrade(Ticket),
+    /// An operator asks for the end.
+    Stop,
+    /// About the process that is to take this one's place, in the hot restart of this number.
+    Successor(u32, SuccessorEvent),
+    /// The process that has taken this one's place has ended.
+    HeirEnded,
+}
+
+/// What happens to a process that is to take this one's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SuccessorEvent {
+    /// Answers [`super::Action::SpawnSuccessor`].
+    NotStarted { why: String },
+    /// It boots the applications, and is to be ready within this time.
+    Booting { version: String, limit: Duration },
+    /// It would serve; the addresses that it keeps.
+    Ready { kept: Vec<String> },
+    /// It accepts connections.
+    Serving,
+    /// It ends, and says why.
+    Failed { why: String },
+    /// An order to it could not be sent.
+    Unreachable { error: String },
+    /// Its control socket is closed, or what it sent was not a message.
+    Closed,
+    /// The kernel reports its end.
+    Ended(Ending),
+}
+
+/// What happens to an application.
+#[derive(Debug, Clone)]
+pub(crate) enum AppEvent {
+    // --- answers to deeds
+    /// Answers [`super::AppAction::SpawnMold`]: the process exists, in this folder.
+    MoldStarted { boot: u32, folder: PathBuf },
+    /// Answers [`super::AppAction::SpawnMold`].
+    MoldNotStarted { boot: u32, folder: PathBuf, failure: Box<BootFailure> },
+    /// Answers [`super::AppAction::Fork`]: the order could not be given.
+    NotForked { worker: u32, error: String },
+    /// Answers [`super::AppAction::Tell`]: the order could not be given.
+    Unreachable { worker: u32 },
+    /// Answers [`super::AppAction::OpenSite`].
+    SiteFound { generation: u32, folder: PathBuf, site: Arc<Booted> },
+    /// Answers [`super::AppAction::OpenSite`].
+    NoSite { generation: u32, folder: PathBuf },
+    /// Answers [`super::AppAction::Diagnose`]. `files`: the folder as it was left by the boot.
+    Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: FolderState },
+    /// Answers [`super::AppAction::LookAtFolder`]. `took`: how long the look took.
+    FolderSeen { files: FolderState, took: Duration },
+
+    // --- from molds
+    /// A step of the spawn journey begins.
+    MoldStep { boot: u32, step: Step },
+    /// Workers can be forked; the application, where the mold has loaded it.
+    MoldBooted { boot: u32, app: Option<Arc<Booted>> },
+    /// The boot failed, and the mold ends.
+    MoldFailed { boot: u32, failure: Box<BootFailure> },
+    /// The caller that acts as mold was asked to end.
+    MoldAsksToStop { boot: u32 },
+    /// A worker could not be forked.
+    ForkFailed { worker: u32, message: String },
+
+    // --- from workers
+    /// It exists: a pidfd of it was received and checked.
+    WorkerHello { worker: u32 },
+    /// It has loaded the application, which its mold has not.
+    WorkerBooted { worker: u32, app: Arc<Booted> },
+    /// Its threads wait for requests.
+    WorkerReady { worker: u32 },
+    /// It could not start, or not become a mold.
+    WorkerFailed { worker: u32, failure: Box<StartFailure> },
+    /// It can be forked from.
+    WorkerFit { worker: u32 },
+    /// It cannot be forked from.
+    WorkerUnfit { worker: u32, why: String },
+    /// It is a mold from now on.
+    WorkerPromoted { worker: u32 },
+    /// It was sent TERM.
+    WorkerLeaving { worker: u32 },
+
+    // --- about any process
+    /// The kernel reports its end.
+    Ended { process: Process, ending: Ending },
+    /// Its control socket is closed, and every message has been handled.
+    Closed { process: Process },
+    /// It sent what is not a message, or an answer without a question.
+    Misbehaved { process: Process, error: String },
+
+    // --- from the front
+    /// Requests arrive for an application that is not there.
+    Wanted,
+    /// No request has arrived for as long as `sleep_after` says.
+    Idle,
+    /// Nothing is in flight any more, and nothing more is accepted.
+    Drained,
+    /// A worker broke the rules of its ring.
+    WorkerBroken { worker: u32, why: String },
+    /// A retiring worker has nothing in flight.
+    WorkerIdle { worker: u32 },
+    /// The canary answered the probe: the status, or why there is none.
+    CanaryAnswered { worker: u32, answer: Result<u16, String> },
+    /// The worker that has answered the most requests.
+    WorkerWarm { worker: u32 },
+
+    // --- from operators and files
+    /// A restart is asked for.
+    Restart { asked: Asked, ticket: Option<Ticket> },
+    /// A refork is asked for.
+    Refork { cause: ReforkCause, ticket: Option<Ticket> },
+    /// So many workers more, or fewer.
+    MoreWorkers(i32),
+    /// The configuration has changed. `replaces`: processes of before differ from those of now.
+    Configure { config: Box<AppConfig>, replaces: bool },
+    /// The configuration does not have the application any more.
+    Remove,
+}

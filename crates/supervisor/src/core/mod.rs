@@ -1,0 +1,37 @@
+//! The process core: decides what happens to applications and their processes, and does none of it.
+//!
+//! [`Server::step`] takes an [`Event`] and the time, changes the state, and returns [`Action`]s. It reads no clock and no
+//! file, sends no message and starts no process: the shell performs the actions and reports each outcome as an event. So
+//! the same events always lead to the same actions, and a simulator ([`sim`]) can drive the core through millions of
+//! them.
+//!
+//! Processes have numbers here: a mold the number of its boot, a worker its own. Numbers are never used twice, so a late
+//! event cannot reach the wrong process. Process ids, descriptors and rings are the shell's.
+//!
+//! In reading order:
+//!
+//! - [`event`], [`action`], [`log`]: what goes in, and what comes out;
+//! - [`server`]: what exists once, and whose turn it is to boot; [`upgrade`]: the handover to another `highball`;
+//! - [`app`]: the state of one application; [`mold`], [`worker`], [`workers`]: its processes;
+//! - [`step`]: the one place where events meet states, and each part of an application's life;
+//! - [`mutation`]: faults for the simulator to find.
+
+pub(crate) mod action;
+pub(crate) mod app;
+pub(crate) mod event;
+pub(crate) mod log;
+pub(crate) mod mold;
+pub(crate) mod mutation;
+pub(crate) mod server;
+#[cfg(test)]
+mod sim;
+mod step;
+pub(crate) mod upgrade;
+pub(crate) mod worker;
+pub(crate) mod workers;
+
+pub(crate) use action::{Action, AppAction, News, Order};
+pub(crate) use app::{App, AppConfig, Source};
+pub(crate) use event::{AppEvent, Event, Process, SuccessorEvent, Ticket};
+pub(crate) use log::{AppLog, ServerLog};
+pub(crate) use server::{Server, ServerConfig};

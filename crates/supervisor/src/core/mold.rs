@@ -1,0 +1,153 @@
+//! The core's view of a mold: the process that loads the application and from which workers are forked.
+
+use crate::departure::{Departure, LAST_WORDS_TIME};
+use crate::reaper::Ending;
+use crate::spawn_journey::{Journey, Step};
+use std::time::{Duration, Instant};
+
+/// How long a mold or worker may take to print its backtraces before it is killed.
+pub(crate) const DUMP_TIME: Duration = Duration::from_secs(2);
+/// How long a process that was sent SIGKILL, or has closed its control socket, may take to be gone.
+pub(crate) const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// Where a mold is in its life.
+#[derive(Debug)]
+pub(crate) enum MoldState {
+    /// It is started, and loads the application.
+    Booting(Journey),
+    /// It can fork workers.
+    Booted,
+    /// It took too long, and was asked for the backtraces of its threads.
+    Dumping(Journey),
+    /// It was killed, or has said why it ends.
+    Halted,
+}
+
+impl MoldState {
+    /// The word for it in `highball status`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            MoldState::Booting(_) => "booting",
+            MoldState::Booted => "booted",
+            MoldState::Dumping(_) => "hangs",
+            MoldState::Halted => "halted",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Mold {
+    /// The number of its boot, from 1.
+    pub(crate) boot: u32,
+    pub(crate) state: MoldState,
+    /// When the current state has to have ended.
+    pub(crate) deadline: Option<Instant>,
+    /// The number that it had as a worker.
+    pub(crate) promoted_from: Option<u32>,
+    /// Whether it is the process that started Highball, which is never killed.
+    pub(crate) is_caller: bool,
+    departure: Departure,
+}
+
+impl Mold {
+    pub(crate) fn booting(boot: u32, is_caller: bool, now: Instant, limit: Duration) -> Mold {
+        Mold {
+            boot,
+            state: MoldState::Booting(Journey::begin(now)),
+            deadline: Some(now + limit),
+            promoted_from: None,
+            is_caller,
+            departure: Departure::default(),
+        }
+    }
+
+    /// A worker that has become a mold.
+    pub(crate) fn promoted(boot: u32, worker: u32) -> Mold {
+        Mold {
+            boot,
+            state: MoldState::Booted,
+            deadline: None,
+            promoted_from: Some(worker),
+            is_caller: false,
+            departure: Departure::default(),
+        }
+    }
+
+    /// It has loaded the application. How long it took; `None`: it was not booting.
+    pub(crate) fn booted(&mut self, now: Instant) -> Option<Duration> {
+        let MoldState::Booting(journey) = &self.state else { return None };
+        let took = journey.elapsed(now);
+        self.state = MoldState::Booted;
+        self.deadline = None;
+        Some(took)
+    }
+
+    /// Since when it boots, if it does.
+    pub(crate) fn boots_since(&self) -> Option<Instant> {
+        match &self.state {
+            MoldState::Booting(journey) => Some(journey.began()),
+            MoldState::Dumping(_) | MoldState::Booted | MoldState::Halted => None,
+        }
+    }
+
+    /// The step of the boot that it is at, if it boots or hangs.
+    pub(crate) fn step(&self) -> Option<Step> {
+        match &self.state {
+            MoldState::Booting(journey) | MoldState::Dumping(journey) => Some(journey.step()),
+            MoldState::Booted | MoldState::Halted => None,
+        }
+    }
+
+    pub(crate) fn is_booted(&self) -> bool {
+        matches!(self.state, MoldState::Booted)
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        matches!(self.state, MoldState::Halted)
+    }
+
+    /// It boots for too long, and is asked where it is. False: it was asked before, or does not boot.
+    pub(crate) fn dump(&mut self, now: Instant) -> bool {
+        match std::mem::replace(&mut self.state, MoldState::Halted) {
+            MoldState::Booting(journey) => {
+                self.state = MoldState::Dumping(journey);
+                self.deadline = Some(now + DUMP_TIME);
+                true
+            }
+            other => {
+                self.state = other;
+                false
+            }
+        }
+    }
+
+    /// It is killed, or ends.
+    pub(crate) fn halt(&mut self, now: Instant) {
+        self.state = MoldState::Halted;
+        self.deadline = Some(now + KILL_TIME);
+    }
+
+    /// Its control socket is closed. How it ended, if it has gone: a caller has, another's end the kernel reports.
+    pub(crate) fn heard_out(&mut self) -> Option<Ending> {
+        self.departure.heard_out();
+        if self.is_caller {
+            self.departure.ended(Ending::Unknown);
+        }
+        self.departure.complete()
+    }
+
+    /// It has ended. How, if it has gone; else its last messages are still to come.
+    pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
+        self.departure.ended(ending);
+        if matches!(self.state, MoldState::Booted | MoldState::Halted) {
+            return self.departure.ending();
+        }
+        self.deadline = Some(now + LAST_WORDS_TIME);
+        self.departure.complete()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.departure.ending()
+    }
+}

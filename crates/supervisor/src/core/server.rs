@@ -1,0 +1,338 @@
+//! What exists once in a process: signals, whose turn it is to boot, hot restarts, the end.
+
+use super::action::{Action, AppAction, News};
+use super::app::{App, AppConfig, End, Surroundings};
+use super::event::{AppEvent, Event, Ticket};
+use super::log::ServerLog;
+use super::upgrade::Upgrades;
+use crate::hall::Purpose;
+use crate::refork::ReforkCause;
+use crate::restart::Asked;
+use crate::signals::Received;
+use crate::supervisor::SAME_SIGNAL;
+use highball_config::AppId;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A boot keeps others from beginning for this long: one that hangs does not hold them up for longer.
+pub(crate) const TURN: Duration = Duration::from_secs(10);
+/// How long a process that was to take this one's place may take to be gone at the very end.
+const LEAVING_TIME: Duration = Duration::from_secs(3);
+/// Passes over all applications in one step. A step needs two or three; more only if something is wrong.
+const PASSES: usize = 64;
+
+/// What the core knows of the server's configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerConfig {
+    pub(crate) is_development: bool,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) boots_at_a_time: usize,
+    pub(crate) purpose: Purpose,
+}
+
+/// How far the server is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerPhase {
+    Running,
+    /// Another process serves; this one finishes what it has.
+    Succeeded,
+    /// It was told to stop, or cannot go on.
+    Stopping,
+    /// Nothing is left to wait for.
+    Ended,
+}
+
+/// The state of the whole process path.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) config: ServerConfig,
+    pub(crate) apps: BTreeMap<AppId, App>,
+    pub(crate) phase: ServerPhase,
+    /// When the first signal to end came.
+    signalled_at: Option<Instant>,
+    /// When it is not waited any longer for a process that was to take this one's place.
+    left_at: Option<Instant>,
+    pub(crate) upgrades: Upgrades,
+    /// When each application has something to do next; `None` in the map's value: it waits for events.
+    due: BTreeMap<AppId, Option<Instant>>,
+    pub(super) now: Instant,
+    actions: Vec<Action>,
+}
+
+impl Server {
+    pub(crate) fn new(config: ServerConfig, now: Instant) -> Server {
+        Server {
+            config,
+            apps: BTreeMap::new(),
+            phase: ServerPhase::Running,
+            signalled_at: None,
+            left_at: None,
+            upgrades: Upgrades::default(),
+            due: BTreeMap::new(),
+            now,
+            actions: Vec::new(),
+        }
+    }
+
+    /// The only way to change the state: applies one event, and then does whatever the new state asks for.
+    pub(crate) fn step(&mut self, event: Event, now: Instant) -> Vec<Action> {
+        self.now = now;
+        self.apply(event);
+        for _ in 0..PASSES {
+            if !self.advance() {
+                return std::mem::take(&mut self.actions);
+            }
+        }
+        debug_assert!(false, "the state of the server does not settle");
+        std::mem::take(&mut self.actions)
+    }
+
+    fn apply(&mut self, event: Event) {
+        match event {
+            Event::Tick => {}
+            Event::OfApp(id, event) => self.tell(id, event),
+            Event::Signal(signal) => self.signalled(signal),
+            Event::AddApp(id, config) => self.add(id, *config),
+            Event::FrontDrained => self.tell_all(|app| app.drained()),
+            Event::MayUpgrade => {
+                self.config.purpose = Purpose::Serve;
+                self.upgrades.may_be_asked = self.phase == ServerPhase::Running;
+            }
+            Event::Upgrade(ticket) => {
+                let answer = self.ask_upgrade("highball upgrade");
+                self.answer(ticket, answer);
+            }
+            Event::Stop => self.drain(false),
+            Event::Successor(upgrade, event) => self.successor(upgrade, event),
+            Event::HeirEnded => {
+                self.log(ServerLog::HeirEnded);
+                self.act(Action::DrainFront); // idle clients have nowhere else to go
+            }
+        }
+    }
+
+    fn add(&mut self, id: AppId, config: AppConfig) {
+        if self.phase == ServerPhase::Stopping || self.phase == ServerPhase::Ended {
+            return;
+        }
+        let surroundings = self.surroundings(false);
+        self.apps.insert(id, App::new(config, surroundings, self.now));
+        self.due.insert(id, Some(self.now));
+    }
+
+    /// An event for an application that is gone is none any more; but an order is answered.
+    fn tell(&mut self, id: AppId, event: AppEvent) {
+        let now = self.now;
+        match self.apps.get_mut(&id) {
+            Some(app) => {
+                app.apply_at(event, now);
+                self.due.insert(id, Some(now));
+                self.collect(id);
+            }
+            None => {
+                if let AppEvent::Restart { ticket: Some(ticket), .. }
+                | AppEvent::Refork { ticket: Some(ticket), .. } = event
+                {
+                    let gone = "the application was removed".into();
+                    self.act(Action::OfApp(id, AppAction::Answer(ticket, Err(gone))));
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_all(&mut self, mut tell: impl FnMut(&mut App)) {
+        let now = self.now;
+        for id in self.apps.keys().copied().collect::<Vec<AppId>>() {
+            if let Some(app) = self.apps.get_mut(&id) {
+                app.at(now);
+                tell(app);
+                self.due.insert(id, Some(now));
+                self.collect(id);
+            }
+        }
+    }
+
+    fn collect(&mut self, id: AppId) {
+        if let Some(app) = self.apps.get_mut(&id) {
+            self.actions.extend(app.take_actions().into_iter().map(|action| Action::OfApp(id, action)));
+        }
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    pub(super) fn log(&mut self, log: ServerLog) {
+        self.act(Action::Log(log));
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Result<u32, String>) {
+        self.act(Action::Answer(ticket, answer));
+    }
+
+    // --- signals
+
+    fn signalled(&mut self, signal: Received) {
+        if self.upgrades.heir.is_some() {
+            self.act(Action::PassOn(signal));
+            if matches!(signal, Received::Terminate | Received::Interrupt) {
+                self.told_to_end(signal);
+            }
+            return;
+        }
+        match signal {
+            Received::ChildEnded => {}
+            Received::Hangup => {
+                self.act(Action::Hangup);
+                self.hang_up_successor();
+            }
+            Received::Upgrade => drop(self.ask_upgrade("USR2")), // a refusal is logged
+            Received::Terminate | Received::Interrupt => self.told_to_end(signal),
+            Received::Restart => self.tell_each(|| AppEvent::Restart { asked: Asked::Signal, ticket: None }),
+            Received::Refork => {
+                self.tell_each(|| AppEvent::Refork { cause: ReforkCause::Signal, ticket: None });
+            }
+            Received::MoreWorkers => self.tell_each(|| AppEvent::MoreWorkers(1)),
+            Received::FewerWorkers => self.tell_each(|| AppEvent::MoreWorkers(-1)),
+        }
+    }
+
+    fn tell_each(&mut self, event: impl Fn() -> AppEvent) {
+        for id in self.apps.keys().copied().collect::<Vec<AppId>>() {
+            self.tell(id, event());
+        }
+    }
+
+    /// TERM or the like. A second one does not wait any longer.
+    fn told_to_end(&mut self, signal: Received) {
+        if self.phase != ServerPhase::Stopping {
+            let quick = signal == Received::Interrupt && self.config.is_development;
+            self.drain(quick);
+        } else if self.signalled_at.is_some_and(|first| self.now >= first + SAME_SIGNAL) {
+            self.log(ServerLog::SecondSignal);
+            self.tell_all(|app| app.end(End::Halted));
+        }
+        self.signalled_at.get_or_insert(self.now);
+    }
+
+    /// Begins to end in good order; `quick`: without waiting for requests.
+    fn drain(&mut self, quick: bool) {
+        if matches!(self.phase, ServerPhase::Stopping | ServerPhase::Ended) {
+            return;
+        }
+        self.log(ServerLog::Stopping);
+        self.phase = ServerPhase::Stopping;
+        self.abandon_upgrades();
+        if !self.apps.values().any(App::has_booted) {
+            return self.tell_all(|app| app.end(End::Stopped)); // there is nothing to answer requests with
+        }
+        self.act(Action::DrainFront);
+        self.tell_all(|app| {
+            app.drain(quick);
+            if !app.can_answer() {
+                app.actions.push(AppAction::Notify(News::Abandoned));
+            }
+        });
+        if !quick {
+            self.act(Action::Checkpoint("drain.begun"));
+        }
+    }
+
+    // --- what follows
+
+    /// One pass over everything. True: something has changed.
+    fn advance(&mut self) -> bool {
+        let before = self.actions.len();
+        let phase = self.phase;
+        self.enforce_upgrade_deadlines();
+        self.advance_upgrade();
+        let settled = self.settle_apps();
+        self.forget_removed();
+        self.end_with_its_apps();
+        self.notice_the_end();
+        settled || self.actions.len() > before || self.phase != phase
+    }
+
+    fn surroundings(&self, may_boot: bool) -> Surroundings {
+        Surroundings {
+            alone: self.apps.len() <= 1,
+            hot_restart: self.upgrades.progress(),
+            may_boot,
+            purpose: self.config.purpose,
+        }
+    }
+
+    /// Lets every application act for which something has changed. True: there was one.
+    fn settle_apps(&mut self) -> bool {
+        let now = self.now;
+        let has_turn = |app: &App| app.boots_since().is_some_and(|began| now < began + TURN);
+        let mut turns = self.apps.values().filter(|app| has_turn(app)).count();
+        let mut surroundings = self.surroundings(false);
+        let mut any = false;
+        for (id, app) in &mut self.apps {
+            let had_turn = has_turn(app);
+            surroundings.may_boot =
+                had_turn || turns < self.config.boots_at_a_time || app.config.source == super::Source::Site;
+            let due = self.due.entry(*id).or_insert(Some(now));
+            if app.surroundings == surroundings && due.is_none_or(|due| now < due) {
+                continue;
+            }
+            any = true;
+            app.surroundings = surroundings;
+            app.settle(now);
+            *due = app.next_deadline();
+            turns = turns + usize::from(has_turn(app)) - usize::from(had_turn);
+            self.actions.extend(app.take_actions().into_iter().map(|action| Action::OfApp(*id, action)));
+        }
+        any
+    }
+
+    fn forget_removed(&mut self) {
+        let now = self.now;
+        let removed = self.apps.iter().filter(|(_, app)| app.is_removed && app.has_ended(now));
+        for id in removed.map(|(id, _)| *id).collect::<Vec<AppId>>() {
+            self.apps.remove(&id);
+            self.due.remove(&id);
+            self.act(Action::ForgetApp(id));
+        }
+    }
+
+    /// An application may want the end of everything, or be its end.
+    fn end_with_its_apps(&mut self) {
+        if self.apps.values().any(|app| app.wants_the_end) {
+            self.drain(false);
+        }
+        let is_lost = |app: &App| app.is_ending() && !app.is_removed;
+        if self.phase == ServerPhase::Running && self.apps.values().any(is_lost) {
+            self.phase = ServerPhase::Stopping;
+            self.abandon_upgrades();
+            self.tell_all(|app| app.end(End::Halted));
+        }
+    }
+
+    fn notice_the_end(&mut self) {
+        let is_over = matches!(self.phase, ServerPhase::Stopping | ServerPhase::Succeeded);
+        if !is_over || !self.apps.values().all(|app| app.has_ended(self.now)) {
+            return;
+        }
+        let left_at = *self.left_at.get_or_insert(self.now + LEAVING_TIME);
+        self.kill_leaving_successor();
+        if !self.upgrades.is_leaving() || self.now >= left_at {
+            self.phase = ServerPhase::Ended;
+            self.act(Action::End);
+        }
+    }
+
+    /// When there is something to do that was not due yet at the last step.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let apps = self.due.values().filter_map(|due| *due);
+        let turns = self.apps.values().filter_map(App::boots_since).map(|began| began + TURN);
+        let turns = turns.filter(|end| *end > self.now);
+        apps.chain(turns).chain(self.upgrades.next_deadline()).chain(self.left_at).min()
+    }
+
+    /// Whether it is on its way to the end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase != ServerPhase::Running
+    }
+}

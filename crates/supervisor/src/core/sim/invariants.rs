@@ -1,0 +1,416 @@
+//! What has to hold after every step, whatever has happened.
+
+use super::world::World;
+use crate::core::app::{App, Condition, Phase};
+use crate::core::mold::{Mold, MoldState};
+use crate::core::server::{Server, ServerPhase, TURN};
+use crate::core::{Action, AppAction, AppEvent, AppLog, Event, News, Process, ServerLog, Source, Ticket};
+use crate::refork::ReforkStage;
+use crate::restart::Stage;
+use crate::rolling::Move;
+use crate::worker_handle::WorkerState;
+use highball_config::AppId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+/// What was ordered, announced and is being answered.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    /// Orders without an answer.
+    orders: BTreeSet<Ticket>,
+    /// Restarts that were accepted, of which no outcome is known yet.
+    restarts: Vec<(AppId, u32)>,
+    /// Workers that the front knows.
+    announced: BTreeSet<(AppId, u32)>,
+    /// Diagnoses that are being made.
+    diagnoses: BTreeSet<(AppId, Ticket)>,
+    /// Looks at folders that are under way.
+    looks: BTreeSet<AppId>,
+    /// Molds of which it is not known yet whether they were started.
+    pub(super) spawning: BTreeSet<(AppId, u32)>,
+    has_ended: bool,
+    /// How often each of these came about.
+    pub(super) reached: BTreeMap<&'static str, u64>,
+}
+
+type Checked = Result<(), String>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds {
+        Ok(())
+    } else {
+        Err(what())
+    }
+}
+
+impl Books {
+    pub(super) fn note_event(&mut self, event: &Event, _now: Instant) {
+        match event {
+            Event::Upgrade(ticket) => {
+                self.orders.insert(*ticket);
+            }
+            Event::OfApp(app, event) => match event {
+                AppEvent::Restart { ticket: Some(ticket), .. }
+                | AppEvent::Refork { ticket: Some(ticket), .. } => {
+                    self.orders.insert(*ticket);
+                }
+                AppEvent::Diagnosed { ticket, .. } => {
+                    self.diagnoses.remove(&(*app, *ticket));
+                }
+                AppEvent::FolderSeen { .. } => {
+                    self.looks.remove(app);
+                }
+                AppEvent::MoldStarted { boot, .. } | AppEvent::MoldNotStarted { boot, .. } => {
+                    self.spawning.remove(&(*app, *boot));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    pub(super) fn note_actions(&mut self, actions: &[Action], server: &Server) -> Checked {
+        ensure(!self.has_ended || actions.is_empty(), || "it acts after its end".into())?;
+        let mut leaving = None;
+        for action in actions {
+            match action {
+                Action::Answer(ticket, _) => self.answered(*ticket)?,
+                Action::End => self.has_ended = true,
+                Action::HandOver { .. } => *self.reached.entry("hot restart: done").or_default() += 1,
+                Action::Log(ServerLog::HotRestartFailed { .. }) => {
+                    *self.reached.entry("hot restart: failed").or_default() += 1;
+                }
+                Action::Log(ServerLog::SecondSignal) => {
+                    *self.reached.entry("a second signal").or_default() += 1;
+                }
+                Action::ForgetApp(app) => self.announced.retain(|(of, _)| of != app),
+                Action::OfApp(app, action) => self.note_app_action(*app, action, &mut leaving, server)?,
+                _ => {}
+            }
+        }
+        ensure(self.orders.is_empty(), || "an order got no answer".into())?;
+        self.check_restarts(server)
+    }
+
+    fn answered(&mut self, ticket: Ticket) -> Checked {
+        ensure(self.orders.remove(&ticket), || "an order was answered twice, or was none".into())
+    }
+
+    fn note_app_action(
+        &mut self,
+        app: AppId,
+        action: &AppAction,
+        leaving: &mut Option<u32>,
+        server: &Server,
+    ) -> Checked {
+        match action {
+            AppAction::Answer(ticket, _) => self.answered(*ticket)?,
+            AppAction::Diagnose { ticket, .. } => {
+                self.diagnoses.insert((app, *ticket));
+            }
+            AppAction::LookAtFolder => {
+                ensure(self.looks.insert(app), || "the folder is looked at twice at once".into())?;
+            }
+            AppAction::SpawnMold { boot, .. } => {
+                self.spawning.insert((app, *boot));
+            }
+            AppAction::Log(log) => self.note_reached(log, leaving),
+            AppAction::Notify(News::WorkerReady { worker, .. } | News::CanaryReady { worker, .. }) => {
+                let is_new = self.announced.insert((app, *worker));
+                ensure(is_new, || format!("worker {worker} was announced twice"))?;
+            }
+            AppAction::Notify(News::WorkerGone { worker, .. }) => {
+                let was_known = self.announced.remove(&(app, *worker));
+                ensure(was_known, || format!("the front never heard of worker {worker}"))?;
+            }
+            AppAction::Notify(News::WorkerRetiring { worker }) if *leaving != Some(*worker) => {
+                self.check_retired(app, *worker, server)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the simulation comes to; a test asks for it.
+    fn note_reached(&mut self, log: &AppLog, leaving: &mut Option<u32>) {
+        let what = match log {
+            AppLog::ReplacedAfterTerm { worker } => {
+                *leaving = Some(*worker);
+                "a worker that was sent TERM is replaced"
+            }
+            AppLog::Restarted { .. } => "restart: done",
+            AppLog::RestartFailed { stage, .. } => match *stage {
+                "booting" => "restart: failed while booting",
+                "probing" => "restart: failed while probing",
+                _ => "restart: failed while rolling",
+            },
+            AppLog::RestartGivenUp { .. } => "restart: given up",
+            AppLog::Reforked { .. } => "refork: done",
+            AppLog::ReforkFailed { .. } => "refork: failed",
+            AppLog::Unfit { .. } => "refork: refused",
+            AppLog::BootFailed(_) => "boot: failed",
+            AppLog::MoldStuck => "mold: stuck",
+            AppLog::MoldDied { .. } => "mold: died",
+            AppLog::MoldUnkillable => "mold: unkillable",
+            AppLog::WorkerUnkillable { .. } => "worker: unkillable",
+            AppLog::StartsTooLong { .. } => "worker: starts too long",
+            AppLog::BootsTooLong { .. } => "mold: boots too long",
+            AppLog::SiteFound(_) => "site: found",
+            AppLog::SiteNotReopened { .. } => "site: not found",
+            AppLog::FallsAsleep => "app: falls asleep",
+            AppLog::WakesUp => "app: wakes up",
+            AppLog::GivenUp { .. } => "app: given up",
+            AppLog::FolderChanged => "app: its folder changed",
+            AppLog::TriesAgain => "app: tried again unasked",
+            AppLog::Removed => "app: removed",
+            AppLog::DrainTimeOver => "app: time for draining over",
+            AppLog::Misbehaved { .. } => "a process misbehaves",
+            AppLog::OutOfTurn { .. } => "a message out of turn",
+            AppLog::NotForked { .. } => "worker: not forked",
+            _ => return,
+        };
+        *self.reached.entry(what).or_default() += 1;
+    }
+
+    /// A worker is only retired where enough others serve.
+    fn check_retired(&self, app: AppId, worker: u32, server: &Server) -> Checked {
+        let Some(app) = server.apps.get(&app) else { return Ok(()) };
+        let wanted = if matches!(app.condition, Condition::Serving) { app.staff.wanted.into() } else { 0 };
+        let serving = app.staff.workers.in_state(WorkerState::Serving);
+        ensure(serving >= wanted || !matches!(app.phase, Phase::Running), || {
+            format!("worker {worker} was retired, and {serving} of {wanted} workers are left")
+        })
+    }
+
+    /// Every restart that was accepted is going on, waits, or has an outcome.
+    fn check_restarts(&mut self, server: &Server) -> Checked {
+        for (id, app) in &server.apps {
+            for generation in [
+                app.restarts.wish.map(|wish| wish.generation),
+                app.restarts.going.as_ref().map(|restart| restart.next.number),
+            ]
+            .into_iter()
+            .flatten()
+            {
+                if !self.restarts.contains(&(*id, generation)) {
+                    self.restarts.push((*id, generation));
+                }
+            }
+        }
+        let mut lost = None;
+        self.restarts.retain(|(id, generation)| {
+            let Some(app) = server.apps.get(id) else { return false };
+            let waits = app.restarts.wish.is_some_and(|wish| wish.generation == *generation);
+            let goes = app.restarts.going.as_ref().is_some_and(|restart| restart.next.number == *generation);
+            let has_outcome = app.restarts.past.iter().any(|past| past.generation == *generation);
+            if !(waits || goes || has_outcome) {
+                lost = Some(*generation);
+            }
+            goes || (waits && !has_outcome)
+        });
+        match lost {
+            Some(generation) => Err(format!("the restart to generation {generation} was lost")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// After every step.
+pub(super) fn check(world: &World) -> Checked {
+    let server = &world.server;
+    if server.phase == ServerPhase::Ended {
+        return Ok(());
+    }
+    let due = server.next_deadline();
+    ensure(due.is_none_or(|due| due > world.now), || "a deadline has passed, and nothing came of it".into())?;
+    for (id, app) in &server.apps {
+        check_waiting(world, *id, app)?;
+        check_changes(world, *id, app)?;
+        check_staff(app)?;
+        check_known(world, *id, app)?;
+    }
+    let boots = server.apps.values().filter_map(App::boots_since).filter(|began| world.now < *began + TURN);
+    let boots = boots.count();
+    ensure(boots <= server.config.boots_at_a_time + promised(server), || format!("{boots} boots at a time"))
+}
+
+/// Sites need no turn.
+fn promised(server: &Server) -> usize {
+    server.apps.values().filter(|app| app.config.source == Source::Site).count()
+}
+
+/// Nothing waits for ever: every state that waits has a deadline, or a deed is under way that will be answered.
+fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
+    for (number, worker) in app.staff.workers.iter() {
+        let waits = worker.state != WorkerState::Serving;
+        ensure(!waits || worker.deadline.is_some(), || {
+            format!("worker {number} is {} without a deadline", worker.state.name())
+        })?;
+    }
+    for mold in app.molds() {
+        let waits = !mold.is_booted();
+        ensure(!waits || mold.deadline.is_some(), || {
+            format!("mold {} is {} without a deadline", mold.boot, mold.state.name())
+        })?;
+    }
+    let explains = |ticket: Ticket| world.books.diagnoses.contains(&(id, ticket));
+    if let Condition::Explaining(ticket) = app.condition {
+        ensure(explains(ticket), || "a diagnosis is waited for that is not being made".into())?;
+    }
+    if let Some(ticket) = app.boots.explaining {
+        ensure(explains(ticket), || "a boot waits for a diagnosis that is not being made".into())?;
+    }
+    ensure(!app.boots.is_looking || world.books.looks.contains(&id), || {
+        "a look at the folder is waited for that is not under way".into()
+    })?;
+    if let Some(upgrade) = &world.server.upgrades.going {
+        let queued = upgrade.stage == crate::core::upgrade::UpgradeStage::Queued;
+        ensure(queued || upgrade.deadline.is_some(), || "a hot restart has no deadline".into())?;
+    }
+    Ok(())
+}
+
+/// Restarts and reforks.
+fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
+    let (restart, refork) = (&app.restarts.going, &app.reforks.going);
+    ensure(restart.is_none() || refork.is_none(), || "a restart and a refork at once".into())?;
+    let running = matches!(app.phase, Phase::Running);
+    ensure(running || (restart.is_none() && refork.is_none()), || "a change goes on at the end".into())?;
+    if let Some(restart) = restart {
+        ensure(restart.next.number > app.current.number, || "a restart leads back".into())?;
+        let is_awaited = match restart.stage {
+            Stage::Booting => restart.next.mold.is_some() || app.boots.site.is_some(),
+            Stage::Probing => app.staff.workers.has_any_of(restart.next.number),
+            Stage::Rolling => restart.next.mold.is_some(),
+            Stage::Undoing => {
+                app.staff.workers.has_any_of(restart.next.number)
+                    || restart
+                        .explaining
+                        .is_some_and(|(ticket, _)| world.books.diagnoses.contains(&(id, ticket)))
+            }
+        };
+        ensure(is_awaited, || format!("a restart waits for nothing, {}", restart.stage.name()))?;
+        ensure(app.has_booted(), || "a restart goes on although nothing served".into())?;
+    }
+    if let Some(refork) = refork {
+        let state = app.staff.workers.get(refork.worker).map(|worker| worker.state);
+        let is_awaited = match refork.stage {
+            ReforkStage::Choosing | ReforkStage::Asking | ReforkStage::Relieving => refork.deadline.is_some(),
+            ReforkStage::Retiring => {
+                matches!(state, Some(WorkerState::Retiring | WorkerState::Draining | WorkerState::Halted))
+            }
+            ReforkStage::Promoting => {
+                matches!(state, Some(WorkerState::Promoting | WorkerState::Draining | WorkerState::Halted))
+            }
+            ReforkStage::Rolling => refork.mold.is_some(),
+        };
+        ensure(is_awaited, || format!("a refork waits for nothing, {}", refork.stage.name()))?;
+    }
+    Ok(())
+}
+
+/// Workers that are wanted are there, on their way, or there is a reason.
+fn check_staff(app: &App) -> Checked {
+    if !matches!(app.phase, Phase::Running) {
+        return Ok(());
+    }
+    let serves = app.current.app.is_some() && !matches!(app.condition, Condition::Asleep);
+    let is_serving = matches!(app.condition, Condition::Serving);
+    ensure(serves == is_serving, || format!("it is {:?}, and has an app: {serves}", app.condition))?;
+    if app.config.source == Source::Site {
+        return Ok(());
+    }
+    let tally = app.tally();
+    match tally.next_move() {
+        Move::RetireOther | Move::RetireSurplus => Err(format!("too many workers serve: {tally:?}")),
+        Move::Wait => Ok(()),
+        Move::Fork if !is_serving && !matches!(app.condition, Condition::Booting) => Ok(()),
+        Move::Fork => {
+            let backs_off = app.staff.fork_due > app.now();
+            let is_busy = app.staff.workers.in_state(WorkerState::Forking) >= 8;
+            let mold = app.molds().find(|mold| mold.is_booted() && is_of_staying(app, mold));
+            let boots = mold.is_none() && boot_is_coming(app);
+            ensure(backs_off || is_busy || boots, || format!("workers are missing: {tally:?}"))
+        }
+    }
+}
+
+fn is_of_staying(app: &App, mold: &Mold) -> bool {
+    let staying = app.staying();
+    let of_next = app.restarts.going.as_ref().filter(|restart| restart.next.line == staying);
+    let of_refork = app.reforks.going.as_ref().filter(|refork| refork.line == staying);
+    let is_it = |it: Option<&Mold>| it.is_some_and(|it| it.boot == mold.boot);
+    is_it(of_next.and_then(|restart| restart.next.mold.as_ref()))
+        || is_it(of_refork.and_then(|refork| refork.mold.as_ref()))
+        || (staying == app.current.line && is_it(app.current.mold.as_ref()))
+}
+
+/// Whether the version that is served has a mold that is not booted yet or is ending, or a boot is due or waits for its
+/// turn.
+fn boot_is_coming(app: &App) -> bool {
+    let mold = &app.current.mold;
+    let is_there = mold.as_ref().is_some_and(|mold| !matches!(mold.state, MoldState::Booted));
+    let is_due = mold.is_none() && (app.boots.due > app.now() || !app.surroundings.may_boot);
+    let is_changing = app.staying() != app.current.line;
+    is_there || is_due || app.boots.explaining.is_some() || is_changing
+}
+
+/// The processes that exist are known.
+fn check_known(world: &World, id: AppId, app: &App) -> Checked {
+    for ((_, process), life) in
+        world.processes.range((id, Process::Mold(0))..=(id, Process::Worker(u32::MAX)))
+    {
+        let is_known = match process {
+            Process::Mold(boot) => {
+                app.molds().any(|mold| mold.boot == *boot) || world.books.spawning.contains(&(id, *boot))
+            }
+            Process::Worker(worker) => app.staff.workers.get(*worker).is_some(),
+        };
+        ensure(is_known || life.died_at.is_some() || life.is_orphan, || {
+            format!("{process:?} lives, and is in no books")
+        })?;
+    }
+    Ok(())
+}
+
+/// Once nothing goes wrong any more.
+pub(super) fn check_at_rest(world: &World) -> Checked {
+    for (id, app) in &world.server.apps {
+        ensure(app.is_at_rest(), || format!("application {id} is not at rest: {:?}", app.condition))?;
+        ensure(app.boots.leaving.is_empty(), || "molds are still leaving".into())?;
+        if matches!(app.phase, Phase::Running) && matches!(app.condition, Condition::Serving) {
+            check_serves(app)?;
+        }
+        if matches!(app.condition, Condition::Asleep) {
+            ensure(app.molds().next().is_none() && app.staff.workers.is_empty(), || {
+                "it sleeps, and has processes".into()
+            })?;
+        }
+        ensure(!matches!(app.condition, Condition::Booting | Condition::Explaining(_)), || {
+            "it does not come up".into()
+        })?;
+        let failed = app.is_failed();
+        ensure(!failed, || "it was not tried again, or did not come up".into())?;
+    }
+    let queued = world.server.upgrades.going.is_some() || world.server.upgrades.is_leaving();
+    ensure(!queued, || "a hot restart does not end".into())
+}
+
+fn check_serves(app: &App) -> Checked {
+    if app.config.source == Source::Site {
+        return Ok(());
+    }
+    let (wanted, current) = (usize::from(app.staff.wanted), &app.current);
+    let serves = |line| {
+        app.staff
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.state == WorkerState::Serving && worker.line == line)
+            .count()
+    };
+    let all = app.staff.workers.iter().count();
+    ensure(serves(current.line) == wanted && all == wanted, || {
+        format!("{} of {wanted} workers serve, of {all}", serves(current.line))
+    })?;
+    ensure(current.mold.as_ref().is_some_and(Mold::is_booted), || "there is no mold".into())
+}

@@ -1,0 +1,136 @@
+//! A simulator for the core: a world of processes, a front, operators and files that answer its actions at random, in any
+//! order, twice, late, or with lies; that die, hang and cannot be started; under a clock that jumps. After each step the
+//! invariants of [`invariants`] have to hold, and once the world is calm ([`Chaos::calm`]) everything has to come to rest.
+//!
+//! Each run has a seed, which is printed when an invariant is violated: `HIGHBALL_SIM_SEED` repeats it, with a trace of
+//! its last steps. `HIGHBALL_SIM_STEPS` says how many steps are simulated.
+
+mod chaos;
+mod invariants;
+mod world;
+
+use super::mutation::{self, Mutation};
+use chaos::Chaos;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use world::World;
+
+/// Steps when nothing else is asked for.
+const STEPS: u64 = 1_000_000;
+/// Steps of one run, before its world gets calm.
+const STEPS_OF_A_RUN: u64 = 2_000;
+/// Kinds of what a simulation of this length comes to (see `Books::note_reached`).
+const KINDS: usize = 28;
+/// How long a mutation may stay undetected.
+const MUTATION_TIME: Duration = Duration::from_secs(60);
+
+/// A violated invariant.
+#[derive(Debug)]
+pub(super) struct Violation {
+    seed: u64,
+    what: String,
+    trace: String,
+}
+
+/// What a simulation came to.
+#[derive(Debug, Default)]
+struct Tale {
+    steps: u64,
+    /// How often each of these came about.
+    reached: BTreeMap<&'static str, u64>,
+}
+
+/// One life of a server, from its start to its end.
+fn run(seed: u64, traced: bool) -> Result<Tale, Violation> {
+    let mut world = World::new(seed, traced);
+    match live(&mut world) {
+        Ok(()) => Ok(Tale { steps: world.steps, reached: world.books.reached }),
+        Err(what) => Err(Violation { seed, what, trace: world.trace() }),
+    }
+}
+
+fn live(world: &mut World) -> Result<(), String> {
+    while world.steps < STEPS_OF_A_RUN && !world.has_ended() {
+        world.step()?;
+    }
+    if world.is_open() {
+        world.chaos = Chaos::calm();
+        world.come_to_rest()?;
+    }
+    world.come_to_an_end()
+}
+
+fn simulate(seeds: impl Iterator<Item = u64>, mut go_on: impl FnMut(u64) -> bool) -> Result<Tale, Violation> {
+    let mut tale = Tale::default();
+    for seed in seeds {
+        let run = run(seed, false)?;
+        tale.steps += run.steps;
+        for (what, times) in run.reached {
+            *tale.reached.entry(what).or_default() += times;
+        }
+        if !go_on(tale.steps) {
+            break;
+        }
+    }
+    Ok(tale)
+}
+
+fn number_from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.replace('_', "").parse().ok()
+}
+
+/// The seed, and what happened last.
+fn explain(violation: &Violation) -> String {
+    let trace = if violation.trace.is_empty() {
+        match run(violation.seed, true) {
+            Err(again) => again.trace,
+            Ok(_) => "(it does not happen again)".into(),
+        }
+    } else {
+        violation.trace.clone()
+    };
+    format!("seed {}: {}\n{trace}", violation.seed, violation.what)
+}
+
+#[test]
+fn nothing_that_happens_breaks_an_invariant() {
+    if let Some(seed) = number_from_environment("HIGHBALL_SIM_SEED") {
+        let violation = run(seed, true).err();
+        assert!(violation.is_none(), "{}", explain(&violation.unwrap()));
+        return;
+    }
+    let wanted = number_from_environment("HIGHBALL_SIM_STEPS").unwrap_or(STEPS);
+    let first = fastrand::u64(..1 << 40);
+    let began = Instant::now();
+    match simulate(first.., |steps| steps < wanted) {
+        Ok(tale) => {
+            let rate = tale.steps as f64 / began.elapsed().as_secs_f64();
+            println!("{} steps, {rate:.0} a second, from seed {first} on", tale.steps);
+            for (what, times) in &tale.reached {
+                println!("{times:>9} × {what}");
+            }
+            assert!(tale.reached.len() >= KINDS, "the simulation reaches too little: {:#?}", tale.reached);
+        }
+        Err(violation) => panic!("{}", explain(&violation)),
+    }
+}
+
+/// The simulator finds what it is there to find.
+#[test]
+fn every_mutation_of_the_core_is_found() {
+    let mut unfound = Vec::new();
+    for mutation in Mutation::ALL {
+        mutation::set(Some(mutation));
+        let began = Instant::now();
+        let found = simulate(0.., |_| began.elapsed() < MUTATION_TIME);
+        match found {
+            Err(violation) => {
+                let took = began.elapsed();
+                println!("{mutation:?}: after {took:.1?}, with seed {}: {}", violation.seed, violation.what);
+            }
+            Ok(tale) => unfound.push(format!("{mutation:?} was not found in {} steps", tale.steps)),
+        }
+        mutation::set(None);
+    }
+    assert!(unfound.is_empty(), "{unfound:#?}");
+}

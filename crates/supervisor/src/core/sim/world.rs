@@ -1,0 +1,876 @@
+//! The world around the core: processes, the front, operators, files and the clock.
+
+use super::chaos::Chaos;
+use super::invariants::{self, Books};
+use crate::core::action::SuccessorSignal;
+use crate::core::app::{AppConfig, Source};
+use crate::core::server::{Server, ServerConfig};
+use crate::core::{Action, AppAction, AppEvent, Event, News, Order, Process, SuccessorEvent, Ticket};
+use crate::diagnosis::Diagnosis;
+use crate::folder_state::FolderState;
+use crate::hall::Purpose;
+use crate::message::{Account, BootFailure, Booted, RubyError};
+use crate::reaper::Ending;
+use crate::refork::ReforkCause;
+use crate::restart::Asked;
+use crate::signals::Received;
+use crate::spawn_journey::Step;
+use crate::worker_handle::StartFailure;
+use fastrand::Rng;
+use highball_config::AppId;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Steps of which a trace tells.
+const TRACED: usize = 200;
+/// How long a calm world may take to come to rest, and a stopped one to end.
+const REST_TIME: Duration = Duration::from_secs(3600);
+/// Steps that this may take.
+const REST_STEPS: u64 = 50_000;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Something that will be told to the core.
+struct Delivery {
+    at: Instant,
+    number: u64,
+    /// The process that has sent it, and when: one that was dead by then has not.
+    sent: Option<(AppId, Process, Instant)>,
+    event: Event,
+}
+
+impl PartialEq for Delivery {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Delivery {}
+impl PartialOrd for Delivery {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Delivery {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// A process that exists.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Life {
+    pub(super) died_at: Option<Instant>,
+    /// Whether anything still holds it: it was forgotten otherwise, and sees its control socket closed.
+    pub(super) is_orphan: bool,
+}
+
+pub(super) struct World {
+    pub(super) chaos: Chaos,
+    pub(super) server: Server,
+    pub(super) now: Instant,
+    pub(super) steps: u64,
+    pub(super) processes: BTreeMap<(AppId, Process), Life>,
+    pub(super) books: Books,
+    rng: Rng,
+    queue: BinaryHeap<Reverse<Delivery>>,
+    deliveries: u64,
+    tickets: u64,
+    next_app: u32,
+    /// What all applications report of themselves, and what all failures look like.
+    booted: Arc<Booted>,
+    caller: Arc<Booted>,
+    diagnosis: Arc<Diagnosis>,
+    successor_is_there: Option<u32>,
+    /// Molds that leave loading to their workers.
+    bare: BTreeSet<(AppId, u32)>,
+    ended: bool,
+    trace: Option<VecDeque<String>>,
+    began: Instant,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, traced: bool) -> World {
+        let mut rng = Rng::with_seed(seed);
+        let began = Instant::now();
+        let now = began + Duration::from_secs(1);
+        let purposes = [Purpose::Serve, Purpose::Serve, Purpose::Serve, Purpose::Succeed];
+        let config = ServerConfig {
+            is_development: rng.bool(),
+            drain_timeout: Duration::from_secs(rng.u64(1..40)),
+            boots_at_a_time: rng.usize(1..3),
+            purpose: purposes[rng.usize(..4)],
+        };
+        let mut world = World {
+            chaos: Chaos::any(&mut rng),
+            server: Server::new(config, now),
+            now,
+            steps: 0,
+            processes: BTreeMap::new(),
+            books: Books::default(),
+            rng,
+            queue: BinaryHeap::new(),
+            deliveries: 0,
+            tickets: 0,
+            next_app: 0,
+            booted: Arc::new(booted(true)),
+            caller: Arc::new(booted(false)),
+            diagnosis: Arc::new(diagnosis()),
+            successor_is_there: None,
+            bare: BTreeSet::new(),
+            ended: false,
+            trace: traced.then(VecDeque::new),
+            began,
+        };
+        for _ in 0..[1, 1, 2, 3][world.rng.usize(..4)] {
+            let event = world.new_app();
+            world.after(Duration::ZERO, event);
+        }
+        world.after(MS * 3000, Event::MayUpgrade);
+        world
+    }
+
+    fn new_app(&mut self) -> Event {
+        self.next_app += 1;
+        let source = match self.rng.u32(..20) {
+            0 => Source::Site,
+            1 if self.next_app == 1 => Source::Caller,
+            _ => Source::Folder,
+        };
+        Event::AddApp(AppId(self.next_app), Box::new(self.config(source)))
+    }
+
+    fn config(&mut self, source: Source) -> AppConfig {
+        let rng = &mut self.rng;
+        AppConfig {
+            name: "app".into(),
+            source,
+            folder: PathBuf::new(),
+            link: PathBuf::new(),
+            is_development: self.server.config.is_development,
+            workers: rng.u16(1..5),
+            prestart: rng.u32(..4) > 0,
+            preload: rng.u32(..4) > 0,
+            boot_timeout: Duration::from_secs(rng.u64(2..60)),
+            probe_timeout: Duration::from_secs(rng.u64(1..10)),
+            probe_path: "/".into(),
+            drain_timeout: self.server.config.drain_timeout,
+            max_boot_failures: rng.u32(1..6),
+            refork_after: if rng.bool() { vec![50, 1000] } else { Vec::new() },
+            may_fail: rng.bool(),
+        }
+    }
+
+    // --- time, and what is to come
+
+    fn after(&mut self, delay: Duration, event: Event) {
+        self.deliver(delay, None, event);
+    }
+
+    fn deliver(&mut self, delay: Duration, sent: Option<(AppId, Process, Instant)>, event: Event) {
+        if self.chance(self.chaos.double) {
+            if let Some(again) = repeatable(&event) {
+                let later = delay + self.soon();
+                self.push(later, sent, again);
+            }
+        }
+        self.push(delay, sent, event);
+    }
+
+    fn push(&mut self, delay: Duration, sent: Option<(AppId, Process, Instant)>, event: Event) {
+        self.deliveries += 1;
+        let delivery = Delivery { at: self.now + delay, number: self.deliveries, sent, event };
+        self.queue.push(Reverse(delivery));
+    }
+
+    /// A process sends this after a while, if it still lives.
+    fn sends(&mut self, app: AppId, process: Process, delay: Duration, event: AppEvent) {
+        let latency = self.soon();
+        let sent = Some((app, process, self.now + delay));
+        self.deliver(delay + latency, sent, Event::OfApp(app, event));
+    }
+
+    fn reports(&mut self, app: AppId, delay: Duration, event: AppEvent) {
+        self.after(delay, Event::OfApp(app, event));
+    }
+
+    pub(super) fn chance(&mut self, of_10_000: u32) -> bool {
+        of_10_000 > 0 && self.rng.u32(..10_000) < of_10_000
+    }
+
+    /// A short time, sometimes none.
+    fn soon(&mut self) -> Duration {
+        MS * self.rng.u32(..20)
+    }
+
+    /// As long as work takes: mostly short, sometimes so long that time limits pass.
+    fn a_while(&mut self) -> Duration {
+        if self.chance(self.chaos.delay) {
+            MS * self.rng.u32(..90_000)
+        } else {
+            MS * self.rng.u32(..1500)
+        }
+    }
+
+    // --- one step
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether it is not on its way to its end.
+    pub(super) fn is_open(&self) -> bool {
+        !self.server.is_over()
+    }
+
+    pub(super) fn step(&mut self) -> Result<(), String> {
+        self.meddle();
+        let event = self.next_event();
+        self.tell(event)
+    }
+
+    /// What happens next: something is delivered, or a deadline passes.
+    fn next_event(&mut self) -> Event {
+        let due = self.server.next_deadline();
+        loop {
+            let next = self.queue.peek().map(|Reverse(next)| next.at);
+            match next {
+                Some(at) if due.is_none_or(|due| at <= due) => {
+                    let Some(Reverse(delivery)) = self.queue.pop() else { return Event::Tick };
+                    if !self.was_sent(&delivery) {
+                        continue;
+                    }
+                    self.now = self.now.max(delivery.at);
+                    return delivery.event;
+                }
+                None if self.chaos.order > 0 && self.rng.bool() => {
+                    let pause = self.a_while();
+                    self.now += pause;
+                    return if due.is_some_and(|due| due <= self.now) {
+                        Event::Tick
+                    } else {
+                        self.any_order()
+                    };
+                }
+                _ => {
+                    let idle = self.now + Duration::from_secs(60);
+                    self.now = self.now.max(due.unwrap_or(idle));
+                    return Event::Tick;
+                }
+            }
+        }
+    }
+
+    fn was_sent(&self, delivery: &Delivery) -> bool {
+        let Some((app, process, at)) = delivery.sent else { return true };
+        match self.processes.get(&(app, process)) {
+            Some(life) => !life.is_orphan && life.died_at.is_none_or(|died| died >= at),
+            None => false,
+        }
+    }
+
+    pub(super) fn tell(&mut self, event: Event) -> Result<(), String> {
+        self.steps += 1;
+        if let Some(trace) = &mut self.trace {
+            let at = self.now - self.began;
+            trace.push_back(format!("{:>12.3} {event:?}", at.as_secs_f64()));
+        }
+        self.books.note_event(&event, self.now);
+        let actions = self.server.step(event, self.now);
+        if let Some(trace) = &mut self.trace {
+            trace.extend(actions.iter().map(|action| format!("{:16}{action:?}", "")));
+            while trace.len() > TRACED {
+                trace.pop_front();
+            }
+        }
+        self.books.note_actions(&actions, &self.server)?;
+        for action in actions {
+            self.perform(action);
+        }
+        invariants::check(self)?;
+        if self.steps % 64 == 0 {
+            let again = self.server.step(Event::Tick, self.now);
+            if let Some(action) = again.first() {
+                return Err(format!("a step left something undone: {action:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn trace(&self) -> String {
+        let mut text = String::new();
+        for line in self.trace.iter().flatten() {
+            let _ = writeln!(text, "{line}");
+        }
+        if self.trace.is_some() {
+            let _ = writeln!(text, "\n{:#?}", self.server);
+        }
+        text
+    }
+
+    // --- what goes wrong by itself
+
+    fn meddle(&mut self) {
+        if self.chance(self.chaos.death) {
+            self.someone_dies();
+        }
+        if self.chance(self.chaos.forgery) {
+            self.someone_lies();
+        }
+        if self.chance(self.chaos.order) {
+            let event = self.any_order();
+            let delay = self.soon();
+            self.after(delay, event);
+        }
+        if self.chance(self.chaos.stop) {
+            let event = [Event::Stop, Event::Signal(Received::Terminate), Event::Signal(Received::Interrupt)];
+            let event = event[self.rng.usize(..3)].clone();
+            self.after(Duration::ZERO, event);
+        }
+        if self.chance(self.chaos.jump) {
+            self.now += Duration::from_secs(self.rng.u64(..100_000));
+        }
+    }
+
+    fn any_process(&mut self) -> Option<(AppId, Process)> {
+        let count = self.processes.len();
+        let chosen = if count == 0 { return None } else { self.rng.usize(..count) };
+        self.processes.keys().nth(chosen).copied()
+    }
+
+    fn someone_dies(&mut self) {
+        if self.rng.u32(..20) == 0 {
+            if let Some(upgrade) = self.successor_is_there {
+                return self.successor_dies(upgrade, Ending::Killed(9));
+            }
+        }
+        if let Some((app, process)) = self.any_process() {
+            let ending = [Ending::Exited(0), Ending::Exited(1), Ending::Killed(9), Ending::Killed(11)];
+            let ending = ending[self.rng.usize(..4)];
+            self.dies(app, process, ending);
+        }
+    }
+
+    /// The kernel reports it, and its control socket closes, in any order.
+    fn dies(&mut self, app: AppId, process: Process, ending: Ending) {
+        let Some(life) = self.processes.get_mut(&(app, process)) else { return };
+        if life.died_at.is_some() {
+            return;
+        }
+        life.died_at = Some(self.now);
+        if life.is_orphan {
+            return;
+        }
+        self.report_death(app, process, ending);
+    }
+
+    fn report_death(&mut self, app: AppId, process: Process, ending: Ending) {
+        let is_caller = matches!(process, Process::Mold(_)) && self.is_caller(app);
+        let (end, close) = (self.soon(), self.soon());
+        if !is_caller {
+            self.reports(app, end, AppEvent::Ended { process, ending });
+        }
+        if is_caller || !self.chance(self.chaos.hang) {
+            self.reports(app, close, AppEvent::Closed { process });
+        } // else a child of it holds the socket
+    }
+
+    fn is_caller(&self, app: AppId) -> bool {
+        self.server.apps.get(&app).is_some_and(|app| app.config.source == Source::Caller)
+    }
+
+    /// A process sends any message of its kind.
+    fn someone_lies(&mut self) {
+        let Some((app, process)) = self.any_process() else { return };
+        let worker = self.rng.u32(..30);
+        let event = match process {
+            Process::Mold(boot) => match self.rng.u32(..6) {
+                0 => AppEvent::MoldStep { boot, step: Step::LoadApp },
+                1 => AppEvent::MoldBooted { boot, app: Some(Arc::clone(&self.booted)) },
+                2 => AppEvent::MoldFailed { boot, failure: Box::new(boot_failure()) },
+                3 => AppEvent::ForkFailed { worker, message: String::new() },
+                4 if !self.is_caller(app) => AppEvent::MoldAsksToStop { boot },
+                _ => AppEvent::Misbehaved { process, error: String::new() },
+            },
+            Process::Worker(worker) => match self.rng.u32(..8) {
+                0 => AppEvent::WorkerBooted { worker, app: Arc::clone(&self.booted) },
+                1 => AppEvent::WorkerReady { worker },
+                2 => AppEvent::WorkerFailed { worker, failure: Box::new(start_failure()) },
+                3 => AppEvent::WorkerFit { worker },
+                4 => AppEvent::WorkerUnfit { worker, why: String::new() },
+                5 => AppEvent::WorkerPromoted { worker },
+                6 => AppEvent::WorkerLeaving { worker },
+                _ => AppEvent::Misbehaved { process, error: String::new() },
+            },
+        };
+        self.sends(app, process, Duration::ZERO, event);
+    }
+
+    fn any_app(&mut self) -> AppId {
+        AppId(self.rng.u32(1..=self.next_app))
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(1 << 40 | self.tickets)
+    }
+
+    /// What operators, files, signals and the front may want.
+    fn any_order(&mut self) -> Event {
+        let (app, ticket) = (self.any_app(), self.ticket());
+        let of_app = |event| Event::OfApp(app, event);
+        let worker = self.rng.u32(..40);
+        match self.rng.u32(..34) {
+            0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, ticket: Some(ticket) }),
+            5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
+            6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
+            10 => Event::Upgrade(ticket),
+            11 => Event::Signal(Received::Restart),
+            12 => Event::Signal(Received::Refork),
+            13 => Event::Signal(Received::Upgrade),
+            14 => Event::Signal(Received::Hangup),
+            15 => Event::Signal(Received::MoreWorkers),
+            16 => Event::Signal(Received::FewerWorkers),
+            17..=20 => of_app(AppEvent::Wanted),
+            21..=22 => of_app(AppEvent::Idle),
+            23 => of_app(AppEvent::WorkerBroken { worker, why: String::new() }),
+            24 => of_app(AppEvent::WorkerIdle { worker }),
+            25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
+            26 => of_app(AppEvent::WorkerWarm { worker }),
+            27 if self.rng.bool() => of_app(AppEvent::Remove),
+            28 | 29 => self.changed_config(app),
+            30 if self.next_app < 6 => self.new_app(),
+            _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),
+        }
+    }
+
+    fn changed_config(&mut self, app: AppId) -> Event {
+        let source = self.server.apps.get(&app).map_or(Source::Folder, |app| app.config.source);
+        let config = Box::new(self.config(source));
+        let replaces = self.rng.bool();
+        Event::OfApp(app, AppEvent::Configure { config, replaces })
+    }
+
+    // --- the shell, and what it meets
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::OfApp(app, action) => self.perform_for(app, action),
+            Action::ForgetApp(app) => {
+                self.processes.retain(|(of, _), life| *of != app || life.died_at.is_none());
+                for ((of, _), life) in &mut self.processes {
+                    life.is_orphan |= *of == app;
+                }
+            }
+            Action::DrainFront if !self.chance(self.chaos.hang) => {
+                let delay = self.a_while();
+                self.after(delay, Event::FrontDrained);
+            }
+            Action::SpawnSuccessor { upgrade, .. } => self.spawn_successor(upgrade),
+            Action::TakeOver { upgrade } => self.take_over(upgrade),
+            Action::SignalSuccessor { upgrade, signal } => self.signal_successor(upgrade, signal),
+            Action::HandOver { .. } => {
+                if self.rng.u32(..4) == 0 {
+                    let delay = self.a_while();
+                    self.after(delay, Event::HeirEnded);
+                }
+                let delay = self.a_while();
+                self.after(delay, Event::FrontDrained);
+            }
+            Action::End => self.ended = true,
+            Action::DrainFront
+            | Action::Hangup
+            | Action::ForgetSuccessor { .. }
+            | Action::DropUpgradeContext
+            | Action::PassOn(_)
+            | Action::Answer(..)
+            | Action::Log(_)
+            | Action::Checkpoint(_) => {}
+        }
+    }
+
+    fn perform_for(&mut self, app: AppId, action: AppAction) {
+        match action {
+            AppAction::SpawnMold { boot, folder } => self.spawn_mold(app, boot, folder.unwrap_or_default()),
+            AppAction::Fork { boot, worker } => self.fork(app, boot, worker),
+            AppAction::Tell { worker, order } => self.obey(app, worker, order),
+            AppAction::DumpThreads(_) => {}
+            AppAction::Kill(process) => self.kill(app, process),
+            AppAction::BecomeMold { worker, boot } => self.become_mold(app, worker, boot),
+            AppAction::Forget { process, .. } => self.forget(app, process),
+            AppAction::OpenSite { generation, folder } => {
+                let folder = folder.unwrap_or_default();
+                let event = if self.chance(self.chaos.failure) {
+                    AppEvent::NoSite { generation, folder }
+                } else {
+                    AppEvent::SiteFound { generation, folder, site: Arc::clone(&self.booted) }
+                };
+                if !self.chance(self.chaos.hang) {
+                    let delay = self.a_while();
+                    self.reports(app, delay, event);
+                }
+            }
+            AppAction::Diagnose { ticket, .. } => {
+                let files = self.files();
+                let diagnosis = Arc::clone(&self.diagnosis);
+                let delay = self.a_while();
+                self.reports(app, delay, AppEvent::Diagnosed { ticket, diagnosis, files });
+            }
+            AppAction::LookAtFolder => {
+                let (files, took) = (self.files(), self.soon());
+                let delay = self.a_while();
+                self.reports(app, delay, AppEvent::FolderSeen { files, took });
+            }
+            AppAction::Notify(news) => self.hear(app, news),
+            AppAction::Answer(..) | AppAction::Log(_) | AppAction::Checkpoint(_) => {}
+        }
+    }
+
+    fn files(&mut self) -> FolderState {
+        FolderState(self.rng.u64(..3))
+    }
+
+    fn begins(&mut self, app: AppId, process: Process) {
+        self.processes.insert((app, process), Life { died_at: None, is_orphan: false });
+    }
+
+    fn spawn_mold(&mut self, app: AppId, boot: u32, folder: PathBuf) {
+        let process = Process::Mold(boot);
+        let delay = self.soon();
+        if self.chance(self.chaos.refusal) {
+            let failure = Box::new(boot_failure());
+            return self.reports(app, delay, AppEvent::MoldNotStarted { boot, folder, failure });
+        }
+        self.begins(app, process);
+        self.reports(app, delay, AppEvent::MoldStarted { boot, folder });
+        let (first, rest) = (delay + self.soon(), self.a_while());
+        self.sends(app, process, first, AppEvent::MoldStep { boot, step: Step::LoadApp });
+        if self.chance(self.chaos.hang) {
+            return;
+        }
+        let done = first + rest;
+        if self.chance(self.chaos.failure) {
+            self.sends(app, process, done, AppEvent::MoldFailed { boot, failure: Box::new(boot_failure()) });
+            return self.exits(app, process, done, Ending::Exited(1));
+        }
+        let preloads = self.server.apps.get(&app).is_none_or(|app| app.config.preload);
+        if !preloads {
+            self.bare.insert((app, boot));
+        }
+        let loaded = if self.is_caller(app) { &self.caller } else { &self.booted };
+        let loaded = preloads.then(|| Arc::clone(loaded));
+        self.sends(app, process, done, AppEvent::MoldBooted { boot, app: loaded });
+    }
+
+    /// Ends by itself at that time, if it still lives.
+    fn exits(&mut self, app: AppId, process: Process, delay: Duration, ending: Ending) {
+        let (end, close) = (delay + self.soon(), delay + self.soon());
+        let sent = Some((app, process, self.now + delay));
+        self.push(end, sent, Event::OfApp(app, AppEvent::Ended { process, ending }));
+        self.push(close, sent, Event::OfApp(app, AppEvent::Closed { process }));
+    }
+
+    fn lives(&self, app: AppId, process: Process) -> bool {
+        self.processes.get(&(app, process)).is_some_and(|life| life.died_at.is_none())
+    }
+
+    fn fork(&mut self, app: AppId, boot: u32, number: u32) {
+        let process = Process::Worker(number);
+        let is_dead = !self.lives(app, Process::Mold(boot));
+        if self.chance(self.chaos.refusal) || (is_dead && self.rng.bool()) {
+            let delay = self.soon();
+            return self.reports(app, delay, AppEvent::NotForked { worker: number, error: String::new() });
+        }
+        if is_dead || self.chance(self.chaos.hang) {
+            return;
+        }
+        let born = self.soon();
+        if self.chance(self.chaos.failure) {
+            let mold = Process::Mold(boot);
+            if self.rng.bool() {
+                self.reports(app, born, AppEvent::Closed { process }); // its intermediate process was killed
+            }
+            let event = AppEvent::ForkFailed { worker: number, message: String::new() };
+            return self.sends(app, mold, born, event);
+        }
+        self.begins(app, process);
+        self.sends(app, process, born, AppEvent::WorkerHello { worker: number });
+        let ready = born + self.a_while();
+        if self.chance(self.chaos.hang) {
+            return;
+        }
+        if self.chance(self.chaos.failure) {
+            let failure = Box::new(start_failure());
+            self.sends(app, process, ready, AppEvent::WorkerFailed { worker: number, failure });
+            return self.exits(app, process, ready, Ending::Exited(1));
+        }
+        if self.bare.contains(&(app, boot)) {
+            let loaded = Arc::clone(&self.booted);
+            self.sends(app, process, ready, AppEvent::WorkerBooted { worker: number, app: loaded });
+        }
+        let ready = ready + MS * 20;
+        self.sends(app, process, ready, AppEvent::WorkerReady { worker: number });
+    }
+
+    fn obey(&mut self, app: AppId, worker: u32, order: Order) {
+        let process = Process::Worker(worker);
+        if !self.lives(app, process) || self.chance(self.chaos.refusal) {
+            if self.rng.bool() || self.lives(app, process) {
+                let delay = self.soon();
+                self.reports(app, delay, AppEvent::Unreachable { worker });
+            }
+            return;
+        }
+        if self.chance(self.chaos.hang) {
+            return;
+        }
+        let (done, fails) = (self.a_while(), self.chance(self.chaos.failure));
+        match order {
+            Order::Drain => self.exits(app, process, done, Ending::Exited(0)),
+            Order::MayPromote | Order::Promote if fails => {
+                self.sends(app, process, done, AppEvent::WorkerUnfit { worker, why: String::new() });
+            }
+            Order::MayPromote => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
+            Order::Promote => self.sends(app, process, done, AppEvent::WorkerPromoted { worker }),
+        }
+    }
+
+    fn kill(&mut self, app: AppId, process: Process) {
+        if matches!(process, Process::Mold(_)) && self.is_caller(app) {
+            return;
+        }
+        if self.chance(self.chaos.unkillable) {
+            let delay = Duration::from_secs(self.rng.u64(1..30));
+            return self.exits(app, process, delay, Ending::Killed(9));
+        }
+        self.dies(app, process, Ending::Killed(9));
+    }
+
+    fn become_mold(&mut self, app: AppId, worker: u32, boot: u32) {
+        let Some(life) = self.processes.remove(&(app, Process::Worker(worker))) else { return };
+        let process = Process::Mold(boot);
+        self.processes.insert((app, process), life);
+        if life.died_at.is_some() {
+            self.report_death(app, process, Ending::Killed(9));
+        }
+    }
+
+    /// A process that is forgotten alive finds its control socket closed.
+    fn forget(&mut self, app: AppId, process: Process) {
+        if let Some(life) = self.processes.get_mut(&(app, process)) {
+            life.is_orphan = true;
+            if life.died_at.is_none() {
+                life.died_at = Some(self.now);
+            }
+        }
+        self.processes.remove(&(app, process));
+    }
+
+    /// The front.
+    fn hear(&mut self, app: AppId, news: News) {
+        if self.chance(self.chaos.hang) {
+            return;
+        }
+        let delay = self.a_while();
+        match news {
+            News::CanaryReady { worker, .. } => {
+                let answer = match (self.chance(self.chaos.failure), self.rng.bool()) {
+                    (true, true) => Ok(500),
+                    (true, false) => Err(String::new()),
+                    (false, _) => Ok(200),
+                };
+                self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
+            }
+            News::WorkerRetiring { worker } => self.reports(app, delay, AppEvent::WorkerIdle { worker }),
+            News::NameWarmWorker { requests } => {
+                let workers = self.server.apps.get(&app).map(|app| {
+                    app.staff
+                        .workers
+                        .iter()
+                        .filter(|(_, worker)| worker.was_ready())
+                        .map(|(n, _)| n)
+                        .collect()
+                });
+                let workers: Vec<u32> = workers.unwrap_or_default();
+                if !workers.is_empty() && (requests == 0 || self.rng.u32(..8) == 0) {
+                    let worker = workers[self.rng.usize(..workers.len())];
+                    self.reports(app, delay, AppEvent::WorkerWarm { worker });
+                }
+            }
+            News::Removed => self.reports(app, delay, AppEvent::Drained),
+            News::Failed(_) | News::Abandoned if self.rng.bool() => {
+                self.reports(app, delay, AppEvent::Wanted);
+            }
+            _ => {}
+        }
+    }
+
+    // --- the other process
+
+    fn successor_event(&mut self, upgrade: u32, delay: Duration, event: SuccessorEvent) {
+        self.push(delay, None, Event::Successor(upgrade, event));
+    }
+
+    fn spawn_successor(&mut self, upgrade: u32) {
+        let delay = self.soon();
+        if self.chance(self.chaos.refusal) {
+            let event = SuccessorEvent::NotStarted { why: String::new() };
+            return self.successor_event(upgrade, delay, event);
+        }
+        self.successor_is_there = Some(upgrade);
+        if self.chance(self.chaos.hang) {
+            return;
+        }
+        let (boots, ready) = (delay + self.a_while(), self.a_while());
+        let limit = Duration::from_secs(60);
+        self.successor_event(upgrade, boots, SuccessorEvent::Booting { version: String::new(), limit });
+        let event = if self.chance(self.chaos.failure) {
+            SuccessorEvent::Failed { why: String::new() }
+        } else {
+            SuccessorEvent::Ready { kept: Vec::new() }
+        };
+        self.successor_event(upgrade, boots + ready, event);
+    }
+
+    fn take_over(&mut self, upgrade: u32) {
+        let delay = self.soon();
+        if self.chance(self.chaos.refusal) {
+            self.successor_event(upgrade, delay, SuccessorEvent::Unreachable { error: String::new() });
+        } else if self.successor_is_there == Some(upgrade) && !self.chance(self.chaos.hang) {
+            self.successor_event(upgrade, delay, SuccessorEvent::Serving);
+        }
+    }
+
+    fn signal_successor(&mut self, upgrade: u32, signal: SuccessorSignal) {
+        match signal {
+            SuccessorSignal::Reread => {}
+            SuccessorSignal::End if self.chance(self.chaos.hang) => {}
+            SuccessorSignal::End => self.successor_dies(upgrade, Ending::Exited(0)),
+            SuccessorSignal::Kill => self.successor_dies(upgrade, Ending::Killed(9)),
+        }
+    }
+
+    fn successor_dies(&mut self, upgrade: u32, ending: Ending) {
+        if self.successor_is_there == Some(upgrade) {
+            self.successor_is_there = None;
+            let (end, close) = (self.soon(), self.soon());
+            self.successor_event(upgrade, end, SuccessorEvent::Ended(ending));
+            self.successor_event(upgrade, close, SuccessorEvent::Closed);
+        }
+    }
+
+    // --- calm
+
+    /// Without chaos everything comes to rest: what is wanted is there, and nothing else.
+    pub(super) fn come_to_rest(&mut self) -> Result<(), String> {
+        let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);
+        let mut ask_at = self.now;
+        while self.now < until {
+            if self.ended || !self.is_open() {
+                return Ok(());
+            }
+            if self.steps > most {
+                return Err("it does not come to rest: it does something all the time".into());
+            }
+            if self.now >= ask_at {
+                // What failed is tried again when a request arrives.
+                for app in 1..=self.next_app {
+                    self.after(Duration::ZERO, Event::OfApp(AppId(app), AppEvent::Wanted));
+                }
+                ask_at = self.now + Duration::from_secs(300);
+            }
+            self.step()?;
+        }
+        invariants::check_at_rest(self)
+    }
+
+    /// A server that was told to stop ends.
+    pub(super) fn come_to_an_end(&mut self) -> Result<(), String> {
+        self.chaos.jump = 0; // time is what is looked at
+        let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);
+        if !self.ended {
+            self.tell(Event::Signal(Received::Terminate))?;
+        }
+        if self.rng.bool() {
+            self.chaos.order = 0;
+        } else {
+            self.after(Duration::from_secs(1), Event::Signal(Received::Interrupt));
+        }
+        while !self.ended {
+            if self.now >= until || self.steps > most {
+                return Err("it was told to stop, and does not end".into());
+            }
+            self.step()?;
+        }
+        Ok(())
+    }
+}
+
+/// The same event again, where it may be delivered twice: answers of the shell may not.
+fn repeatable(event: &Event) -> Option<Event> {
+    match event {
+        Event::OfApp(_, event) => match event {
+            AppEvent::Diagnosed { .. }
+            | AppEvent::MoldStarted { .. }
+            | AppEvent::MoldNotStarted { .. }
+            | AppEvent::Restart { .. }
+            | AppEvent::Refork { .. } => return None,
+            _ => {}
+        },
+        Event::Signal(_) | Event::FrontDrained => {}
+        _ => return None,
+    }
+    Some(event.clone())
+}
+
+fn booted(restartable: bool) -> Booted {
+    Booted {
+        pid: 1,
+        ruby: None,
+        rack: None,
+        framework: "Rack".into(),
+        public: None,
+        public_headers: BTreeMap::new(),
+        assets: None,
+        restartable,
+        findings: Vec::new(),
+    }
+}
+
+fn boot_failure() -> BootFailure {
+    let account = Account {
+        error: RubyError::default(),
+        causes: Vec::new(),
+        cause: String::new(),
+        remedy: None,
+        command: None,
+        versions: BTreeMap::new(),
+        output: Vec::new(),
+    };
+    BootFailure { step: Step::LoadApp, account }
+}
+
+fn start_failure() -> StartFailure {
+    StartFailure { error: RubyError::default(), boot: None }
+}
+
+fn diagnosis() -> Diagnosis {
+    Diagnosis {
+        cause: String::new(),
+        step: None,
+        request: None,
+        error: RubyError::default(),
+        causes: Vec::new(),
+        threads: Vec::new(),
+        remedy: None,
+        command: None,
+        sources: Vec::new(),
+        folder: PathBuf::new(),
+        versions: BTreeMap::new(),
+        environment: BTreeMap::new(),
+        log_tail: Vec::new(),
+    }
+}

@@ -1,0 +1,45 @@
+//! A configuration that has changed.
+
+use super::super::app::{App, AppConfig, Condition, Source};
+use super::super::AppLog;
+use crate::refork::Schedule;
+use crate::restart::Asked;
+use crate::restart_policy::RestartPolicy;
+
+impl App {
+    /// From now on it is configured like this. Its processes are replaced if they would be others.
+    pub(super) fn configure(&mut self, config: AppConfig, replaces: bool) {
+        if config.workers != self.config.workers && !self.is_site() {
+            self.staff.wanted = config.workers;
+        }
+        if config.max_boot_failures != self.config.max_boot_failures {
+            self.boots.policy = RestartPolicy::new(config.max_boot_failures);
+            self.staff.policy = RestartPolicy::new(config.max_boot_failures);
+        }
+        if config.refork_after != self.config.refork_after {
+            self.reforks.schedule = Schedule::new(config.refork_after.clone());
+            self.reforks.counts_requests = false;
+        }
+        let may_fail = self.config.may_fail;
+        self.config = AppConfig { may_fail, source: self.config.source, ..config };
+        self.log(AppLog::Configured { restarts: replaces });
+        if replaces {
+            self.replace_processes();
+        }
+    }
+
+    /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.
+    fn replace_processes(&mut self) {
+        let is_coming = matches!(self.condition, Condition::Booting | Condition::Explaining(_));
+        let boots = self.is_running() && is_coming;
+        if !boots || self.config.source != Source::Folder {
+            let _ = self.ask_restart(Asked::Configuration); // a refusal is logged
+            return;
+        }
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold);
+        self.condition = Condition::Booting;
+        self.current.follows_link = true;
+        self.begin_line();
+    }
+}

@@ -1,0 +1,181 @@
+//! Processes that end, misbehave, or close their control sockets.
+
+use super::super::app::{App, Condition, Phase};
+use super::super::event::Process;
+use super::super::mold::Mold;
+use super::super::mutation::{is_mutated, Mutation};
+use super::super::worker::Worker;
+use super::super::{AppAction, AppLog, News};
+use super::boot::died_while_booting;
+use crate::message::BootFailure;
+use crate::reaper::Ending;
+use crate::spawn_journey::Step;
+use crate::worker_handle::{StartFailure, WorkerState};
+
+impl App {
+    /// The kernel reports the end of a process. Of one that the core has given up already nothing is left to do but to
+    /// forget it.
+    pub(super) fn process_ended(&mut self, process: Process, ending: Ending) {
+        let now = self.now;
+        match process {
+            Process::Worker(number) => match self.staff.workers.get_mut(number) {
+                Some(worker) => {
+                    if let Some(ending) = worker.ended(ending, now) {
+                        self.worker_gone(number, ending);
+                    }
+                }
+                None => self.act(AppAction::Forget { process, ending: Some(ending) }),
+            },
+            Process::Mold(boot) => match self.mold_mut(boot) {
+                Some(mold) => {
+                    if let Some(ending) = mold.ended(ending, now) {
+                        self.mold_gone(boot, ending);
+                    }
+                }
+                None => self.act(AppAction::Forget { process, ending: Some(ending) }),
+            },
+        }
+    }
+
+    /// A control socket was closed from the other side.
+    pub(super) fn process_closed(&mut self, process: Process) {
+        let now = self.now;
+        match process {
+            Process::Worker(number) => {
+                let worker = self.staff.workers.get_mut(number);
+                if let Some(ending) = worker.and_then(|worker| worker.heard_out(now)) {
+                    self.worker_gone(number, ending);
+                }
+            }
+            Process::Mold(boot) => {
+                if let Some(ending) = self.mold_mut(boot).and_then(Mold::heard_out) {
+                    self.mold_gone(boot, ending);
+                }
+            }
+        }
+    }
+
+    /// Kills a process whose messages make no sense; its end is noticed like any other.
+    pub(super) fn misbehaved(&mut self, process: Process, error: &str) {
+        self.log(AppLog::Misbehaved { process, error: error.into() });
+        match process {
+            Process::Worker(worker) => self.halt_worker(worker),
+            Process::Mold(boot) => self.mold_misbehaved(boot, error),
+        }
+    }
+
+    /// The front found something impossible in its ring.
+    pub(super) fn worker_broken(&mut self, worker: u32, why: String) {
+        if self.staff.workers.get(worker).is_some() {
+            self.fails_with(format!("worker {worker} broke the rules of its ring: {why}"));
+            self.log(AppLog::Broken { worker, why });
+            self.halt_worker(worker);
+        }
+    }
+
+    /// The mold could not fork it.
+    pub(super) fn fork_failed(&mut self, number: u32, message: String) {
+        self.fails_with(format!("a worker could not be forked: {message}"));
+        self.log(AppLog::NotForked { worker: number, error: message.clone() });
+        let unborn = self.staff.workers.get_mut(number).filter(|worker| worker.state == WorkerState::Forking);
+        if let Some(worker) = unborn {
+            worker.failure = Some(Box::new(StartFailure::of_ours(message)));
+            self.worker_gone(number, Ending::Unknown);
+        }
+    }
+
+    pub(super) fn worker_gone(&mut self, number: u32, ending: Ending) {
+        if is_mutated(Mutation::LoseDeath) {
+            return self.forget_deadline(number);
+        }
+        let Some(worker) = self.staff.workers.remove(number) else { return };
+        self.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
+        if worker.was_ready() {
+            let killed = worker.state == WorkerState::Halted;
+            self.notify(News::WorkerGone { worker: number, killed });
+        }
+        self.log_death(number, &worker, ending);
+        self.worker_is_missed(number, &worker, ending);
+    }
+
+    /// For the mutation above: it would be overdue for ever.
+    fn forget_deadline(&mut self, number: u32) {
+        if let Some(worker) = self.staff.workers.get_mut(number) {
+            worker.deadline = None;
+        }
+    }
+
+    fn log_death(&mut self, number: u32, worker: &Worker, ending: Ending) {
+        let state = worker.state;
+        let is_usual = matches!(state, WorkerState::Draining | WorkerState::Halted) || self.is_ending();
+        if is_usual {
+            return self.log(AppLog::WorkerGone { worker: number, ending });
+        }
+        self.log(AppLog::WorkerDied { worker: number, ending, state });
+        // Where it has said why, that is the failure.
+        if worker.failure.is_none() {
+            self.fails_with(format!("worker {number} died: {ending}"));
+        }
+    }
+
+    /// What follows from the death of a worker.
+    fn worker_is_missed(&mut self, number: u32, worker: &Worker, ending: Ending) {
+        let expected = worker.state == WorkerState::Draining && ending == Ending::Exited(0);
+        let running = self.is_brought_up();
+        let is_changing = self.restarts.going.is_some() || self.reforks.going.is_some();
+        if running && worker.line != self.current.line && !is_changing {
+            return; // it is of a time before the application fell asleep, or did not boot
+        }
+        if matches!(self.condition, Condition::Explaining(_)) {
+            return; // that the application does not boot is known
+        }
+        if running && !expected && self.is_failed_boot(worker) {
+            return self.not_staffed(worker.failure.as_deref().cloned(), ending);
+        }
+        let why = worker.failure.as_ref().map_or(ending.to_string(), |failure| failure.error.to_string());
+        let is_unborn = !worker.was_ready() && !expected;
+        if running && self.is_end_of_refork(number, worker.line, is_unborn, &why) {
+            return;
+        }
+        if running && self.is_next(worker.generation) && !expected {
+            self.next_worker_gone(number, worker, ending);
+        } else if worker.generation == self.current.number && !self.has_told_workers_to_exit() && !expected {
+            self.postpone_fork(worker.life(self.now));
+        }
+    }
+
+    fn has_told_workers_to_exit(&self) -> bool {
+        matches!(self.phase, Phase::Finishing { .. } | Phase::Ending(..))
+    }
+
+    /// Whether the death of this worker means that the application does not boot: when no worker has ever loaded it, which
+    /// is as if its mold could not; and where people fix it, when none gets ready and no other serves.
+    fn is_failed_boot(&self, worker: &Worker) -> bool {
+        if !self.is_present() {
+            return false;
+        }
+        let is_alone = self.restarts.going.is_none() && self.reforks.going.is_none();
+        let can_fork = self.current.mold.as_ref().is_some_and(Mold::is_booted);
+        let none_serves = self.staff.workers.in_state(WorkerState::Serving) == 0;
+        let is_final = is_alone && can_fork && none_serves && !self.is_repeated();
+        matches!(self.condition, Condition::Booting) || (is_final && !worker.was_ready())
+    }
+
+    /// No worker gets ready. Those that are on the way would not either.
+    fn not_staffed(&mut self, failure: Option<StartFailure>, ending: Ending) {
+        let step = if self.current.app.is_none() { Step::LoadApp } else { Step::StartWorker };
+        let failure = match failure {
+            Some(StartFailure { boot: Some(failure), .. }) => *failure,
+            Some(StartFailure { error, boot: None }) => {
+                let remedy = "The system refused it; see the message. Make room, and try again.";
+                BootFailure::of_ours(step, "fork_failed", error.message, remedy.into())
+            }
+            None => died_while_booting(step, ending),
+        };
+        self.halt_coming(self.current.line);
+        self.current.app = None;
+        self.condition = Condition::Booting;
+        self.boots.explaining = None;
+        self.boot_failed(failure);
+    }
+}

@@ -1,0 +1,111 @@
+//! Ending: in good order, or at once.
+
+use super::super::app::{App, End, Phase};
+use super::super::event::Process;
+use super::super::{AppAction, AppLog, News};
+use crate::restart::Failure;
+use std::time::{Duration, Instant};
+
+/// How long a worker may go on after Ctrl-C in development.
+const QUICK_DRAIN: Duration = Duration::from_millis(500);
+/// What the front may take to close what it closes itself at a time limit.
+pub(super) const FRONT_TIME: Duration = Duration::from_millis(500);
+/// How long killed processes may take to be gone at the very end.
+const END_TIME: Duration = Duration::from_secs(3);
+
+impl App {
+    /// Begins to end in good order; `quick`: without waiting for requests. The front has been told.
+    pub(in crate::core) fn drain(&mut self, quick: bool) {
+        if !self.is_running() {
+            return;
+        }
+        self.abandon_changes();
+        if quick {
+            self.finish(self.now + QUICK_DRAIN, true);
+        } else {
+            self.phase = Phase::Draining(self.now + self.config.drain_timeout + FRONT_TIME);
+            self.has_changed = true;
+        }
+    }
+
+    /// Another process serves in the place of this one. Idle connections end when the time for draining is over; what
+    /// they have asked by then has as long again.
+    pub(in crate::core) fn hand_over(&mut self) {
+        self.abandon_changes();
+        if self.is_running() {
+            self.phase = Phase::Draining(self.now + 2 * self.config.drain_timeout + FRONT_TIME);
+            self.has_changed = true;
+        }
+    }
+
+    /// Gives up what is under way, as the application, or everything, is to end.
+    fn abandon_changes(&mut self) {
+        let why = if self.is_removed {
+            let remedy = "Add it to the configuration again: it boots what is there then.";
+            Failure::new("the application was removed".into(), remedy)
+        } else {
+            let remedy = "Start it again: it boots what is there then.";
+            Failure::new("the server was told to stop".into(), remedy)
+        };
+        self.abandon_restarts(&why);
+        self.abandon_refork(&why.what);
+        self.boots.lost = None;
+    }
+
+    /// The configuration does not have it any more. The front routes nothing to it.
+    pub(super) fn remove(&mut self) {
+        self.log(AppLog::Removed);
+        self.is_removed = true;
+        self.notify(News::Removed);
+        self.drain(false);
+    }
+
+    /// The front has nothing in flight any more.
+    pub(in crate::core) fn drained(&mut self) {
+        if let Phase::Draining(until) = self.phase {
+            self.checkpoint("drain.front_drained");
+            self.finish(until, false);
+            self.checkpoint("drain.workers_told");
+        }
+    }
+
+    /// Tells every worker to exit.
+    fn finish(&mut self, until: Instant, quick: bool) {
+        self.phase = Phase::Finishing { until, quick };
+        self.has_changed = true;
+        self.forget_unborn(|_| true);
+        for worker in self.staff.workers.which(|_| true) {
+            self.drain_worker(worker, until);
+        }
+    }
+
+    pub(super) fn advance_finishing(&mut self) {
+        let Phase::Finishing { until, quick } = self.phase else { return };
+        if self.staff.workers.is_empty() {
+            self.end(if quick { End::Stopped } else { End::Drained });
+        } else if self.now >= until {
+            self.end(if quick { End::Stopped } else { End::Halted });
+        }
+    }
+
+    /// Kills whatever is left. An end that has begun stays as it is.
+    pub(in crate::core) fn end(&mut self, end: End) {
+        if self.is_ending() {
+            return;
+        }
+        self.forget_unborn(|_| true);
+        self.halt_workers();
+        self.abandon_changes();
+        match &self.current.mold {
+            Some(mold) if mold.is_caller => {
+                let process = Process::Mold(mold.boot);
+                self.current.mold = None;
+                self.act(AppAction::Forget { process, ending: None });
+            }
+            Some(mold) => self.halt_mold(mold.boot),
+            None => {}
+        }
+        self.phase = Phase::Ending(self.now + END_TIME, end);
+        self.has_changed = true;
+    }
+}

@@ -1,0 +1,179 @@
+//! An application that cannot be brought up, where that is no reason for the end of everything.
+//!
+//! In development people fix it, and then reload their page: Highball stays, and boots again when a request arrives for
+//! the application and its files have changed. Where there are other applications, it also looks by itself whether the
+//! folder has changed. In production requests are no reason, and what was wrong may lie elsewhere: it is also tried again
+//! from time to time.
+
+use super::super::app::{App, Condition, End, Failed, Source};
+use super::super::mutation::{is_mutated, Mutation};
+use super::super::{AppAction, AppLog, News};
+use crate::diagnosis::Diagnosis;
+use crate::folder_state::FolderState;
+use crate::hall::Purpose;
+use crate::message::BootFailure;
+use crate::restart::Failure;
+use crate::restart_policy::RestartPolicy;
+use crate::spawn_journey::Step;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Without a change of files a boot is repeated only after so long: what was wrong may lie elsewhere, with a database
+/// for example.
+const TRY_ANYWAY: Duration = Duration::from_secs(5);
+/// How often the folder is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// No more than one part in this many of the time is spent with that, however large the folder is.
+const LOOK_SHARE: u32 = 50;
+/// How often a boot is repeated without a change of files and without requests.
+const TRY_UNASKED: Duration = Duration::from_secs(60);
+
+impl App {
+    /// Whether the server can do without it for a while.
+    fn can_be_missing(&self) -> bool {
+        let alone = self.surroundings.alone;
+        match self.surroundings.purpose {
+            Purpose::Serve => self.config.may_fail || !alone,
+            Purpose::Succeed => self.config.may_fail && !alone,
+            Purpose::Examine => false,
+        }
+    }
+
+    /// Whether a boot that failed is left to people: it is repeated when they reload the page.
+    fn waits_for_people(&self) -> bool {
+        self.surroundings.purpose == Purpose::Serve
+            && self.config.is_development
+            && self.config.source == Source::Folder
+    }
+
+    /// Whether a boot that failed is repeated without requests.
+    pub(super) fn is_repeated(&self) -> bool {
+        !self.waits_for_people() && self.surroundings.purpose != Purpose::Examine
+    }
+
+    /// The application did not boot, and nothing serves.
+    pub(super) fn not_booted(&mut self, diagnosis: Arc<Diagnosis>, files: FolderState) {
+        let failure = Failure::of_diagnosis(&diagnosis);
+        self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
+        if let Some(wish) = self.restarts.wish.take() {
+            self.past_restart(wish, Duration::ZERO, Some(&failure));
+        }
+        if self.is_running() && !self.waits_for_people() && !self.can_be_missing() {
+            return self.end(End::BootFailed(diagnosis));
+        }
+        // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
+        if let Some(mold) = self.current.mold.take_if(|mold| mold.is_booted()) {
+            self.let_go(self.current.line, Some(mold));
+        }
+        let (since, due) = (self.now, self.now + LOOK_EVERY);
+        self.condition = Condition::Failed(Failed { files, since, due, is_wanted: false });
+        self.begin_line(); // those that are still to end have nothing to do with the next attempt
+        self.notify(News::Failed(diagnosis));
+    }
+
+    /// What is started does not come up.
+    pub(super) fn give_up(&mut self, what: &str, failures: u32) {
+        let last = self.trouble.last_failure.clone().unwrap_or_default();
+        let why = format!("{failures} {what} in a row have failed; {last}");
+        if self.can_be_missing() {
+            self.boots.lost = Some(why);
+            self.has_changed = true;
+        } else {
+            self.end(End::BootLoop(why));
+        }
+    }
+
+    /// Ends an application that was given up, and waits until it is fixed.
+    pub(super) fn stand_back_if_lost(&mut self) {
+        let Some(why) = self.boots.lost.take() else { return };
+        self.log(AppLog::GivenUp { why: why.clone() });
+        let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
+        self.abandon_restarts(&Failure::new(why.clone(), remedy));
+        self.abandon_refork(&why);
+        self.forget_unborn(|_| true);
+        self.halt_workers();
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold);
+        self.current.app = None;
+        self.boots.explaining = None;
+        self.boots.policy = RestartPolicy::new(self.config.max_boot_failures);
+        self.staff.policy = RestartPolicy::new(self.config.max_boot_failures);
+        let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
+        let ticket = self.explain(self.current.folder.clone(), failure);
+        self.condition = Condition::Explaining(ticket);
+    }
+
+    /// A request has arrived for an application that sleeps: it wakes up. Or for one that did not boot: it boots if that
+    /// may turn out otherwise by now, or else the front is told again what is wrong.
+    pub(super) fn is_wanted(&mut self) {
+        if !self.is_running() && !self.wakes_for_last_requests() {
+            return;
+        }
+        match &mut self.condition {
+            Condition::Asleep => self.wake(),
+            Condition::Failed(failed) => {
+                failed.is_wanted = true;
+                if !std::mem::replace(&mut self.boots.is_looking, true) {
+                    self.act(AppAction::LookAtFolder);
+                }
+            }
+            // The front will be told how the boot has ended.
+            Condition::Booting | Condition::Explaining(_) | Condition::Serving => {}
+        }
+    }
+
+    /// When the folder of an application that did not boot is looked at next.
+    pub(super) fn look_due(&self) -> Option<Instant> {
+        let looks = !self.surroundings.alone || !self.waits_for_people();
+        match &self.condition {
+            Condition::Failed(failed) if looks && !self.boots.is_looking => Some(failed.due),
+            _ => None,
+        }
+    }
+
+    pub(super) fn look_at_folder_if_due(&mut self) {
+        if self.look_due().is_none_or(|due| self.now < due) || is_mutated(Mutation::ForgetFailedLook) {
+            return;
+        }
+        self.boots.is_looking = true;
+        self.act(AppAction::LookAtFolder);
+    }
+
+    /// What the folder is like now, and whether that is a reason to try again.
+    pub(super) fn folder_seen(&mut self, files: FolderState, took: Duration) {
+        let (now, is_repeated) = (self.now, self.is_repeated());
+        if !std::mem::replace(&mut self.boots.is_looking, false) {
+            return;
+        }
+        let Condition::Failed(failed) = &mut self.condition else { return };
+        failed.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
+        self.has_changed = true;
+        let is_wanted = std::mem::replace(&mut failed.is_wanted, false);
+        let is_a_reason = self.is_running() || (is_wanted && self.wakes_for_last_requests());
+        if !is_a_reason {
+            return;
+        }
+        let Condition::Failed(failed) = &self.condition else { return };
+        if files != failed.files {
+            if !is_wanted {
+                self.log(AppLog::FolderChanged);
+            }
+            self.try_again();
+        } else if is_wanted && now >= failed.since + TRY_ANYWAY {
+            self.try_again();
+        } else if is_repeated && now >= failed.since + TRY_UNASKED {
+            self.log(AppLog::TriesAgain);
+            self.try_again();
+        } else if let Some(diagnosis) = self.trouble.diagnosis.clone().filter(|_| is_wanted) {
+            self.notify(News::Failed(diagnosis));
+        }
+    }
+
+    /// Boots at the next pass, from where the application's path leads now.
+    pub(super) fn try_again(&mut self) {
+        self.condition = Condition::Booting;
+        self.current.follows_link = true;
+        self.boots.due = self.now;
+        self.has_changed = true;
+    }
+}

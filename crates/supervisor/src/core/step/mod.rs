@@ -1,0 +1,241 @@
+//! Where events meet the state of an application: [`App::apply_at`] applies one event, and then [`App::settle`] does
+//! whatever the new state asks for, until it asks for nothing more.
+//!
+//! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`deaths`], [`restart`],
+//! [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
+
+mod boot;
+mod change;
+mod deaths;
+mod end;
+mod fail;
+mod refork;
+mod restart;
+mod site;
+mod sleep;
+mod staff;
+
+use super::app::{App, Condition, Phase};
+use super::event::{AppEvent, Process};
+use super::mold::MoldState;
+use super::AppAction;
+use super::AppLog;
+use crate::reaper::Ending;
+use crate::worker_handle::WorkerState;
+use std::time::Instant;
+
+/// Passes over the state in one step. A step needs two or three; more only if something is wrong.
+const PASSES: usize = 64;
+
+impl App {
+    /// Applies one event. What follows from it is [`App::settle`]'s.
+    pub(crate) fn apply_at(&mut self, event: AppEvent, now: Instant) {
+        self.now = now;
+        self.apply(event);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets the time be this.
+    pub(crate) fn at(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Starts what should be started and ends what has taken too long.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        self.now = now;
+        for _ in 0..PASSES {
+            self.has_changed = false;
+            self.advance();
+            if !self.has_changed {
+                return;
+            }
+        }
+        debug_assert!(false, "the state of an application does not settle");
+    }
+
+    /// What has to be done since the last step.
+    pub(crate) fn take_actions(&mut self) -> Vec<AppAction> {
+        std::mem::take(&mut self.actions)
+    }
+
+    fn apply(&mut self, event: AppEvent) {
+        match event {
+            AppEvent::MoldStarted { boot, folder } => self.mold_started(boot, folder),
+            AppEvent::MoldNotStarted { boot, folder, failure } => {
+                self.mold_not_started(boot, folder, *failure)
+            }
+            AppEvent::NotForked { worker, error } => self.not_forked(worker, error),
+            AppEvent::Unreachable { worker } => self.unreachable(worker),
+            AppEvent::SiteFound { generation, folder, site } => self.site_found(generation, folder, site),
+            AppEvent::NoSite { generation, folder } => self.no_site(generation, folder),
+            AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
+            AppEvent::FolderSeen { files, took } => self.folder_seen(files, took),
+
+            AppEvent::MoldStep { boot, step } => self.mold_step(boot, step),
+            AppEvent::MoldBooted { boot, app } => self.mold_booted(boot, app),
+            AppEvent::MoldFailed { boot, failure } => self.mold_failed(boot, *failure),
+            AppEvent::MoldAsksToStop { boot } => self.mold_asks_to_stop(boot),
+            AppEvent::ForkFailed { worker, message } => self.fork_failed(worker, message),
+
+            AppEvent::WorkerHello { worker } => self.worker_hello(worker),
+            AppEvent::WorkerBooted { worker, app } => self.worker_booted(worker, app),
+            AppEvent::WorkerReady { worker } => self.worker_ready(worker),
+            AppEvent::WorkerFailed { worker, failure } => self.worker_failed(worker, *failure),
+            AppEvent::WorkerFit { worker } => self.worker_fit(worker),
+            AppEvent::WorkerUnfit { worker, why } => self.worker_unfit(worker, why),
+            AppEvent::WorkerPromoted { worker } => self.worker_promoted(worker),
+            AppEvent::WorkerLeaving { worker } => self.worker_leaving(worker),
+
+            AppEvent::Ended { process, ending } => self.process_ended(process, ending),
+            AppEvent::Closed { process } => self.process_closed(process),
+            AppEvent::Misbehaved { process, error } => self.misbehaved(process, &error),
+
+            AppEvent::Wanted => self.is_wanted(),
+            AppEvent::Idle => self.fall_asleep(),
+            AppEvent::Drained => self.drained(),
+            AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
+            AppEvent::WorkerIdle { worker } => self.worker_idle(worker),
+            AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
+            AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
+
+            AppEvent::Restart { asked, ticket } => {
+                let answer = self.ask_restart(asked);
+                self.answer(ticket, answer);
+            }
+            AppEvent::Refork { cause, ticket } => {
+                let answer = self.ask_refork(cause);
+                self.answer(ticket, answer);
+            }
+            AppEvent::MoreWorkers(more) => self.want_workers(more),
+            AppEvent::Configure { config, replaces } => self.configure(*config, replaces),
+            AppEvent::Remove => self.remove(),
+        }
+    }
+
+    /// One pass. What depends on something else comes after it.
+    fn advance(&mut self) {
+        self.enforce_deadlines();
+        match self.phase {
+            Phase::Running => {
+                self.advance_restart();
+                self.advance_refork();
+                self.stand_back_if_lost();
+                self.look_at_folder_if_due();
+                if self.needs_mold() && self.surroundings.may_boot && self.now >= self.boots.due {
+                    self.boot();
+                }
+                self.retire_leaving();
+                self.staff();
+            }
+            Phase::Draining(until) if self.now >= until => {
+                self.log(AppLog::DrainTimeOver);
+                self.end(super::app::End::Halted);
+            }
+            Phase::Draining(_) => {
+                if self.is_brought_up() && self.needs_mold() && self.surroundings.may_boot {
+                    self.boot();
+                }
+                self.staff_for_drain();
+            }
+            Phase::Finishing { .. } => self.advance_finishing(),
+            Phase::Ending(..) => {}
+        }
+    }
+
+    fn enforce_deadlines(&mut self) {
+        let now = self.now;
+        for worker in self.staff.workers.which(|worker| worker.deadline.is_some_and(|at| at <= now)) {
+            self.worker_overdue(worker);
+        }
+        let overdue = self.molds().filter(|mold| mold.deadline.is_some_and(|at| at <= now));
+        for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
+            self.mold_overdue(boot);
+        }
+        self.site_overdue();
+    }
+
+    fn worker_overdue(&mut self, number: u32) {
+        let Some(worker) = self.staff.workers.get(number) else { return };
+        let line = worker.line;
+        match (worker.state, worker.ending()) {
+            (_, Some(ending)) => self.worker_gone(number, ending),
+            (WorkerState::Forking, None) => {
+                self.worker_gone(number, Ending::Unknown);
+                self.mold_is_stuck(line);
+            }
+            (WorkerState::Starting, None) => self.worker_starts_too_long(number),
+            (WorkerState::Probing, None) => self.canary_is_silent(number),
+            (WorkerState::Halted, None) => {
+                self.log(AppLog::WorkerUnkillable { worker: number });
+                self.worker_gone(number, Ending::Unknown);
+            }
+            (state, None) => {
+                self.log(AppLog::Overdue { worker: number, state });
+                self.halt_worker(number);
+            }
+        }
+    }
+
+    fn mold_overdue(&mut self, boot: u32) {
+        let (now, limit) = (self.now, self.config.boot_timeout);
+        let Some(mold) = self.mold_mut(boot) else { return };
+        if let Some(ending) = mold.ending() {
+            return self.mold_gone(boot, ending);
+        }
+        match (&mold.state, mold.step()) {
+            (MoldState::Booting(_), Some(step)) => {
+                mold.dump(now);
+                self.log(AppLog::BootsTooLong { step });
+                self.act(AppAction::DumpThreads(Process::Mold(boot)));
+            }
+            (MoldState::Dumping(_), Some(step)) => {
+                self.halt_mold(boot);
+                self.boot_of_mold_failed(boot, boot::too_slow(step, limit));
+            }
+            (MoldState::Halted, _) => {
+                self.log(AppLog::MoldUnkillable);
+                self.mold_gone(boot, Ending::Unknown);
+            }
+            (MoldState::Booted | MoldState::Booting(_) | MoldState::Dumping(_), _) => mold.deadline = None,
+        }
+    }
+
+    /// When there is something to do that was not due yet at the last step.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Running => None,
+            Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
+        };
+        let phase = phase.filter(|until| !self.is_ending() || *until > self.now);
+        let running = self.is_running();
+        let boot = (running && self.needs_mold() && self.surroundings.may_boot).then_some(self.boots.due);
+        let fork = (self.waits_to_fork() && self.staff.fork_due > self.now).then_some(self.staff.fork_due);
+        let leaving = running.then(|| self.staff.workers.next_leaving()).flatten();
+        let mold = self.molds().filter_map(|mold| mold.deadline).min();
+        let refork = self.reforks.going.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
+        let failed = self.look_due().filter(|_| running);
+        let site = self.boots.site.map(|(_, until)| until);
+        [phase, boot, fork, leaving, mold, refork, failed, site, self.staff.workers.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn answer(&mut self, ticket: Option<super::Ticket>, answer: Result<u32, String>) {
+        if super::mutation::is_mutated(super::mutation::Mutation::LoseAnswer) && answer.is_err() {
+            return;
+        }
+        if let Some(ticket) = ticket {
+            self.act(AppAction::Answer(ticket, answer));
+        }
+    }
+
+    /// Whether it has a mold, or workers, or should.
+    fn is_present(&self) -> bool {
+        matches!(self.condition, Condition::Booting | Condition::Serving)
+    }
+}

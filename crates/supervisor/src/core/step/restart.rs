@@ -1,0 +1,320 @@
+//! Rolling restarts: a new version boots beside the one that is served, its first worker has to show that it answers,
+//! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
+//! serves on: the transaction is undone.
+
+use super::super::app::{App, Condition, HotRestart, Restart, Version};
+use super::super::event::Process;
+use super::super::mold::Mold;
+use super::super::mutation::{is_mutated, Mutation};
+use super::super::worker::Worker;
+use super::super::{AppAction, AppLog, News};
+use super::boot::died_while_booting;
+use crate::diagnosis::Diagnosis;
+use crate::message::{BootFailure, Booted};
+use crate::reaper::Ending;
+use crate::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
+use crate::rolling::passes;
+use crate::worker_handle::{StartFailure, WorkerState};
+use std::sync::Arc;
+use std::time::Duration;
+
+const TRY_AGAIN: &str = "Look at what its processes logged above; mend it, and restart again.";
+
+impl App {
+    /// Notes that a restart is wanted; the number of the generation that it will bring. A restart that waits already is
+    /// shared: it will see everything that is there by now.
+    pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
+        if self.is_asleep() && asked != Asked::Command {
+            return Err("it sleeps, and boots what is there when somebody asks for it".into());
+        }
+        if let Err(why) = self.may_restart(asked) {
+            self.log(AppLog::NoRestart { asked, why });
+            return Err(why.into());
+        }
+        if self.is_failed() {
+            self.try_again();
+        }
+        if self.restarts.wish.is_none() {
+            self.restarts.last_generation += 1;
+            let waits = self.restarts.going.is_some() || self.reforks.going.is_some();
+            if waits || self.current.app.is_none() {
+                self.log(AppLog::RestartWaits { asked, generation: self.restarts.last_generation });
+            }
+        }
+        let new = Wish { generation: self.restarts.last_generation, asked };
+        let wish = self.restarts.wish.get_or_insert(new);
+        Ok(wish.generation)
+    }
+
+    fn may_restart(&self, asked: Asked) -> Result<(), &'static str> {
+        if !self.is_running() {
+            return Err("the server is stopping");
+        }
+        if self.is_asleep() {
+            return Err("the application sleeps, and boots what is there when somebody asks for it");
+        }
+        if asked == Asked::Command && self.surroundings.hot_restart == HotRestart::Going {
+            return Err("a hot restart is under way, and brings the new version of the application as well: wait for its outcome");
+        }
+        match &self.current.app {
+            Some(app) if !app.restartable => {
+                Err("the application was given as an object, and cannot be loaded anew: stop its process, and start it")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins what was asked for, and ends what is done.
+    pub(super) fn advance_restart(&mut self) {
+        if let Some(restart) = &self.restarts.going {
+            let (stage, next, line) = (restart.stage, restart.next.number, restart.next.line);
+            let wanted = usize::from(self.staff.wanted);
+            match stage {
+                Stage::Booting => {}
+                Stage::Probing if self.staff.workers.has_any_of(next) => {}
+                Stage::Probing => {
+                    self.fork(line);
+                    self.checkpoint("restart.canary_forked");
+                }
+                Stage::Rolling if self.staff.workers.tally(line, wanted, 0).is_settled() => {
+                    self.restart_succeeded();
+                }
+                Stage::Rolling => {}
+                Stage::Undoing if restart.explaining.is_some() => {}
+                Stage::Undoing if self.staff.workers.has_any_of(next) => {}
+                Stage::Undoing if is_mutated(Mutation::SkipUndoing) => {}
+                Stage::Undoing => {
+                    self.restarts.going = None;
+                    self.has_changed = true;
+                }
+            }
+        }
+        let is_free = self.reforks.going.is_none() || is_mutated(Mutation::RestartDuringRefork);
+        let idle =
+            self.restarts.going.is_none() && is_free && self.surroundings.hot_restart != HotRestart::Going;
+        if idle && self.surroundings.may_boot && matches!(self.condition, Condition::Serving) {
+            if let Some(wish) = self.restarts.wish.take() {
+                self.begin_restart(wish);
+            }
+        }
+    }
+
+    /// Boots the new version: from where the application's path leads now.
+    fn begin_restart(&mut self, wish: Wish) {
+        let Wish { generation: number, asked } = wish;
+        self.log(AppLog::Restarting { asked, generation: number });
+        if is_mutated(Mutation::DropWish) {
+            return;
+        }
+        self.restarts.last_line += 1;
+        let line = self.restarts.last_line;
+        let mold = if self.is_site() {
+            self.open_site(number, None);
+            None
+        } else {
+            Some(self.spawn_mold(None))
+        };
+        let folder = self.current.folder.clone(); // until the mold has started
+        let next = Version { number, line, folder, follows_link: false, app: None, mold };
+        self.restarts.going =
+            Some(Restart { stage: Stage::Booting, next, asked, began: self.now, explaining: None });
+    }
+
+    /// Whether this is the generation that a restart brings, and nothing has failed so far.
+    pub(super) fn is_next(&self, generation: u32) -> bool {
+        let going = |restart: &&Restart| restart.stage != Stage::Undoing;
+        self.restarts.going.as_ref().filter(going).is_some_and(|restart| restart.next.number == generation)
+    }
+
+    /// The new mold can be forked from; what it reports of the application, if it has loaded it.
+    pub(super) fn next_booted(&mut self, app: Option<Arc<Booted>>) {
+        if let Some(restart) = self.restarts.going.as_mut().filter(|restart| restart.stage == Stage::Booting)
+        {
+            restart.next.app = app;
+            restart.stage = Stage::Probing;
+            self.checkpoint("restart.booted");
+        }
+    }
+
+    pub(super) fn next_mold_gone(&mut self, mold: &Mold, ending: Ending) {
+        let Some(restart) = &self.restarts.going else { return };
+        self.forks_are_lost(restart.next.line);
+        match mold.step() {
+            Some(step) => self.next_not_booted(died_while_booting(step, ending)),
+            None => {
+                let what = format!("the new mold died after it had booted: {ending}");
+                self.restart_failed(Failure::new(what, TRY_AGAIN));
+            }
+        }
+    }
+
+    /// The new version did not boot. It is undone at once; why it failed is reported when the diagnosis is there.
+    pub(super) fn next_not_booted(&mut self, failure: BootFailure) {
+        let going = |restart: &&Restart| restart.stage != Stage::Undoing;
+        let Some(restart) = self.restarts.going.as_ref().filter(going) else { return };
+        let (folder, was) = (restart.next.folder.clone(), restart.stage);
+        let ticket = self.explain(folder, failure);
+        if let Some(restart) = &mut self.restarts.going {
+            restart.explaining = Some((ticket, was));
+        }
+        self.undo_restart();
+    }
+
+    pub(super) fn restart_explained(&mut self, diagnosis: Arc<Diagnosis>) {
+        let Some(restart) = &mut self.restarts.going else { return };
+        let Some((_, was)) = restart.explaining.take() else { return };
+        let failure = Failure::of_diagnosis(&diagnosis);
+        self.trouble.diagnosis = Some(diagnosis);
+        self.report_failed_restart(was, failure);
+    }
+
+    /// The canary has answered its request, or cannot.
+    pub(super) fn canary_answered(&mut self, number: u32, answer: Result<u16, String>) {
+        let path = self.config.probe_path.clone();
+        let worker = self.staff.workers.get(number);
+        if worker.is_none_or(|worker| worker.state != WorkerState::Probing) {
+            return; // it was halted meanwhile
+        }
+        match answer {
+            Ok(status) if passes(status) => {
+                self.log(AppLog::CanaryPassed { worker: number, status });
+                self.canary_passed(number);
+            }
+            Ok(status) => {
+                let what =
+                    format!("probing the new version failed: GET {path} was answered with status {status}");
+                let remedy =
+                    "Look for the exception in the log above, or name another path with --probe-path.";
+                self.restart_failed(Failure::new(what, remedy));
+            }
+            Err(why) => {
+                let what = format!("probing the new version failed: GET {path} was not answered: {why}");
+                self.restart_failed(Failure::new(what, TRY_AGAIN));
+            }
+        }
+    }
+
+    fn canary_passed(&mut self, worker: u32) {
+        if let Some(worker) = self.staff.workers.get_mut(worker) {
+            worker.admit();
+        }
+        let Some(restart) = &mut self.restarts.going else { return };
+        restart.stage = Stage::Rolling;
+        if let Some(app) = restart.next.app.clone() {
+            self.notify(News::Booted(app)); // its static files come with it
+        }
+        self.notify(News::CanaryAdmitted { worker });
+        self.checkpoint("restart.admitted");
+    }
+
+    pub(super) fn canary_is_silent(&mut self, worker: u32) {
+        let (path, limit) = (&self.config.probe_path, self.config.probe_timeout);
+        let what = format!("probing the new version failed: GET {path} was not answered within {limit:?}");
+        let remedy =
+            "Find out what it waits for. If it really needs longer, raise --probe-timeout, or name another \
+                      path with --probe-path.";
+        self.log(AppLog::CanaryKilled { worker });
+        self.restart_failed(Failure::new(what, remedy));
+    }
+
+    /// A worker of the new version has died, which none may before all is done.
+    pub(super) fn next_worker_gone(&mut self, number: u32, worker: &Worker, ending: Ending) {
+        let failure = match worker.failure.as_deref() {
+            Some(StartFailure { boot: Some(failure), .. }) => {
+                return self.next_not_booted((**failure).clone());
+            }
+            Some(StartFailure { error, .. }) => Failure {
+                what: format!("starting worker {number} of the new version failed: {error}"),
+                at: error.place(),
+                backtrace: error.calls(BACKTRACE_LINES),
+                remedy: TRY_AGAIN.into(),
+            },
+            None => {
+                let (state, ending) = (worker.state.name(), ending.to_string());
+                Failure::new(
+                    format!("worker {number} of the new version died while {state}: {ending}"),
+                    TRY_AGAIN,
+                )
+            }
+        };
+        self.restart_failed(failure);
+    }
+
+    /// Every place is taken by the new version.
+    fn restart_succeeded(&mut self) {
+        let Some(restart) = self.restarts.going.take() else { return };
+        let took = self.now - restart.began;
+        let generation = restart.next.number;
+        self.log(AppLog::Restarted { generation, workers: self.staff.wanted, took });
+        self.past_restart(Wish { generation, asked: restart.asked }, took, None);
+        let old = std::mem::replace(&mut self.current, restart.next);
+        self.boots.policy.ready();
+        self.boots.explaining = None;
+        self.reforks.schedule.restart();
+        self.reforks.unfit = None;
+        self.reforks.counts_requests = false; // those of the old version do not count
+        if is_mutated(Mutation::ForgetOldMold) {
+            return;
+        }
+        self.let_go(old.line, old.mold);
+    }
+
+    /// Undoes the restart, and reports why.
+    pub(super) fn restart_failed(&mut self, failure: Failure) {
+        let Some(was) = self.undo_restart() else { return };
+        self.report_failed_restart(was, failure);
+    }
+
+    /// Ends what the restart has started. The stage that it was at; `None` if it is being undone already.
+    fn undo_restart(&mut self) -> Option<Stage> {
+        let restart = self.restarts.going.as_mut().filter(|restart| restart.stage != Stage::Undoing)?;
+        let was = std::mem::replace(&mut restart.stage, Stage::Undoing);
+        let (generation, line, mold) = (restart.next.number, restart.next.line, restart.next.mold.take());
+        self.let_go(line, mold);
+        if was == Stage::Rolling {
+            self.notify(News::GenerationWithdrawn { generation });
+            if let Some(app) = self.current.app.clone() {
+                self.notify(News::Booted(app));
+            }
+            self.checkpoint("restart.undoing");
+        }
+        Some(was)
+    }
+
+    fn report_failed_restart(&mut self, was: Stage, failure: Failure) {
+        let Some(restart) = &self.restarts.going else { return };
+        let wish = Wish { generation: restart.next.number, asked: restart.asked };
+        let (generation, took) = (wish.generation, self.now - restart.began);
+        self.fails_with(format!("the restart to generation {generation} failed: {}", failure.what));
+        self.past_restart(wish, took, Some(&failure));
+        self.log(AppLog::RestartFailed { generation, stage: was.name(), failure });
+    }
+
+    /// A restart has no sense any more. What serves already is needed for what is in flight.
+    pub(super) fn abandon_restarts(&mut self, why: &Failure) {
+        if let Some(wish) = self.restarts.wish.take() {
+            self.past_restart(wish, Duration::ZERO, Some(why));
+        }
+        let Some(restart) = self.restarts.going.take() else { return };
+        let was_reported = restart.stage == Stage::Undoing && restart.explaining.is_none();
+        if !was_reported {
+            let (generation, stage) = (restart.next.number, restart.stage.name());
+            self.log(AppLog::RestartGivenUp { generation, stage });
+            let wish = Wish { generation, asked: restart.asked };
+            self.past_restart(wish, self.now - restart.began, Some(why));
+        }
+        self.let_go(restart.next.line, restart.next.mold);
+    }
+
+    /// Nothing new comes of this line any more.
+    pub(super) fn let_go(&mut self, line: u32, mold: Option<Mold>) {
+        self.halt_coming(line);
+        if let Some(mut mold) = mold {
+            if !mold.is_halted() {
+                mold.halt(self.now); // else it is ending already, and may still have something to print
+                self.act(AppAction::Kill(Process::Mold(mold.boot)));
+            }
+            self.boots.leaving.push(mold);
+        }
+    }
+}

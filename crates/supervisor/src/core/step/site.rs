@@ -1,0 +1,76 @@
+//! A static site: the front serves its files alone. There is no mold and no worker, and a restart only looks again where
+//! the application's path leads.
+
+use super::super::app::{App, Condition};
+use super::super::{AppAction, AppLog, News};
+use crate::message::{BootFailure, Booted};
+use crate::restart::{Failure, Wish};
+use crate::spawn_journey::Step;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const REMEDY: &str =
+    "Build the site, so that its folder holds an index.html. If it has become an application, stop \
+                      Highball and start it again.";
+
+impl App {
+    pub(super) fn open_site(&mut self, generation: u32, folder: Option<PathBuf>) {
+        self.boots.site = Some((generation, self.now + self.config.boot_timeout));
+        self.act(AppAction::OpenSite { generation, folder });
+    }
+
+    /// An answer that came too late is none any more.
+    fn is_awaited(&mut self, generation: u32) -> bool {
+        let awaited = self.boots.site.take_if(|(of, _)| *of == generation).is_some();
+        self.has_changed |= awaited;
+        awaited && self.is_running()
+    }
+
+    pub(super) fn site_found(&mut self, generation: u32, folder: PathBuf, site: Arc<Booted>) {
+        if !self.is_awaited(generation) {
+            return;
+        }
+        if let Some(restart) = self.restarts.going.take() {
+            let wish = Wish { generation, asked: restart.asked };
+            self.past_restart(wish, self.now - restart.began, None);
+        }
+        self.log(AppLog::SiteFound(Arc::clone(&site)));
+        self.current.number = generation;
+        self.current.folder = folder;
+        self.current.follows_link = false;
+        let root = site.public.clone().unwrap_or_else(|| self.current.folder.clone());
+        self.current.app = Some(site);
+        self.condition = Condition::Serving;
+        self.notify(News::SiteOpened { root });
+    }
+
+    pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf) {
+        if !self.is_awaited(generation) {
+            return;
+        }
+        let Some(restart) = self.restarts.going.take() else {
+            self.current.folder = folder;
+            self.current.follows_link = false;
+            let what = no_site_in(&self.current.folder);
+            return self.boot_failed(BootFailure::of_ours(Step::FindApp, "no_site", what, REMEDY.into()));
+        };
+        let failure = Failure::new(no_site_in(&folder), REMEDY);
+        self.fails_with(format!("the restart to generation {generation} failed: {}", failure.what));
+        let wish = Wish { generation, asked: restart.asked };
+        self.past_restart(wish, self.now - restart.began, Some(&failure));
+        self.log(AppLog::SiteNotReopened { generation, failure });
+    }
+
+    /// The folder was not read in time: it is as good as not there.
+    pub(super) fn site_overdue(&mut self) {
+        let now = self.now;
+        if let Some((generation, _)) = self.boots.site.filter(|(_, until)| now >= *until) {
+            let folder = self.current.folder.clone();
+            self.no_site(generation, folder);
+        }
+    }
+}
+
+fn no_site_in(folder: &Path) -> String {
+    format!("there is no static site in {} any more", folder.display())
+}

@@ -1,0 +1,63 @@
+//! An application that receives no requests has no processes. It boots for the next request.
+
+use super::super::app::{App, Condition, HotRestart, Phase, Source};
+use super::super::AppLog;
+
+impl App {
+    /// It has been idle for so long that it may end its processes. If something is under way, the front will report it
+    /// again.
+    pub(super) fn fall_asleep(&mut self) {
+        if !self.may_sleep() {
+            return;
+        }
+        self.log(AppLog::FallsAsleep);
+        self.condition = Condition::Asleep; // and so no worker is wanted
+        self.boots.explaining = None;
+        self.reforks.counts_requests = false;
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold);
+    }
+
+    fn may_sleep(&self) -> bool {
+        let tally = self.tally();
+        self.is_running()
+            && self.config.source == Source::Folder
+            && self.surroundings.hot_restart == HotRestart::No
+            && self.is_at_rest()
+            && matches!(self.condition, Condition::Serving)
+            && tally.is_settled()
+            && tally.coming == 0
+    }
+
+    /// A request has arrived. It boots what is there by now.
+    pub(super) fn wake(&mut self) {
+        self.log(AppLog::WakesUp);
+        self.config.may_fail = true; // what keeps it from booting now need not do so for long
+        self.condition = Condition::Booting;
+        self.current.follows_link = true;
+        self.current.app = None;
+        self.begin_line();
+    }
+
+    /// Whether another process serves in the place of this one, and it boots nevertheless for requests over connections
+    /// from before.
+    pub(super) fn wakes_for_last_requests(&self) -> bool {
+        let drains = matches!(self.phase, Phase::Draining(_)) && !self.is_removed;
+        drains && self.surroundings.hot_restart == HotRestart::Done
+    }
+
+    /// Whether it is brought up where it is not there.
+    pub(super) fn is_brought_up(&self) -> bool {
+        let is_missed = self.current.app.is_none() && self.wakes_for_last_requests();
+        self.is_running() || is_missed
+    }
+
+    /// What was forked so far has nothing to do any more with what is forked from now on.
+    pub(super) fn begin_line(&mut self) {
+        self.restarts.last_line += 1;
+        self.current.line = self.restarts.last_line;
+        self.boots.due = self.now;
+        self.staff.fork_due = self.now;
+        self.has_changed = true;
+    }
+}

@@ -1,0 +1,352 @@
+//! Keeping as many workers as there should be.
+
+use super::super::app::{App, Condition, Phase, Refork, Restart};
+use super::super::event::Process;
+use super::super::mold::{Mold, DUMP_TIME};
+use super::super::mutation::{is_mutated, Mutation};
+use super::super::worker::Worker;
+use super::super::{AppAction, AppLog, News, Order};
+use super::end::FRONT_TIME;
+use crate::message::Booted;
+use crate::refork::ReforkStage;
+use crate::restart::{Failure, Stage};
+use crate::restart_policy::{Life, Verdict};
+use crate::rolling::{Move, Tally};
+use crate::spawn_journey::Step;
+use crate::supervisor::SAME_SIGNAL;
+use crate::worker_handle::{StartFailure, WorkerState};
+use std::sync::Arc;
+
+/// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
+const FORKS_AT_A_TIME: usize = 8;
+/// Processes beyond the usual number while one version takes the place of another.
+const SURGE: usize = 1;
+/// As many as can be asked for at the start.
+const MOST_WORKERS: i32 = 512;
+
+impl App {
+    /// The line that workers are to be of.
+    pub(crate) fn staying(&self) -> u32 {
+        match (&self.restarts.going, &self.reforks.going) {
+            (Some(Restart { stage: Stage::Rolling, next, .. }), _) => next.line,
+            (_, Some(Refork { stage: ReforkStage::Rolling, line, .. })) => *line,
+            _ => self.current.line,
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let relieves = |refork: &Refork| refork.stage == ReforkStage::Relieving;
+        let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
+        let wanted =
+            if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) } + usize::from(one_is_relieved);
+        self.staff.workers.tally(self.staying(), wanted, SURGE)
+    }
+
+    /// Forks the workers that are missing, and retires those that are too many.
+    pub(super) fn staff(&mut self) {
+        loop {
+            match self.tally().next_move() {
+                Move::Fork if self.may_fork() => self.fork(self.staying()),
+                Move::RetireOther => self.retire_one(false),
+                Move::RetireSurplus => self.retire_one(true),
+                Move::Fork | Move::Wait => return,
+            }
+        }
+    }
+
+    /// Whether all that a fork takes is there.
+    fn may_fork(&self) -> bool {
+        self.now >= self.staff.fork_due
+            && self.is_present()
+            && self.mold_of(self.staying()).is_some_and(Mold::is_booted)
+            && self.staff.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
+    }
+
+    /// While the front finishes what is in flight one worker is enough, should all have died.
+    pub(super) fn staff_for_drain(&mut self) {
+        if self.staff.workers.counting() == 0 && self.may_fork() {
+            self.fork(self.current.line);
+        }
+    }
+
+    /// Whether a worker is missing.
+    pub(super) fn waits_to_fork(&self) -> bool {
+        match self.phase {
+            Phase::Running => self.tally().next_move() == Move::Fork,
+            Phase::Draining(_) => self.staff.workers.counting() == 0,
+            Phase::Finishing { .. } | Phase::Ending(..) => false,
+        }
+    }
+
+    /// One worker more or fewer than before, and never none.
+    pub(super) fn want_workers(&mut self, more: i32) {
+        if !self.is_running() || self.is_site() {
+            return;
+        }
+        let wanted = i32::from(self.staff.wanted).saturating_add(more).clamp(1, MOST_WORKERS);
+        self.staff.wanted = wanted as u16;
+        self.log(AppLog::WorkersWanted(self.staff.wanted));
+    }
+
+    fn retire_one(&mut self, of_staying: bool) {
+        let Some(worker) = self.staff.workers.to_retire(self.staying(), of_staying) else { return };
+        if self.retire(worker) {
+            self.log(AppLog::Retires { worker });
+            self.notify(News::WorkerRetiring { worker });
+            if self.tally().is_settled() {
+                self.last_retired();
+            }
+        }
+    }
+
+    /// The front is to give it nothing more. False: it does not serve.
+    pub(super) fn retire(&mut self, worker: u32) -> bool {
+        let (now, limit) = (self.now, self.config.drain_timeout + FRONT_TIME);
+        self.staff.workers.get_mut(worker).is_some_and(|worker| worker.retire(now, limit))
+    }
+
+    /// Where one version, or what was forked from one mold, has taken every place of another.
+    fn last_retired(&mut self) {
+        if self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Rolling) {
+            self.checkpoint("restart.last_retired");
+        } else if self.promoted_mold().is_some() {
+            self.checkpoint("refork.last_retired");
+        }
+    }
+
+    fn mold_of(&self, line: u32) -> Option<&Mold> {
+        if line == self.current.line {
+            return self.current.mold.as_ref();
+        }
+        if self.reforks.going.as_ref().is_some_and(|refork| refork.line == line) {
+            return self.promoted_mold();
+        }
+        let restart = self.restarts.going.as_ref().filter(|restart| restart.next.line == line)?;
+        restart.next.mold.as_ref()
+    }
+
+    /// The version of the application that this line runs.
+    fn generation_of(&self, line: u32) -> u32 {
+        let next = self.restarts.going.as_ref().filter(|restart| restart.next.line == line);
+        next.map_or(self.current.number, |restart| restart.next.number)
+    }
+
+    /// Asks the mold of a line for a worker of it.
+    pub(super) fn fork(&mut self, line: u32) {
+        let Some(boot) = self.mold_of(line).map(|mold| mold.boot) else { return };
+        let of = (self.generation_of(line), line);
+        let worker = self.staff.workers.add(Worker::forking(of, self.now, self.config.boot_timeout));
+        self.act(AppAction::Fork { boot, worker });
+    }
+
+    /// The order could not be given: the system refused a ring or a socket, or the mold's socket is full or closed.
+    pub(super) fn not_forked(&mut self, number: u32, error: String) {
+        let Some(worker) = self.staff.workers.remove(number) else { return };
+        self.act(AppAction::Forget { process: Process::Worker(number), ending: None });
+        self.log(AppLog::NotForked { worker: number, error: error.clone() });
+        self.fails_with(format!("a worker could not be forked: {error}"));
+        if worker.line != self.current.line && self.restarts.going.is_none() && self.reforks.going.is_none() {
+            return;
+        }
+        if self.is_next(worker.generation) {
+            let remedy = "The system refused it; see the message. Make room, and restart again.";
+            self.restart_failed(Failure::new(format!("forking a worker failed: {error}"), remedy));
+        } else if !self.is_end_of_refork(number, worker.line, true, &error) && self.now >= self.staff.fork_due
+        {
+            self.postpone_fork(Life::NeverReady); // several that were refused together count once
+        }
+    }
+
+    pub(super) fn worker_hello(&mut self, worker: u32) {
+        let deadline = self.now + self.config.boot_timeout;
+        match self.staff.workers.get_mut(worker) {
+            Some(worker) => worker.exists(deadline),
+            None => self.act(AppAction::Kill(Process::Worker(worker))),
+        }
+    }
+
+    /// An order to it could not be sent.
+    pub(super) fn unreachable(&mut self, worker: u32) {
+        let is_asked = |refork: &Refork| refork.stage == ReforkStage::Asking && refork.worker == worker;
+        let obeys = |worker: &Worker| matches!(worker.state, WorkerState::Draining | WorkerState::Promoting);
+        if self.reforks.going.as_ref().is_some_and(is_asked) {
+            self.refork_failed("the worker that was to be promoted does not serve any more".into());
+        } else if self.staff.workers.get(worker).is_some_and(obeys) {
+            self.halt_worker(worker);
+        }
+    }
+
+    /// It could not start, or not become a mold, and says why.
+    pub(super) fn worker_failed(&mut self, number: u32, failure: StartFailure) {
+        let Some(worker) = self.staff.workers.get_mut(number) else { return };
+        let promoting = worker.state == WorkerState::Promoting;
+        worker.failure = Some(Box::new(failure.clone()));
+        let what = if promoting { "a worker could not become a mold" } else { "a worker could not start" };
+        self.fails_with(format!("{what}: {}", failure.error));
+        self.log(AppLog::WorkerFailed { worker: number, promoting, failure });
+    }
+
+    /// It has loaded the application, which its mold has not.
+    pub(super) fn worker_booted(&mut self, number: u32, app: Arc<Booted>) {
+        let worker = self.staff.workers.get(number).filter(|worker| worker.state == WorkerState::Starting);
+        let Some(worker) = worker else { return }; // it was told to end meanwhile
+        let (generation, line) = (worker.generation, worker.line);
+        if self.is_next(generation) {
+            if let Some(restart) = &mut self.restarts.going {
+                restart.next.app.get_or_insert(app);
+            }
+        } else if line == self.current.line
+            && generation == self.current.number
+            && self.current.app.is_none()
+            && matches!(self.condition, Condition::Booting)
+        {
+            self.log(AppLog::WorkerBooted { worker: number, app: Arc::clone(&app) });
+            self.current_booted(app);
+        }
+    }
+
+    /// Its time for getting ready is over: where it hangs is printed, and then it is killed.
+    pub(super) fn worker_starts_too_long(&mut self, number: u32) {
+        let (now, limit) = (self.now, self.config.boot_timeout);
+        let Some(worker) = self.staff.workers.get_mut(number) else { return };
+        if worker.dump(now, DUMP_TIME) {
+            self.log(AppLog::StartsTooLong { worker: number });
+            return self.act(AppAction::DumpThreads(Process::Worker(number)));
+        }
+        self.halt_worker(number);
+        let step = if self.config.preload { Step::StartWorker } else { Step::LoadApp };
+        self.worker_failed(number, super::boot::too_slow(step, limit).into());
+    }
+
+    pub(super) fn worker_ready(&mut self, number: u32) {
+        let (now, probe_until) = (self.now, self.now + self.config.probe_timeout);
+        if !self.has_loaded(number) {
+            let error = "it is ready, and has not reported which application it has loaded";
+            return self.misbehaved(Process::Worker(number), error);
+        }
+        let Some(worker) = self.staff.workers.get_mut(number) else { return };
+        let (generation, took) = (worker.generation, now - worker.forked_at);
+        let probes = |restart: &Restart| restart.stage == Stage::Probing && restart.next.number == generation;
+        let is_canary = self.restarts.going.as_ref().is_some_and(probes);
+        let (state, deadline) = if is_canary {
+            let deadline = (!is_mutated(Mutation::ForgetProbeDeadline)).then_some(probe_until);
+            (WorkerState::Probing, deadline)
+        } else {
+            (WorkerState::Serving, None)
+        };
+        if !worker.becomes(state, deadline, now) {
+            return;
+        }
+        self.log(AppLog::WorkerReady { worker: number, took });
+        if is_canary {
+            self.notify(News::CanaryReady { worker: number, generation });
+            return self.checkpoint("restart.canary_ready");
+        }
+        self.staff.policy.ready();
+        self.notify(News::WorkerReady { worker: number, generation });
+        if self.is_next(generation) {
+            self.checkpoint("restart.replaced");
+        } else if self.promoted_mold().is_some() {
+            self.checkpoint("refork.replaced");
+        }
+    }
+
+    /// Whether it is known which application this worker has loaded: its mold has reported it, or a worker.
+    fn has_loaded(&self, number: u32) -> bool {
+        let Some(worker) = self.staff.workers.get(number) else { return true };
+        let next = self.restarts.going.as_ref().filter(|restart| restart.next.line == worker.line);
+        match next {
+            Some(restart) => restart.next.app.is_some(),
+            None => worker.line != self.current.line || self.current.app.is_some(),
+        }
+    }
+
+    /// Not retired at once: a TERM to the whole group reaches the workers before it has reached us, and then they are
+    /// needed to answer what is in flight.
+    pub(super) fn worker_leaving(&mut self, worker: u32) {
+        let at = self.now + SAME_SIGNAL;
+        if let Some(worker) = self.staff.workers.get_mut(worker) {
+            worker.leaves_at = Some(at);
+        }
+    }
+
+    /// Replaces the workers that were sent TERM.
+    pub(super) fn retire_leaving(&mut self) {
+        let now = self.now;
+        for worker in self.staff.workers.which(|worker| worker.leaves_at.is_some_and(|at| at <= now)) {
+            if self.retire(worker) {
+                self.log(AppLog::ReplacedAfterTerm { worker });
+                self.notify(News::WorkerRetiring { worker });
+            }
+        }
+    }
+
+    /// A retiring worker has nothing in flight.
+    pub(super) fn worker_idle(&mut self, number: u32) {
+        if self.promotes(number) {
+            return;
+        }
+        let until = self.now + self.config.drain_timeout;
+        let retires = |worker: &Worker| worker.state == WorkerState::Retiring;
+        if self.staff.workers.get(number).is_some_and(retires) {
+            self.drain_worker(number, until);
+        }
+    }
+
+    /// Tells it to exit, where it has got far enough to hear that; else kills it.
+    pub(super) fn drain_worker(&mut self, number: u32, until: std::time::Instant) {
+        let Some(worker) = self.staff.workers.get_mut(number) else { return };
+        if worker.hears() {
+            worker.state = WorkerState::Draining;
+            worker.deadline = Some(until);
+            self.act(AppAction::Tell { worker: number, order: Order::Drain });
+        } else if worker.state != WorkerState::Draining {
+            self.halt_worker(number);
+        }
+    }
+
+    pub(super) fn halt_worker(&mut self, number: u32) {
+        let now = self.now;
+        if let Some(worker) = self.staff.workers.get_mut(number) {
+            worker.halt(now);
+            self.act(AppAction::Kill(Process::Worker(number)));
+        }
+    }
+
+    pub(super) fn halt_workers(&mut self) {
+        for worker in self.staff.workers.which(|_| true) {
+            self.halt_worker(worker);
+        }
+    }
+
+    /// Forgets the workers that do not exist yet. Should one be forked all the same, it finds its control socket closed
+    /// and ends.
+    pub(super) fn forget_unborn(&mut self, which: impl Fn(&Worker) -> bool) {
+        let unborn = |worker: &Worker| worker.state == WorkerState::Forking && which(worker);
+        for worker in self.staff.workers.which(unborn) {
+            self.staff.workers.remove(worker);
+            self.act(AppAction::Forget { process: Process::Worker(worker), ending: None });
+        }
+    }
+
+    /// Ends what of a line has begun and not finished: its workers that do not serve yet.
+    pub(super) fn halt_coming(&mut self, line: u32) {
+        self.forget_unborn(|worker| worker.line == line);
+        let coming = |worker: &Worker| {
+            worker.line == line && matches!(worker.state, WorkerState::Starting | WorkerState::Probing)
+        };
+        for worker in self.staff.workers.which(coming) {
+            self.halt_worker(worker);
+        }
+    }
+
+    pub(super) fn postpone_fork(&mut self, life: Life) {
+        let others_serve = self.staff.workers.in_state(WorkerState::Serving) > 0;
+        match self.staff.policy.died(life, others_serve) {
+            Verdict::StartAfter(delay) => {
+                self.staff.fork_due = self.staff.fork_due.max(self.now + delay);
+            }
+            Verdict::GiveUp => self.give_up("workers", self.staff.policy.boot_failures()),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The core's view of a worker.
+
+use super::mold::KILL_TIME;
+use crate::departure::{Departure, LAST_WORDS_TIME};
+use crate::reaper::Ending;
+use crate::restart_policy::Life;
+use crate::worker_handle::{StartFailure, WorkerState};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// The version of the application that it runs.
+    pub(crate) generation: u32,
+    /// The line that it was forked from; see [`super::app::Version::line`].
+    pub(crate) line: u32,
+    pub(crate) state: WorkerState,
+    /// When the current state has to have ended.
+    pub(crate) deadline: Option<Instant>,
+    /// When it is retired, if it has asked for that.
+    pub(crate) leaves_at: Option<Instant>,
+    pub(crate) forked_at: Instant,
+    ready_at: Option<Instant>,
+    /// Why it could not start, if it has said so.
+    pub(crate) failure: Option<Box<StartFailure>>,
+    /// Whether it was asked where its threads are.
+    is_dumped: bool,
+    departure: Departure,
+}
+
+impl Worker {
+    pub(crate) fn forking((generation, line): (u32, u32), now: Instant, limit: Duration) -> Worker {
+        Worker {
+            generation,
+            line,
+            state: WorkerState::Forking,
+            deadline: Some(now + limit),
+            leaves_at: None,
+            forked_at: now,
+            ready_at: None,
+            failure: None,
+            is_dumped: false,
+            departure: Departure::default(),
+        }
+    }
+
+    /// It said hello, and has to be ready by `deadline`.
+    pub(crate) fn exists(&mut self, deadline: Instant) {
+        if self.state == WorkerState::Forking {
+            self.state = WorkerState::Starting;
+            self.departure = Departure::default(); // it was forked before its mold went
+            self.deadline = Some(deadline);
+        }
+    }
+
+    /// The mold that was to fork it is gone: what it has not forked by now it will not fork.
+    pub(crate) fn mold_gone(&mut self, now: Instant) {
+        if self.state == WorkerState::Forking {
+            self.departure.ended(Ending::Unknown);
+            self.due_by(now + LAST_WORDS_TIME);
+        }
+    }
+
+    /// It said that it is ready. False: it was not starting.
+    pub(crate) fn becomes(&mut self, state: WorkerState, deadline: Option<Instant>, now: Instant) -> bool {
+        let starts = self.state == WorkerState::Starting;
+        if starts {
+            self.state = state;
+            self.deadline = deadline;
+            self.ready_at = Some(now);
+        }
+        starts
+    }
+
+    /// The canary has answered its request well.
+    pub(crate) fn admit(&mut self) {
+        if self.state == WorkerState::Probing {
+            self.state = WorkerState::Serving;
+            self.deadline = None;
+        }
+    }
+
+    /// The front gives it nothing more from now on; true if it was serving.
+    pub(crate) fn retire(&mut self, now: Instant, limit: Duration) -> bool {
+        let serving = self.state == WorkerState::Serving;
+        self.leaves_at = None;
+        if serving {
+            self.state = WorkerState::Retiring;
+            self.deadline = Some(now + limit);
+        }
+        serving
+    }
+
+    /// Whether its main thread waits for orders.
+    pub(crate) fn hears(&self) -> bool {
+        matches!(self.state, WorkerState::Serving | WorkerState::Retiring | WorkerState::Promoting)
+    }
+
+    /// Its time for starting is over; true if it has not been asked where it is.
+    pub(crate) fn dump(&mut self, now: Instant, limit: Duration) -> bool {
+        let first = !std::mem::replace(&mut self.is_dumped, true);
+        if first {
+            self.deadline = Some(now + limit);
+        }
+        first
+    }
+
+    pub(crate) fn halt(&mut self, now: Instant) {
+        self.state = WorkerState::Halted;
+        self.deadline = Some(now + KILL_TIME);
+    }
+
+    /// Its control socket is closed. How it ended, if it has gone; else it is about to, or will be killed, or its mold
+    /// is to say why it was not forked.
+    pub(crate) fn heard_out(&mut self, now: Instant) -> Option<Ending> {
+        self.departure.heard_out();
+        let complete = self.departure.complete();
+        if self.state == WorkerState::Forking {
+            self.departure.ended(Ending::Unknown); // it never said hello; its mold may say why
+            self.due_by(now + LAST_WORDS_TIME);
+        } else {
+            self.due_by(now + KILL_TIME);
+        }
+        complete
+    }
+
+    /// It has ended. How, if it has gone; else its last messages are still to come.
+    pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
+        self.departure.ended(ending);
+        if !matches!(self.state, WorkerState::Starting | WorkerState::Promoting) {
+            return self.departure.ending(); // whatever it says now changes nothing
+        }
+        self.due_by(now + LAST_WORDS_TIME);
+        self.departure.complete()
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.departure.ending()
+    }
+
+    fn due_by(&mut self, at: Instant) {
+        self.deadline = Some(self.deadline.map_or(at, |before| before.min(at)));
+    }
+
+    pub(crate) fn life(&self, now: Instant) -> Life {
+        self.ready_at.map_or(Life::NeverReady, |at| Life::Ready(now - at))
+    }
+
+    /// Whether the front knows it.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.ready_at.is_some()
+    }
+
+    /// Whether it counts towards the number of workers that there should be.
+    pub(crate) fn counts(&self) -> bool {
+        use WorkerState::{Forking, Probing, Serving, Starting};
+        matches!(self.state, Forking | Starting | Probing | Serving)
+    }
+}
