@@ -114,7 +114,7 @@ pub(crate) enum AppAction {
         failure: Box<BootFailure>,
     },
     /// Look whether the application's files have changed.
-    LookAtFolder,
+    LookAtFolder { ticket: Ticket },
     /// Tell the front.
     Notify(News),
     /// Answer an order: the number of what it leads to, or why it is refused.

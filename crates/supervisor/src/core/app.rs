@@ -119,12 +119,23 @@ pub(crate) enum Condition {
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// Its files as they were when the boot had failed: what a boot itself writes is no reason for another.
-    pub(crate) files: FolderState,
+    /// `None`: they could not be looked at then; the next look takes note of them.
+    pub(crate) files: Option<FolderState>,
     pub(crate) since: Instant,
     /// When the folder is looked at next.
     pub(crate) due: Instant,
+    /// The look at the folder that is under way.
+    pub(crate) look: Option<Look>,
     /// Requests have arrived, and wait for what a look at the folder shows.
     pub(crate) is_wanted: bool,
+}
+
+/// A look at the folder of an application that did not boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) ticket: Ticket,
+    /// It began after a request had arrived, so it sees what was changed before that.
+    pub(crate) is_for_request: bool,
 }
 
 /// One version of the application: what was in its folder when its mold booted. A mold that has to be booted again
@@ -159,8 +170,6 @@ pub(crate) struct Boots {
     pub(crate) site: Option<(u32, Instant)>,
     /// Molds that nothing is forked from any more, until they are gone.
     pub(crate) leaving: Vec<Mold>,
-    /// The folder is being looked at.
-    pub(crate) is_looking: bool,
     /// Why it was given up, until that is acted upon.
     pub(crate) lost: Option<String>,
 }
@@ -309,7 +318,6 @@ impl App {
                 explaining: None,
                 site: None,
                 leaving: Vec::new(),
-                is_looking: false,
                 lost: None,
             },
             staff: Staff {

@@ -90,10 +90,11 @@ pub(crate) enum AppEvent {
     SiteFound { generation: u32, folder: PathBuf, site: Arc<Booted> },
     /// Answers [`super::AppAction::OpenSite`].
     NoSite { generation: u32, folder: PathBuf },
-    /// Answers [`super::AppAction::Diagnose`]. `files`: the folder as it was left by the boot.
-    Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: FolderState },
+    /// Answers [`super::AppAction::Diagnose`]. `files`: the folder as it was left by the boot,
+    /// if it could be looked at.
+    Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState> },
     /// Answers [`super::AppAction::LookAtFolder`]. `took`: how long the look took.
-    FolderSeen { files: FolderState, took: Duration },
+    FolderSeen { ticket: Ticket, files: Option<FolderState>, took: Duration },
 
     // --- from molds
     /// A step of the spawn journey begins.

@@ -8,7 +8,6 @@ use crate::refork::ReforkCause;
 use crate::restart::{Asked, Failure};
 use crate::spawn_journey::Step;
 use crate::worker_handle::{StartFailure, WorkerState};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum AppLog {
     // molds
-    Booting { folder: Option<PathBuf> },
     StepDone { step: Step, took: Duration },
     Booted { app: Arc<Booted>, took: Duration },
     Bare { took: Duration },
@@ -59,7 +57,6 @@ pub(crate) enum AppLog {
     ReforkFailed { why: String },
     Unfit { why: String },
     // the application
-    SiteFound(Arc<Booted>),
     SiteNotReopened { generation: u32, failure: Failure },
     Configured { restarts: bool },
     Removed,

@@ -44,6 +44,8 @@ pub(crate) struct Mold {
     pub(crate) deadline: Option<Instant>,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
+    /// Whether its process exists. Before that it is found out where and how to boot.
+    pub(crate) is_started: bool,
     /// Whether it is the process that started Highball, which is never killed.
     pub(crate) is_caller: bool,
     departure: Departure,
@@ -56,6 +58,7 @@ impl Mold {
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             promoted_from: None,
+            is_started: false,
             is_caller,
             departure: Departure::default(),
         }
@@ -68,6 +71,7 @@ impl Mold {
             state: MoldState::Booted,
             deadline: None,
             promoted_from: Some(worker),
+            is_started: true,
             is_caller: false,
             departure: Departure::default(),
         }

@@ -1,7 +1,7 @@
 //! What has to hold after every step, whatever has happened.
 
 use super::world::World;
-use crate::core::app::{App, Condition, Phase};
+use crate::core::app::{App, Condition, Failed, Phase};
 use crate::core::mold::{Mold, MoldState};
 use crate::core::server::{Server, ServerPhase, TURN};
 use crate::core::{Action, AppAction, AppEvent, AppLog, Event, News, Process, ServerLog, Source, Ticket};
@@ -25,7 +25,7 @@ pub(super) struct Books {
     /// Diagnoses that are being made.
     diagnoses: BTreeSet<(AppId, Ticket)>,
     /// Looks at folders that are under way.
-    looks: BTreeSet<AppId>,
+    looks: BTreeSet<(AppId, Ticket)>,
     /// Molds of which it is not known yet whether they were started.
     pub(super) spawning: BTreeSet<(AppId, u32)>,
     has_ended: bool,
@@ -57,8 +57,8 @@ impl Books {
                 AppEvent::Diagnosed { ticket, .. } => {
                     self.diagnoses.remove(&(*app, *ticket));
                 }
-                AppEvent::FolderSeen { .. } => {
-                    self.looks.remove(app);
+                AppEvent::FolderSeen { ticket, .. } => {
+                    self.looks.remove(&(*app, *ticket));
                 }
                 AppEvent::MoldStarted { boot, .. } | AppEvent::MoldNotStarted { boot, .. } => {
                     self.spawning.remove(&(*app, *boot));
@@ -108,13 +108,14 @@ impl Books {
             AppAction::Diagnose { ticket, .. } => {
                 self.diagnoses.insert((app, *ticket));
             }
-            AppAction::LookAtFolder => {
-                ensure(self.looks.insert(app), || "the folder is looked at twice at once".into())?;
+            AppAction::LookAtFolder { ticket } => {
+                self.looks.insert((app, *ticket));
             }
             AppAction::SpawnMold { boot, .. } => {
                 self.spawning.insert((app, *boot));
             }
             AppAction::Log(log) => self.note_reached(log, leaving),
+            AppAction::Notify(News::SiteOpened { .. }) => *self.reached.entry("site: found").or_default() += 1,
             AppAction::Notify(News::WorkerReady { worker, .. } | News::CanaryReady { worker, .. }) => {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
@@ -155,7 +156,6 @@ impl Books {
             AppLog::WorkerUnkillable { .. } => "worker: unkillable",
             AppLog::StartsTooLong { .. } => "worker: starts too long",
             AppLog::BootsTooLong { .. } => "mold: boots too long",
-            AppLog::SiteFound(_) => "site: found",
             AppLog::SiteNotReopened { .. } => "site: not found",
             AppLog::FallsAsleep => "app: falls asleep",
             AppLog::WakesUp => "app: wakes up",
@@ -260,9 +260,11 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
     if let Some(ticket) = app.boots.explaining {
         ensure(explains(ticket), || "a boot waits for a diagnosis that is not being made".into())?;
     }
-    ensure(!app.boots.is_looking || world.books.looks.contains(&id), || {
-        "a look at the folder is waited for that is not under way".into()
-    })?;
+    if let Condition::Failed(Failed { look: Some(look), .. }) = &app.condition {
+        ensure(world.books.looks.contains(&(id, look.ticket)), || {
+            "a look at the folder is waited for that is not under way".into()
+        })?;
+    }
     if let Some(upgrade) = &world.server.upgrades.going {
         let queued = upgrade.stage == crate::core::upgrade::UpgradeStage::Queued;
         ensure(queued || upgrade.deadline.is_some(), || "a hot restart has no deadline".into())?;

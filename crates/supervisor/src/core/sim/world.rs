@@ -519,18 +519,19 @@ impl World {
                 let delay = self.a_while();
                 self.reports(app, delay, AppEvent::Diagnosed { ticket, diagnosis, files });
             }
-            AppAction::LookAtFolder => {
+            AppAction::LookAtFolder { ticket } => {
                 let (files, took) = (self.files(), self.soon());
                 let delay = self.a_while();
-                self.reports(app, delay, AppEvent::FolderSeen { files, took });
+                self.reports(app, delay, AppEvent::FolderSeen { ticket, files, took });
             }
             AppAction::Notify(news) => self.hear(app, news),
             AppAction::Answer(..) | AppAction::Log(_) | AppAction::Checkpoint(_) => {}
         }
     }
 
-    fn files(&mut self) -> FolderState {
-        FolderState(self.rng.u64(..3))
+    fn files(&mut self) -> Option<FolderState> {
+        let state = FolderState(self.rng.u64(..3));
+        (!self.chance(self.chaos.failure)).then_some(state)
     }
 
     fn begins(&mut self, app: AppId, process: Process) {
@@ -543,6 +544,9 @@ impl World {
         if self.chance(self.chaos.refusal) {
             let failure = Box::new(boot_failure());
             return self.reports(app, delay, AppEvent::MoldNotStarted { boot, folder, failure });
+        }
+        if self.chance(self.chaos.hang) {
+            return; // the file system does not answer
         }
         self.begins(app, process);
         self.reports(app, delay, AppEvent::MoldStarted { boot, folder });

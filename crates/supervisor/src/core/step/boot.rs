@@ -12,7 +12,7 @@ use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
 use crate::worker_handle::WorkerState;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +58,6 @@ impl App {
     pub(super) fn spawn_mold(&mut self, folder: Option<PathBuf>) -> Mold {
         self.boots.count += 1;
         let boot = self.boots.count;
-        self.log(AppLog::Booting { folder: folder.clone() });
         self.act(AppAction::SpawnMold { boot, folder });
         let is_caller = self.config.source == super::super::Source::Caller;
         let mut mold = Mold::booting(boot, is_caller, self.now, self.config.boot_timeout);
@@ -83,7 +82,10 @@ impl App {
     pub(super) fn mold_started(&mut self, boot: u32, folder: PathBuf) {
         let role = self.role_of(boot);
         match self.mold_mut(boot) {
-            Some(mold) if !mold.is_halted() => self.note_folder(role, folder),
+            Some(mold) if !mold.is_halted() => {
+                mold.is_started = true;
+                self.note_folder(role, folder);
+            }
             _ => self.act(AppAction::Kill(Process::Mold(boot))),
         }
     }
@@ -102,13 +104,22 @@ impl App {
     pub(super) fn mold_not_started(&mut self, boot: u32, folder: PathBuf, failure: BootFailure) {
         let role = self.role_of(boot);
         let Some(mold) = self.mold_mut(boot) else { return };
-        let was_halted = mold.is_halted();
-        self.note_folder(role, folder);
-        self.drop_mold(role, boot);
-        self.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
-        if was_halted {
+        if mold.is_started {
             return;
         }
+        self.note_folder(role, folder);
+        self.unstarted_failed(role, boot, failure);
+    }
+
+    /// It was not found out in time where and how to boot.
+    pub(super) fn mold_overdue_unstarted(&mut self, boot: u32) {
+        let failure = no_answer_of_files(&self.config.link, self.config.boot_timeout);
+        self.unstarted_failed(self.role_of(boot), boot, failure);
+    }
+
+    fn unstarted_failed(&mut self, role: Role, boot: u32, failure: BootFailure) {
+        self.drop_mold(role, boot);
+        self.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
         match role {
             Role::Current => self.boot_failed(failure),
             Role::Next => self.next_not_booted(failure),
@@ -297,7 +308,7 @@ impl App {
         ticket
     }
 
-    pub(super) fn diagnosed(&mut self, ticket: Ticket, diagnosis: Arc<Diagnosis>, files: FolderState) {
+    pub(super) fn diagnosed(&mut self, ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState>) {
         let is_restarts = |(of, _)| of == ticket;
         if self.restarts.going.as_ref().and_then(|restart| restart.explaining).is_some_and(is_restarts) {
             return self.restart_explained(diagnosis);
@@ -341,6 +352,14 @@ fn not_understood(step: Step, error: &str) -> BootFailure {
 pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
     let message = format!("it was not done after {} s", limit.as_secs());
     BootFailure::of_ours(step, "boot_timeout", message, TOO_SLOW.into())
+}
+
+/// It was not found out where and how to boot.
+pub(super) fn no_answer_of_files(link: &Path, limit: Duration) -> BootFailure {
+    let message = format!("its files could not be looked at within {} s", limit.as_secs());
+    let place = link.display();
+    let remedy = format!("The file system of {place} does not answer: look whether `ls {place}` does.");
+    BootFailure::of_ours(Step::StartRuby, "boot_timeout", message, remedy)
 }
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {

@@ -97,7 +97,7 @@ impl App {
         self.halt_workers();
         self.abandon_changes();
         match &self.current.mold {
-            Some(mold) if mold.is_caller => {
+            Some(mold) if mold.is_caller || !mold.is_started => {
                 let process = Process::Mold(mold.boot);
                 self.current.mold = None;
                 self.act(AppAction::Forget { process, ending: None });

@@ -5,9 +5,9 @@
 //! folder has changed. In production requests are no reason, and what was wrong may lie elsewhere: it is also tried again
 //! from time to time.
 
-use super::super::app::{App, Condition, End, Failed, Source};
+use super::super::app::{App, Condition, End, Failed, Look, Source};
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, News, Ticket};
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
 use crate::hall::Purpose;
@@ -24,7 +24,7 @@ const TRY_ANYWAY: Duration = Duration::from_secs(5);
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// No more than one part in this many of the time is spent with that, however large the folder is.
-const LOOK_SHARE: u32 = 50;
+const LOOK_SHARE: u32 = 100;
 /// How often a boot is repeated without a change of files and without requests.
 const TRY_UNASKED: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,7 @@ impl App {
     }
 
     /// The application did not boot, and nothing serves.
-    pub(super) fn not_booted(&mut self, diagnosis: Arc<Diagnosis>, files: FolderState) {
+    pub(super) fn not_booted(&mut self, diagnosis: Arc<Diagnosis>, files: Option<FolderState>) {
         let failure = Failure::of_diagnosis(&diagnosis);
         self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
         if let Some(wish) = self.restarts.wish.take() {
@@ -66,7 +66,7 @@ impl App {
             self.let_go(self.current.line, Some(mold));
         }
         let (since, due) = (self.now, self.now + LOOK_EVERY);
-        self.condition = Condition::Failed(Failed { files, since, due, is_wanted: false });
+        self.condition = Condition::Failed(Failed { files, since, due, look: None, is_wanted: false });
         self.begin_line(); // those that are still to end have nothing to do with the next attempt
         self.notify(News::Failed(diagnosis));
     }
@@ -111,11 +111,10 @@ impl App {
         }
         match &mut self.condition {
             Condition::Asleep => self.wake(),
+            Condition::Failed(failed) if self.now >= failed.since + TRY_ANYWAY => self.try_again(),
             Condition::Failed(failed) => {
                 failed.is_wanted = true;
-                if !std::mem::replace(&mut self.boots.is_looking, true) {
-                    self.act(AppAction::LookAtFolder);
-                }
+                self.look_at_folder(true);
             }
             // The front will be told how the boot has ended.
             Condition::Booting | Condition::Explaining(_) | Condition::Serving => {}
@@ -126,46 +125,59 @@ impl App {
     pub(super) fn look_due(&self) -> Option<Instant> {
         let looks = !self.surroundings.alone || !self.waits_for_people();
         match &self.condition {
-            Condition::Failed(failed) if looks && !self.boots.is_looking => Some(failed.due),
+            Condition::Failed(failed) if looks && failed.look.is_none() => Some(failed.due),
             _ => None,
         }
     }
 
     pub(super) fn look_at_folder_if_due(&mut self) {
-        if self.look_due().is_none_or(|due| self.now < due) || is_mutated(Mutation::ForgetFailedLook) {
-            return;
+        if self.look_due().is_some_and(|due| self.now >= due) && !is_mutated(Mutation::ForgetFailedLook) {
+            self.look_at_folder(false);
         }
-        self.boots.is_looking = true;
-        self.act(AppAction::LookAtFolder);
     }
 
-    /// What the folder is like now, and whether that is a reason to try again.
-    pub(super) fn folder_seen(&mut self, files: FolderState, took: Duration) {
-        let (now, is_repeated) = (self.now, self.is_repeated());
-        if !std::mem::replace(&mut self.boots.is_looking, false) {
-            return;
+    /// Begins a look, unless one is under way.
+    fn look_at_folder(&mut self, is_for_request: bool) {
+        let ticket = self.next_ticket();
+        match &mut self.condition {
+            Condition::Failed(failed) if failed.look.is_none() => {
+                failed.look = Some(Look { ticket, is_for_request });
+                self.act(AppAction::LookAtFolder { ticket });
+            }
+            _ => {}
         }
+    }
+
+    /// What the folder is like now, if that could be seen. It boots if that may turn out otherwise by now, or else the
+    /// front is told again what is wrong, where requests wait for it.
+    pub(super) fn folder_seen(&mut self, ticket: Ticket, files: Option<FolderState>, took: Duration) {
+        let (now, is_repeated) = (self.now, self.is_repeated());
+        let is_a_reason = self.is_running() || self.wakes_for_last_requests();
         let Condition::Failed(failed) = &mut self.condition else { return };
-        failed.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
+        let Some(look) = failed.look.take_if(|look| look.ticket == ticket) else { return };
         self.has_changed = true;
-        let is_wanted = std::mem::replace(&mut failed.is_wanted, false);
-        let is_a_reason = self.is_running() || (is_wanted && self.wakes_for_last_requests());
+        failed.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
         if !is_a_reason {
             return;
         }
-        let Condition::Failed(failed) = &self.condition else { return };
-        if files != failed.files {
-            if !is_wanted {
-                self.log(AppLog::FolderChanged);
+        if files.is_some_and(|files| files != *failed.files.get_or_insert(files)) {
+            self.log(AppLog::FolderChanged);
+            return self.try_again();
+        }
+        match (failed.is_wanted, look.is_for_request) {
+            // What was changed before the request arrived may not have been seen.
+            (true, false) => self.look_at_folder(true),
+            (true, true) => {
+                failed.is_wanted = false;
+                if let Some(diagnosis) = self.trouble.diagnosis.clone() {
+                    self.notify(News::Failed(diagnosis));
+                }
             }
-            self.try_again();
-        } else if is_wanted && now >= failed.since + TRY_ANYWAY {
-            self.try_again();
-        } else if is_repeated && now >= failed.since + TRY_UNASKED {
-            self.log(AppLog::TriesAgain);
-            self.try_again();
-        } else if let Some(diagnosis) = self.trouble.diagnosis.clone().filter(|_| is_wanted) {
-            self.notify(News::Failed(diagnosis));
+            (false, _) if is_repeated && now >= failed.since + TRY_UNASKED => {
+                self.log(AppLog::TriesAgain);
+                self.try_again();
+            }
+            (false, _) => {}
         }
     }
 

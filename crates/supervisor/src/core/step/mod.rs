@@ -73,7 +73,7 @@ impl App {
             AppEvent::SiteFound { generation, folder, site } => self.site_found(generation, folder, site),
             AppEvent::NoSite { generation, folder } => self.no_site(generation, folder),
             AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
-            AppEvent::FolderSeen { files, took } => self.folder_seen(files, took),
+            AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
 
             AppEvent::MoldStep { boot, step } => self.mold_step(boot, step),
             AppEvent::MoldBooted { boot, app } => self.mold_booted(boot, app),
@@ -183,6 +183,9 @@ impl App {
     fn mold_overdue(&mut self, boot: u32) {
         let (now, limit) = (self.now, self.config.boot_timeout);
         let Some(mold) = self.mold_mut(boot) else { return };
+        if !mold.is_started {
+            return self.mold_overdue_unstarted(boot);
+        }
         if let Some(ending) = mold.ending() {
             return self.mold_gone(boot, ending);
         }

@@ -309,12 +309,15 @@ impl App {
     /// Nothing new comes of this line any more.
     pub(super) fn let_go(&mut self, line: u32, mold: Option<Mold>) {
         self.halt_coming(line);
-        if let Some(mut mold) = mold {
-            if !mold.is_halted() {
-                mold.halt(self.now); // else it is ending already, and may still have something to print
-                self.act(AppAction::Kill(Process::Mold(mold.boot)));
-            }
-            self.boots.leaving.push(mold);
+        let Some(mut mold) = mold else { return };
+        let process = Process::Mold(mold.boot);
+        if !mold.is_started {
+            return self.act(AppAction::Forget { process, ending: None });
         }
+        if !mold.is_halted() {
+            mold.halt(self.now); // else it is ending already, and may still have something to print
+            self.act(AppAction::Kill(process));
+        }
+        self.boots.leaving.push(mold);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::super::app::{App, Condition};
 use super::super::{AppAction, AppLog, News};
+use super::boot::no_answer_of_files;
 use crate::message::{BootFailure, Booted};
 use crate::restart::{Failure, Wish};
 use crate::spawn_journey::Step;
@@ -34,7 +35,6 @@ impl App {
             let wish = Wish { generation, asked: restart.asked };
             self.past_restart(wish, self.now - restart.began, None);
         }
-        self.log(AppLog::SiteFound(Arc::clone(&site)));
         self.current.number = generation;
         self.current.folder = folder;
         self.current.follows_link = false;
@@ -61,12 +61,17 @@ impl App {
         self.log(AppLog::SiteNotReopened { generation, failure });
     }
 
-    /// The folder was not read in time: it is as good as not there.
+    /// The folder was not read in time.
     pub(super) fn site_overdue(&mut self) {
         let now = self.now;
-        if let Some((generation, _)) = self.boots.site.filter(|(_, until)| now >= *until) {
-            let folder = self.current.folder.clone();
-            self.no_site(generation, folder);
+        if self.boots.site.take_if(|(_, until)| now >= *until).is_none() || !self.is_running() {
+            return;
+        }
+        let failure = no_answer_of_files(&self.config.link, self.config.boot_timeout);
+        if self.restarts.going.is_some() {
+            self.next_not_booted(failure);
+        } else {
+            self.boot_failed(failure);
         }
     }
 }
