@@ -4,7 +4,7 @@ use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
 use highball_supervisor::{
     visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
-    Finding, Hall, MoldSource, Notice, Order, Outcome, Purpose, Step,
+    Finding, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ fn boot(
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
     let output = crate::log::app_output(LogFormat::Human);
     let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine, output };
-    let hall = Hall::new(blueprint, notify);
+    let hall = Supervisor::new(blueprint, notify);
     let mut booted = None;
     let runtime = crate::event_loop()?;
     let outcome = runtime.block_on(async {

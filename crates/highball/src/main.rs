@@ -33,7 +33,7 @@ use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
 use highball_supervisor::{
-    AppBlueprint, Blueprint, Hall, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site,
+    AppBlueprint, Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor,
 };
 use instance::InstanceSocket;
 use pidfile::Pidfile;
@@ -193,7 +193,8 @@ impl Begun {
         let (to_hall, orders) = mpsc::channel(UNHEARD);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
         let output = log::app_output(settings.log.format);
-        let hall = Hall::new(Blueprint { settings: Arc::clone(&settings), apps, purpose, output }, notify);
+        let hall =
+            Supervisor::new(Blueprint { settings: Arc::clone(&settings), apps, purpose, output }, notify);
         let spokesman = Arc::new(Spokesman {
             configuration: configuration.clone(),
             started,

@@ -2,53 +2,48 @@
 //! that does not answer, or a folder with too much in it, holds up that application alone.
 
 use crate::boot_plan::{NotStarted, Start};
-use crate::diagnosis::Diagnosis;
+use crate::core::AppEvent;
 use crate::event::Inbox;
-use crate::folder_state::FolderState;
 use crate::restart_file::Look;
+use highball_config::App;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-
-/// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Looking whether files ask for a restart.
-    Restart,
-    /// Looking whether the folder of an application that did not boot has changed.
-    Folder,
-    /// Finding out where and how to boot.
-    Plan,
-    /// Reading what helps to understand a failure.
-    Diagnosis,
-}
+use tokio::time::timeout;
 
 /// What came of it.
 #[derive(Debug)]
 pub(crate) enum Found {
-    Restart(Look),
-    Folder {
-        /// Since when the application has been broken: it says which failure the look belongs to.
-        since: Instant,
-        state: FolderState,
-        took: Duration,
-    },
-    Plan {
-        ticket: u32,
-        /// Where the application's path leads to.
-        folder: PathBuf,
-        start: Result<Start, NotStarted>,
-    },
-    Diagnosis {
-        ticket: u32,
-        diagnosis: Box<Diagnosis>,
-        /// The folder after the failure.
-        files: Option<FolderState>,
-    },
-    /// It has panicked.
-    Nothing(Work),
+    /// What a look for restart files has seen; `None`: it has panicked.
+    Restart(Option<Look>),
+    /// Where and how to boot.
+    Plan(Box<Plan>),
+    /// What the core has asked for.
+    Event(Box<AppEvent>),
+}
+
+/// Where and how to boot.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) what: Planned,
+    /// The configuration that it was made for.
+    pub(crate) app: Arc<App>,
+    /// The folder that was asked for; `None`: where the application's path leads.
+    pub(crate) asked: Option<PathBuf>,
+    /// The folder, without links.
+    pub(crate) folder: PathBuf,
+    pub(crate) start: Result<Start, NotStarted>,
+}
+
+/// What is to boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// The mold of this boot.
+    Mold(u32),
+    /// The static site of this generation.
+    Site(u32),
 }
 
 /// Does it.
@@ -63,12 +58,22 @@ impl AppFiles {
         AppFiles { turn: Arc::new(Semaphore::new(1)), inbox }
     }
 
-    /// Does something when what was asked for before is done. The result comes as an event.
-    pub(crate) fn begin(&self, work: Work, act: impl FnOnce() -> Found + Send + 'static) {
+    /// Does something when what was asked for before is done. The result comes as an event; if it takes longer than
+    /// `limit`, or panics, what is known `otherwise`.
+    pub(crate) fn begin(
+        &self,
+        limit: Option<Duration>,
+        act: impl FnOnce() -> Found + Send + 'static,
+        otherwise: impl FnOnce() -> Found + Send + 'static,
+    ) {
         let (turn, inbox) = (Arc::clone(&self.turn), self.inbox.clone());
         tokio::spawn(async move {
-            let found = in_turn(turn, act).await.unwrap_or(Found::Nothing(work));
-            inbox.found(found).await;
+            let acted = in_turn(turn, act);
+            let found = match limit {
+                Some(limit) => timeout(limit, acted).await.ok().flatten(),
+                None => acted.await,
+            };
+            inbox.found(found.unwrap_or_else(otherwise)).await;
         });
     }
 

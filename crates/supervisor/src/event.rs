@@ -1,4 +1,4 @@
-//! The closed set of events that the hall's loop acts on, and the small tasks that watch for them.
+//! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
 use crate::app_files::Found;
 use crate::control_socket::ControlSocket;
@@ -26,9 +26,9 @@ const MESSAGES_PER_SECOND: u64 = 500;
 /// How long it waits then.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Everything that can happen.
+/// Everything that the loop waits for.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum Happening {
     /// A signal was sent to us.
     Signal(Received),
     /// The binary passes on what the front, or an operator, wants.
@@ -93,7 +93,7 @@ pub(crate) enum Said {
         message: FromWorker,
         descriptors: Vec<OwnedFd>,
     },
-    Successor(FromSuccessor),
+    Successor(Pid, FromSuccessor),
     /// A process for which this one stands in has been succeeded by another, whose pidfd comes with it.
     Succeeded {
         pid: i32,
@@ -141,7 +141,7 @@ pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, inbox: Inbox
 
 /// Reads the control socket of the process that is to take our place until it closes.
 pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, inbox: Inbox) -> Watch {
-    let said = |message, _descriptors| Said::Successor(message);
+    let said = move |message, _descriptors| Said::Successor(pid, message);
     Watch(tokio::spawn(read_all(socket, Who::Successor(pid), inbox, said)))
 }
 

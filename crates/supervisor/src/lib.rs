@@ -38,7 +38,6 @@ mod boot_plan;
 pub mod checkpoint;
 mod child;
 mod control_socket;
-#[allow(dead_code, unused_imports)] // what performs its actions comes next
 mod core;
 mod departure;
 mod diagnosis;
@@ -46,7 +45,6 @@ mod event;
 mod failed_request;
 mod folder_state;
 mod folder_walk;
-mod hall;
 mod handover;
 mod identity;
 mod inherited_fd;
@@ -55,7 +53,6 @@ mod message;
 mod message_log;
 mod mold;
 mod predecessor;
-mod process_table;
 mod questions;
 mod rate_limit;
 mod reaper;
@@ -66,22 +63,22 @@ mod restart;
 mod restart_file;
 mod restart_policy;
 mod rolling;
+mod shell;
 mod signals;
 mod site;
 mod source_files;
 mod spawn_journey;
 mod stand_in;
 mod successor;
-mod supervisor;
 mod visible;
 mod watched_fd;
 mod worker_handle;
 
 pub use app_output::OutputSink;
 pub use child::withheld_variables;
+pub use core::server::Purpose;
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use failed_request::{FailedRequest, RawRequest};
-pub use hall::{time_for_turns, AppBlueprint, Blueprint, Hall, Outcome, Purpose};
 pub use message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,
@@ -93,6 +90,7 @@ pub use report::{
     AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };
 pub use request_failure::{RequestFailure, What};
+pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
 pub use site::{may_be_served, Site};
 pub use spawn_journey::Step;
 pub use stand_in::StandIn;

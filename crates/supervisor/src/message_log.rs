@@ -58,7 +58,7 @@ fn is_logged(said: &Said) -> bool {
             message,
             FromWorker::Hello { .. } | FromWorker::Heap { .. } | FromWorker::Threads { .. }
         ),
-        Said::Successor(_) | Said::Succeeded { .. } | Said::Nonsense(..) | Said::Closed(_) => false,
+        Said::Successor(..) | Said::Succeeded { .. } | Said::Nonsense(..) | Said::Closed(_) => false,
     }
 }
 

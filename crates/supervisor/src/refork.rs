@@ -1,9 +1,6 @@
 //! A refork: a warm worker becomes the mold of the version that is served, and the others are forked from it anew.
 
-use crate::mold::Mold;
-use crate::report::{MoldReport, ReforkReport};
 use std::fmt;
-use std::time::Instant;
 
 /// How far a refork has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,44 +50,6 @@ impl fmt::Display for ReforkCause {
             ReforkCause::Command => f.write_str("highball refork"),
             ReforkCause::Signal => f.write_str("URG"),
             ReforkCause::Requests(requests) => write!(f, "{requests} requests"),
-        }
-    }
-}
-
-/// The refork that is under way.
-#[derive(Debug)]
-pub(crate) struct Refork {
-    /// The how-manieth it is, from 1.
-    pub(crate) number: u32,
-    pub(crate) stage: ReforkStage,
-    pub(crate) cause: ReforkCause,
-    pub(crate) began: Instant,
-    /// When a stage in which others have to do something has to have ended.
-    pub(crate) deadline: Option<Instant>,
-    /// The worker that is promoted; 0 while none is chosen.
-    pub(crate) worker: u32,
-    /// The line of what is forked from it.
-    pub(crate) line: u32,
-    /// The promoted mold.
-    pub(crate) mold: Option<Mold>,
-}
-
-impl Refork {
-    /// Whether this worker is on its way from worker to mold.
-    pub(crate) fn is_about(&self, worker: u32) -> bool {
-        self.worker == worker && self.stage != ReforkStage::Rolling
-    }
-
-    /// What `highball status` says of it; `state` is what it has come to.
-    pub(crate) fn report(&self, state: &'static str, failure: Option<String>, now: Instant) -> ReforkReport {
-        ReforkReport {
-            number: self.number,
-            asked_by: self.cause.to_string(),
-            worker: (self.worker > 0).then_some(self.worker),
-            state,
-            took: now - self.began,
-            failure,
-            mold: self.mold.as_ref().map(MoldReport::of),
         }
     }
 }

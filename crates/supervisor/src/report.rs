@@ -2,10 +2,8 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::message::{Booted, RubyHeap};
-use crate::mold::Mold;
 use crate::questions::{Answer, NotAsked};
 use highball_config::AppId;
-use rustix::process::Pid;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,16 +62,6 @@ pub struct MoldReport {
     pub state: &'static str,
     /// The number that it had as a worker, if it was promoted.
     pub promoted_from: Option<u32>,
-}
-
-impl MoldReport {
-    pub(crate) fn of(mold: &Mold) -> MoldReport {
-        MoldReport {
-            pid: mold.pid.map(Pid::as_raw_pid),
-            state: mold.state.name(),
-            promoted_from: mold.promoted_from,
-        }
-    }
 }
 
 /// One worker.

@@ -1,34 +1,15 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
 use crate::diagnosis::Diagnosis;
-use crate::message::Booted;
-use crate::mold::Mold;
 use crate::report::RestartReport;
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lines of a backtrace that are told.
 pub(crate) const BACKTRACE_LINES: usize = 20;
 /// Restarts that have ended and are still told of.
 const REMEMBERED: usize = 8;
-
-/// One version of the application: what was in its folder when its mold booted. A mold that has to be booted again
-/// boots from the same folder, and is the same generation.
-#[derive(Debug)]
-pub(crate) struct Generation {
-    /// From 1; later ones have larger numbers.
-    pub(crate) number: u32,
-    /// What is forked from one mold, or from one that was booted in its place, is of one line. A refork begins a new line
-    /// of the same generation.
-    pub(crate) line: u32,
-    /// Symbolic links resolved, so that a release stays what it is.
-    pub(crate) folder: PathBuf,
-    /// What it said of itself, once it was booted.
-    pub(crate) app: Option<Booted>,
-    pub(crate) mold: Option<Mold>,
-}
 
 /// How far a restart has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,15 +68,6 @@ impl fmt::Display for Asked {
 pub(crate) struct Wish {
     pub(crate) generation: u32,
     pub(crate) asked: Asked,
-}
-
-/// The restart that is under way.
-#[derive(Debug)]
-pub(crate) struct Restart {
-    pub(crate) stage: Stage,
-    pub(crate) next: Generation,
-    pub(crate) asked: Asked,
-    pub(crate) began: Instant,
 }
 
 /// Why a restart came to nothing.

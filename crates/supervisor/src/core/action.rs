@@ -114,7 +114,11 @@ pub(crate) enum AppAction {
         failure: Box<BootFailure>,
     },
     /// Look whether the application's files have changed.
-    LookAtFolder { ticket: Ticket },
+    LookAtFolder {
+        ticket: Ticket,
+    },
+    /// Read the configuration again: that of the application has a fault, which may have been corrected.
+    RereadConfiguration,
     /// Tell the front.
     Notify(News),
     /// Answer an order: the number of what it leads to, or why it is refused.

@@ -5,9 +5,9 @@ use super::event::Ticket;
 use super::log::AppLog;
 use super::mold::Mold;
 use super::workers::Workers;
+use crate::core::server::Purpose;
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
-use crate::hall::Purpose;
 use crate::message::Booted;
 use crate::refork::{ReforkCause, ReforkStage, Schedule};
 use crate::report::ReforkReport;
@@ -33,6 +33,8 @@ pub(crate) enum Source {
 pub(crate) struct AppConfig {
     pub(crate) name: String,
     pub(crate) source: Source,
+    /// Its own configuration cannot be used, so it cannot boot before that is read again.
+    pub(crate) has_fault: bool,
     /// Its folder at the start, symbolic links resolved.
     pub(crate) folder: PathBuf,
     /// Its path as it was given.
@@ -379,15 +381,15 @@ impl App {
         self.trouble.last_failure = Some(what);
     }
 
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running)
     }
 
-    pub(super) fn is_asleep(&self) -> bool {
+    pub(crate) fn is_asleep(&self) -> bool {
         matches!(self.condition, Condition::Asleep)
     }
 
-    pub(super) fn is_site(&self) -> bool {
+    pub(crate) fn is_site(&self) -> bool {
         self.config.source == Source::Site
     }
 

@@ -1,6 +1,7 @@
 //! Everything that the core can be told.
 
 use super::app::AppConfig;
+use crate::core::worker::StartFailure;
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
 use crate::message::{BootFailure, Booted};
@@ -9,7 +10,6 @@ use crate::refork::ReforkCause;
 use crate::restart::Asked;
 use crate::signals::Received;
 use crate::spawn_journey::Step;
-use crate::worker_handle::StartFailure;
 use highball_config::AppId;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ pub(crate) enum AppEvent {
     /// Answers [`super::AppAction::OpenSite`].
     SiteFound { generation: u32, folder: PathBuf, site: Arc<Booted> },
     /// Answers [`super::AppAction::OpenSite`].
-    NoSite { generation: u32, folder: PathBuf },
+    NoSite { generation: u32, folder: PathBuf, failure: Box<BootFailure> },
     /// Answers [`super::AppAction::Diagnose`]. `files`: the folder as it was left by the boot,
     /// if it could be looked at.
     Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState> },
@@ -159,6 +159,8 @@ pub(crate) enum AppEvent {
     MoreWorkers(i32),
     /// The configuration has changed. `replaces`: processes of before differ from those of now.
     Configure { config: Box<AppConfig>, replaces: bool },
+    /// The configuration could not be read again, and stays as it was; why.
+    ConfigurationRefused(String),
     /// The configuration does not have the application any more.
     Remove,
 }

@@ -1,13 +1,13 @@
 //! What the core wants logged: facts. The shell has the words for them (`shell/log_lines.rs`).
 
 use super::event::Process;
+use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
 use crate::message::Booted;
 use crate::reaper::Ending;
 use crate::refork::ReforkCause;
 use crate::restart::{Asked, Failure};
 use crate::spawn_journey::Step;
-use crate::worker_handle::{StartFailure, WorkerState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,57 +15,161 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum AppLog {
     // molds
-    StepDone { step: Step, took: Duration },
-    Booted { app: Arc<Booted>, took: Duration },
-    Bare { took: Duration },
+    StepDone {
+        step: Step,
+        took: Duration,
+    },
+    Booted {
+        app: Arc<Booted>,
+        took: Duration,
+    },
+    Bare {
+        boot: u32,
+        took: Duration,
+    },
     BootFailed(Arc<Diagnosis>),
-    BootsTooLong { step: Step },
-    MoldDied { ending: Ending },
+    BootsTooLong {
+        step: Step,
+    },
+    MoldDied {
+        ending: Ending,
+    },
     MoldStuck,
     MoldUnkillable,
     // workers
-    NotForked { worker: u32, error: String },
-    WorkerReady { worker: u32, took: Duration },
-    WorkerBooted { worker: u32, app: Arc<Booted> },
-    WorkerFailed { worker: u32, promoting: bool, failure: StartFailure },
-    StartsTooLong { worker: u32 },
-    Overdue { worker: u32, state: WorkerState },
-    WorkerUnkillable { worker: u32 },
-    Broken { worker: u32, why: String },
-    Retires { worker: u32 },
-    ReplacedAfterTerm { worker: u32 },
-    WorkerGone { worker: u32, ending: Ending },
-    WorkerDied { worker: u32, ending: Ending, state: WorkerState },
+    NotForked {
+        worker: u32,
+        error: String,
+    },
+    WorkerReady {
+        worker: u32,
+        took: Duration,
+    },
+    WorkerBooted {
+        worker: u32,
+        app: Arc<Booted>,
+    },
+    WorkerFailed {
+        worker: u32,
+        promoting: bool,
+        failure: StartFailure,
+    },
+    StartsTooLong {
+        worker: u32,
+    },
+    Overdue {
+        worker: u32,
+        state: WorkerState,
+    },
+    WorkerUnkillable {
+        worker: u32,
+    },
+    Broken {
+        worker: u32,
+        why: String,
+    },
+    Retires {
+        worker: u32,
+    },
+    ReplacedAfterTerm {
+        worker: u32,
+    },
+    WorkerGone {
+        worker: u32,
+        ending: Ending,
+    },
+    WorkerDied {
+        worker: u32,
+        ending: Ending,
+        state: WorkerState,
+    },
     WorkersWanted(u16),
     // any process
-    Misbehaved { process: Process, error: String },
-    OutOfTurn { process: Process, message: &'static str },
+    Misbehaved {
+        process: Process,
+        error: String,
+    },
+    OutOfTurn {
+        process: Process,
+        message: &'static str,
+    },
     // restarts
-    NoRestart { asked: Asked, why: &'static str },
-    RestartWaits { asked: Asked, generation: u32 },
-    Restarting { asked: Asked, generation: u32 },
-    CanaryPassed { worker: u32, status: u16 },
-    CanaryKilled { worker: u32 },
-    Restarted { generation: u32, workers: u16, took: Duration },
-    RestartFailed { generation: u32, stage: &'static str, failure: Failure },
-    RestartGivenUp { generation: u32, stage: &'static str },
+    NoRestart {
+        asked: Asked,
+        why: &'static str,
+    },
+    RestartWaits {
+        asked: Asked,
+        generation: u32,
+    },
+    Restarting {
+        asked: Asked,
+        generation: u32,
+    },
+    CanaryPassed {
+        worker: u32,
+        status: u16,
+    },
+    CanaryKilled {
+        worker: u32,
+    },
+    Restarted {
+        generation: u32,
+        workers: u16,
+        took: Duration,
+    },
+    RestartFailed {
+        generation: u32,
+        stage: &'static str,
+        failure: Failure,
+    },
+    RestartGivenUp {
+        generation: u32,
+        stage: &'static str,
+    },
     // reforks
-    NoRefork { cause: ReforkCause, why: &'static str },
-    Reforking { cause: ReforkCause, worker: u32 },
-    Promoted { worker: u32 },
-    Reforked { worker: u32, workers: u16, took: Duration },
-    ReforkFailed { why: String },
-    Unfit { why: String },
+    NoRefork {
+        cause: ReforkCause,
+        why: &'static str,
+    },
+    Reforking {
+        cause: ReforkCause,
+        worker: u32,
+    },
+    Promoted {
+        worker: u32,
+        boot: u32,
+    },
+    Reforked {
+        worker: u32,
+        workers: u16,
+        took: Duration,
+    },
+    ReforkFailed {
+        why: String,
+    },
+    Unfit {
+        why: String,
+    },
     // the application
-    SiteNotReopened { generation: u32, failure: Failure },
-    Configured { restarts: bool },
+    SiteNotReopened {
+        generation: u32,
+        failure: Failure,
+    },
+    Configured {
+        restarts: bool,
+    },
     Removed,
     FallsAsleep,
     WakesUp,
-    GivenUp { why: String },
+    GivenUp {
+        why: String,
+    },
     FolderChanged,
     TriesAgain,
     DrainTimeOver,
+    /// A step has led to more and more: a mistake in the core.
+    Unsettled,
 }
 
 /// About the server.
@@ -73,12 +177,30 @@ pub(crate) enum AppLog {
 pub(crate) enum ServerLog {
     Stopping,
     SecondSignal,
-    NewApp { name: String },
-    NoHotRestart { by: &'static str, why: &'static str },
-    HotRestart { by: &'static str },
-    SuccessorBoots { version: String },
-    SuccessorOutOfTurn { message: &'static str },
-    HotRestartFailed { why: String },
-    HandedOver { upgrade: u32, took: Duration },
+    NewApp {
+        name: String,
+    },
+    NoHotRestart {
+        by: &'static str,
+        why: &'static str,
+    },
+    HotRestart {
+        by: &'static str,
+    },
+    SuccessorBoots {
+        version: String,
+    },
+    SuccessorOutOfTurn {
+        message: &'static str,
+    },
+    HotRestartFailed {
+        why: String,
+    },
+    HandedOver {
+        upgrade: u32,
+        took: Duration,
+    },
     HeirEnded,
+    /// A step has led to more and more: a mistake in the core.
+    Unsettled,
 }

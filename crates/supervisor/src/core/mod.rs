@@ -22,10 +22,14 @@ pub(crate) mod event;
 pub(crate) mod log;
 pub(crate) mod mold;
 pub(crate) mod mutation;
+#[cfg(test)]
+mod purity;
 pub(crate) mod server;
 #[cfg(test)]
 mod sim;
 mod step;
+#[cfg(test)]
+mod table;
 pub(crate) mod upgrade;
 pub(crate) mod worker;
 pub(crate) mod workers;

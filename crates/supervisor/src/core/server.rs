@@ -5,21 +5,33 @@ use super::app::{App, AppConfig, End, Surroundings};
 use super::event::{AppEvent, Event, Ticket};
 use super::log::ServerLog;
 use super::upgrade::Upgrades;
-use crate::hall::Purpose;
 use crate::refork::ReforkCause;
 use crate::restart::Asked;
 use crate::signals::Received;
-use crate::supervisor::SAME_SIGNAL;
 use highball_config::AppId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+/// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
+/// our group deliver each twice.
+pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(500);
 /// A boot keeps others from beginning for this long: one that hangs does not hold them up for longer.
 pub(crate) const TURN: Duration = Duration::from_secs(10);
 /// How long a process that was to take this one's place may take to be gone at the very end.
 const LEAVING_TIME: Duration = Duration::from_secs(3);
 /// Passes over all applications in one step. A step needs two or three; more only if something is wrong.
 const PASSES: usize = 64;
+
+/// What applications are booted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be served. Where one does not boot in development it is waited for, until people have fixed it.
+    Serve,
+    /// To be served in the place of another process, which serves on if they do not boot.
+    Succeed,
+    /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
+    Examine,
+}
 
 /// What the core knows of the server's configuration.
 #[derive(Debug, Clone)]
@@ -78,12 +90,9 @@ impl Server {
     pub(crate) fn step(&mut self, event: Event, now: Instant) -> Vec<Action> {
         self.now = now;
         self.apply(event);
-        for _ in 0..PASSES {
-            if !self.advance() {
-                return std::mem::take(&mut self.actions);
-            }
+        if !(0..PASSES).any(|_| !self.advance()) {
+            self.log(ServerLog::Unsettled);
         }
-        debug_assert!(false, "the state of the server does not settle");
         std::mem::take(&mut self.actions)
     }
 
@@ -92,7 +101,13 @@ impl Server {
             Event::Tick => {}
             Event::OfApp(id, event) => self.tell(id, event),
             Event::Signal(signal) => self.signalled(signal),
-            Event::AddApp(id, config) => self.add(id, *config),
+            Event::AddApp(id, config) => {
+                if matches!(self.phase, ServerPhase::Stopping | ServerPhase::Ended) {
+                    return self.act(Action::ForgetApp(id));
+                }
+                self.log(ServerLog::NewApp { name: config.name.clone() });
+                self.add(id, *config);
+            }
             Event::FrontDrained => self.tell_all(|app| app.drained()),
             Event::MayUpgrade => {
                 self.config.purpose = Purpose::Serve;
@@ -111,10 +126,8 @@ impl Server {
         }
     }
 
-    fn add(&mut self, id: AppId, config: AppConfig) {
-        if self.phase == ServerPhase::Stopping || self.phase == ServerPhase::Ended {
-            return;
-        }
+    /// Adds an application; what it needs is done in the next step.
+    pub(crate) fn add(&mut self, id: AppId, config: AppConfig) {
         let surroundings = self.surroundings(false);
         self.apps.insert(id, App::new(config, surroundings, self.now));
         self.due.insert(id, Some(self.now));

@@ -2,10 +2,68 @@
 
 use super::mold::KILL_TIME;
 use crate::departure::{Departure, LAST_WORDS_TIME};
+use crate::message::{BootFailure, RubyError};
 use crate::reaper::Ending;
 use crate::restart_policy::Life;
-use crate::worker_handle::{StartFailure, WorkerState};
 use std::time::{Duration, Instant};
+
+/// Where a worker is in its life. Each state but `Serving` has a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkerState {
+    /// The mold was asked to fork it; it has not said hello.
+    Forking,
+    /// It exists, and runs its hooks and starts its threads.
+    Starting,
+    /// It is the first of a new version, and has one request to answer before clients' requests go to it.
+    Probing,
+    /// The front gives it requests.
+    Serving,
+    /// The front gives it nothing more; it finishes what it has.
+    Retiring,
+    /// It was told to become a mold.
+    Promoting,
+    /// It was told to exit.
+    Draining,
+    /// It was sent SIGKILL.
+    Halted,
+}
+
+impl WorkerState {
+    /// The word for it in `highball status`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            WorkerState::Forking => "forking",
+            WorkerState::Starting => "starting",
+            WorkerState::Probing => "probing",
+            WorkerState::Serving => "serving",
+            WorkerState::Retiring => "retiring",
+            WorkerState::Promoting => "promoting",
+            WorkerState::Draining => "draining",
+            WorkerState::Halted => "halted",
+        }
+    }
+}
+
+/// Why a worker could not start, as it says itself.
+#[derive(Debug, Clone)]
+pub(crate) struct StartFailure {
+    pub(crate) error: RubyError,
+    /// All about it, if it could not start serving.
+    pub(crate) boot: Option<Box<BootFailure>>,
+}
+
+impl StartFailure {
+    /// Of a worker that was not even forked.
+    pub(crate) fn of_ours(message: String) -> StartFailure {
+        StartFailure { error: RubyError::of_ours(message), boot: None }
+    }
+}
+
+impl From<BootFailure> for StartFailure {
+    fn from(failure: BootFailure) -> Self {
+        StartFailure { error: failure.account.error.clone(), boot: Some(Box::new(failure)) }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -155,5 +213,90 @@ impl Worker {
     pub(crate) fn counts(&self) -> bool {
         use WorkerState::{Forking, Probing, Serving, Starting};
         matches!(self.state, Forking | Starting | Probing | Serving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn forking(now: Instant) -> Worker {
+        Worker::forking((1, 1), now, LIMIT)
+    }
+
+    fn serving(now: Instant) -> Worker {
+        let mut worker = forking(now);
+        worker.exists(now + LIMIT);
+        assert!(worker.becomes(WorkerState::Serving, None, now));
+        worker
+    }
+
+    #[test]
+    fn it_serves_once_and_not_before_it_has_said_hello() {
+        let now = Instant::now();
+        let mut worker = forking(now);
+        assert!(!worker.becomes(WorkerState::Serving, None, now));
+        worker.exists(now + LIMIT);
+        assert!(worker.becomes(WorkerState::Serving, None, now));
+        assert!(!worker.becomes(WorkerState::Serving, None, now));
+        assert_eq!((worker.state, worker.deadline), (WorkerState::Serving, None));
+        assert_eq!(worker.life(now + LIMIT), Life::Ready(LIMIT));
+    }
+
+    #[test]
+    fn one_that_closes_before_its_hello_leaves_its_mold_time_to_say_why() {
+        let now = Instant::now();
+        let mut worker = forking(now);
+        assert_eq!(worker.heard_out(now), None);
+        assert_eq!((worker.ending(), worker.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
+        assert_eq!(worker.life(now), Life::NeverReady);
+    }
+
+    #[test]
+    fn one_that_dies_while_it_starts_is_heard_out_first() {
+        let now = Instant::now();
+        let mut worker = forking(now);
+        worker.exists(now + LIMIT);
+        assert_eq!(worker.ended(Ending::Exited(1), now), None);
+        assert_eq!(worker.deadline, Some(now + LAST_WORDS_TIME));
+        assert_eq!(worker.heard_out(now), Some(Ending::Exited(1)));
+    }
+
+    #[test]
+    fn one_that_dies_while_it_becomes_a_mold_is_heard_out_first() {
+        let now = Instant::now();
+        let mut worker = serving(now);
+        worker.state = WorkerState::Promoting;
+        assert_eq!(worker.ended(Ending::Exited(1), now), None);
+        assert_eq!(worker.heard_out(now), Some(Ending::Exited(1)));
+    }
+
+    #[test]
+    fn one_that_serves_has_gone_when_the_kernel_reports_it() {
+        let now = Instant::now();
+        assert_eq!(serving(now).ended(Ending::Killed(9), now), Some(Ending::Killed(9)));
+    }
+
+    #[test]
+    fn a_lost_mold_ends_what_it_has_not_forked_and_nothing_else() {
+        let now = Instant::now();
+        let mut unborn = forking(now);
+        unborn.mold_gone(now);
+        assert_eq!((unborn.ending(), unborn.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
+        unborn.exists(now + LIMIT);
+        assert_eq!((unborn.ending(), unborn.deadline), (None, Some(now + LIMIT)));
+    }
+
+    #[test]
+    fn only_one_that_serves_is_retired() {
+        let now = Instant::now();
+        assert!(!forking(now).retire(now, LIMIT));
+        let mut worker = serving(now);
+        assert!(worker.retire(now, LIMIT));
+        assert!(!worker.retire(now, LIMIT));
+        assert!(!worker.counts());
+        assert!(worker.hears());
     }
 }

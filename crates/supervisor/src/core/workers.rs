@@ -1,8 +1,8 @@
 //! The workers of an application, by number.
 
 use super::worker::Worker;
+use crate::core::worker::WorkerState;
 use crate::rolling::Tally;
-use crate::worker_handle::WorkerState;
 use std::time::Instant;
 
 /// All workers. A number is given once in a run.

@@ -4,11 +4,11 @@ use super::world::World;
 use crate::core::app::{App, Condition, Failed, Phase};
 use crate::core::mold::{Mold, MoldState};
 use crate::core::server::{Server, ServerPhase, TURN};
+use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, AppLog, Event, News, Process, ServerLog, Source, Ticket};
 use crate::refork::ReforkStage;
 use crate::restart::Stage;
 use crate::rolling::Move;
-use crate::worker_handle::WorkerState;
 use highball_config::AppId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -75,6 +75,9 @@ impl Books {
         for action in actions {
             match action {
                 Action::Answer(ticket, _) => self.answered(*ticket)?,
+                Action::Log(ServerLog::Unsettled) | Action::OfApp(_, AppAction::Log(AppLog::Unsettled)) => {
+                    return Err("a step does not end".into());
+                }
                 Action::End => self.has_ended = true,
                 Action::HandOver { .. } => *self.reached.entry("hot restart: done").or_default() += 1,
                 Action::Log(ServerLog::HotRestartFailed { .. }) => {
@@ -115,7 +118,9 @@ impl Books {
                 self.spawning.insert((app, *boot));
             }
             AppAction::Log(log) => self.note_reached(log, leaving),
-            AppAction::Notify(News::SiteOpened { .. }) => *self.reached.entry("site: found").or_default() += 1,
+            AppAction::Notify(News::SiteOpened { .. }) => {
+                *self.reached.entry("site: found").or_default() += 1
+            }
             AppAction::Notify(News::WorkerReady { worker, .. } | News::CanaryReady { worker, .. }) => {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;

@@ -4,18 +4,18 @@ use super::chaos::Chaos;
 use super::invariants::{self, Books};
 use crate::core::action::SuccessorSignal;
 use crate::core::app::{AppConfig, Source};
+use crate::core::server::Purpose;
 use crate::core::server::{Server, ServerConfig};
+use crate::core::worker::StartFailure;
 use crate::core::{Action, AppAction, AppEvent, Event, News, Order, Process, SuccessorEvent, Ticket};
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
-use crate::hall::Purpose;
 use crate::message::{Account, BootFailure, Booted, RubyError};
 use crate::reaper::Ending;
 use crate::refork::ReforkCause;
 use crate::restart::Asked;
 use crate::signals::Received;
 use crate::spawn_journey::Step;
-use crate::worker_handle::StartFailure;
 use fastrand::Rng;
 use highball_config::AppId;
 use std::cmp::Reverse;
@@ -148,6 +148,7 @@ impl World {
         AppConfig {
             name: "app".into(),
             source,
+            has_fault: source == Source::Folder && rng.u32(..20) == 0,
             folder: PathBuf::new(),
             link: PathBuf::new(),
             is_development: self.server.config.is_development,
@@ -449,7 +450,8 @@ impl World {
 
     fn changed_config(&mut self, app: AppId) -> Event {
         let source = self.server.apps.get(&app).map_or(Source::Folder, |app| app.config.source);
-        let config = Box::new(self.config(source));
+        let mut config = Box::new(self.config(source));
+        config.has_fault = false; // one that is wrong changes nothing
         let replaces = self.rng.bool();
         Event::OfApp(app, AppEvent::Configure { config, replaces })
     }
@@ -504,7 +506,7 @@ impl World {
             AppAction::OpenSite { generation, folder } => {
                 let folder = folder.unwrap_or_default();
                 let event = if self.chance(self.chaos.failure) {
-                    AppEvent::NoSite { generation, folder }
+                    AppEvent::NoSite { generation, folder, failure: Box::new(boot_failure()) }
                 } else {
                     AppEvent::SiteFound { generation, folder, site: Arc::clone(&self.booted) }
                 };
@@ -525,8 +527,21 @@ impl World {
                 self.reports(app, delay, AppEvent::FolderSeen { ticket, files, took });
             }
             AppAction::Notify(news) => self.hear(app, news),
+            AppAction::RereadConfiguration => self.reread(app),
             AppAction::Answer(..) | AppAction::Log(_) | AppAction::Checkpoint(_) => {}
         }
+    }
+
+    /// Somebody has corrected the configuration, or not.
+    fn reread(&mut self, app: AppId) {
+        let Some(mut config) = self.server.apps.get(&app).map(|app| app.config.clone()) else { return };
+        if self.chance(self.chaos.failure) {
+            return;
+        }
+        config.has_fault = false;
+        let event = AppEvent::Configure { config: Box::new(config), replaces: true };
+        let delay = self.soon();
+        self.reports(app, delay, event);
     }
 
     fn files(&mut self) -> Option<FolderState> {
@@ -541,7 +556,8 @@ impl World {
     fn spawn_mold(&mut self, app: AppId, boot: u32, folder: PathBuf) {
         let process = Process::Mold(boot);
         let delay = self.soon();
-        if self.chance(self.chaos.refusal) {
+        let has_fault = self.server.apps.get(&app).is_some_and(|app| app.config.has_fault);
+        if has_fault || self.chance(self.chaos.refusal) {
             let failure = Box::new(boot_failure());
             return self.reports(app, delay, AppEvent::MoldNotStarted { boot, folder, failure });
         }

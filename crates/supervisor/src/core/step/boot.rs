@@ -5,13 +5,13 @@ use super::super::event::{Process, Ticket};
 use super::super::mold::{Mold, MoldState};
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog, News};
+use crate::core::worker::WorkerState;
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
 use crate::message::{BootFailure, Booted};
 use crate::reaper::Ending;
 use crate::restart_policy::{Life, Verdict};
 use crate::spawn_journey::Step;
-use crate::worker_handle::WorkerState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,7 +160,7 @@ impl App {
         let Some(took) = mold.booted(now) else { return self.out_of_turn(Process::Mold(boot), "booted") };
         match &app {
             Some(app) => self.log(AppLog::Booted { app: Arc::clone(app), took }),
-            None => self.log(AppLog::Bare { took }),
+            None => self.log(AppLog::Bare { boot, took }),
         }
         match role {
             Role::Current => {
@@ -308,7 +308,12 @@ impl App {
         ticket
     }
 
-    pub(super) fn diagnosed(&mut self, ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState>) {
+    pub(super) fn diagnosed(
+        &mut self,
+        ticket: Ticket,
+        diagnosis: Arc<Diagnosis>,
+        files: Option<FolderState>,
+    ) {
         let is_restarts = |(of, _)| of == ticket;
         if self.restarts.going.as_ref().and_then(|restart| restart.explaining).is_some_and(is_restarts) {
             return self.restart_explained(diagnosis);

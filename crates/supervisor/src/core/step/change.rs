@@ -9,6 +9,9 @@ use crate::restart_policy::RestartPolicy;
 impl App {
     /// From now on it is configured like this. Its processes are replaced if they would be others.
     pub(super) fn configure(&mut self, config: AppConfig, replaces: bool) {
+        if self.config.has_fault {
+            return self.begin_again(config);
+        }
         if config.workers != self.config.workers && !self.is_site() {
             self.staff.wanted = config.workers;
         }
@@ -26,6 +29,25 @@ impl App {
         if replaces {
             self.replace_processes();
         }
+    }
+
+    /// It has never had processes, as its own configuration could not be used; that may have changed.
+    fn begin_again(&mut self, config: AppConfig) {
+        self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
+        self.reforks.schedule = Schedule::new(config.refork_after.clone());
+        self.boots.policy = RestartPolicy::new(config.max_boot_failures);
+        self.staff.policy = RestartPolicy::new(config.max_boot_failures);
+        self.config = AppConfig { may_fail: self.config.may_fail, ..config };
+        self.log(AppLog::Configured { restarts: true });
+        if !self.is_running() || self.is_asleep() {
+            return;
+        }
+        let mold = self.current.mold.take();
+        self.let_go(self.current.line, mold);
+        self.boots.site = None;
+        self.condition = Condition::Booting;
+        self.current.follows_link = true;
+        self.begin_line();
     }
 
     /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.

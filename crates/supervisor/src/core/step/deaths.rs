@@ -7,10 +7,10 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News};
 use super::boot::died_while_booting;
+use crate::core::worker::{StartFailure, WorkerState};
 use crate::message::BootFailure;
 use crate::reaper::Ending;
 use crate::spawn_journey::Step;
-use crate::worker_handle::{StartFailure, WorkerState};
 
 impl App {
     /// The kernel reports the end of a process. Of one that the core has given up already nothing is left to do but to
@@ -77,10 +77,14 @@ impl App {
     pub(super) fn fork_failed(&mut self, number: u32, message: String) {
         self.fails_with(format!("a worker could not be forked: {message}"));
         self.log(AppLog::NotForked { worker: number, error: message.clone() });
-        let unborn = self.staff.workers.get_mut(number).filter(|worker| worker.state == WorkerState::Forking);
-        if let Some(worker) = unborn {
-            worker.failure = Some(Box::new(StartFailure::of_ours(message)));
+        let Some(worker) = self.staff.workers.get_mut(number).filter(|worker| worker.counts()) else {
+            return;
+        };
+        worker.failure = Some(Box::new(StartFailure::of_ours(message)));
+        if worker.state == WorkerState::Forking {
             self.worker_gone(number, Ending::Unknown);
+        } else {
+            self.halt_worker(number); // it was forked all the same, but its mold does not know of it
         }
     }
 
@@ -89,12 +93,12 @@ impl App {
             return self.forget_deadline(number);
         }
         let Some(worker) = self.staff.workers.remove(number) else { return };
-        self.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
         if worker.was_ready() {
             let killed = worker.state == WorkerState::Halted;
             self.notify(News::WorkerGone { worker: number, killed });
         }
         self.log_death(number, &worker, ending);
+        self.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
         self.worker_is_missed(number, &worker, ending);
     }
 

@@ -8,9 +8,9 @@
 use super::super::app::{App, Condition, End, Failed, Look, Source};
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog, News, Ticket};
+use crate::core::server::Purpose;
 use crate::diagnosis::Diagnosis;
 use crate::folder_state::FolderState;
-use crate::hall::Purpose;
 use crate::message::BootFailure;
 use crate::restart::Failure;
 use crate::restart_policy::RestartPolicy;
@@ -25,6 +25,8 @@ const TRY_ANYWAY: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// No more than one part in this many of the time is spent with that, however large the folder is.
 const LOOK_SHARE: u32 = 100;
+/// How long reading the configuration may take, of which an application with a fault waits for the outcome.
+const READING_TIME: Duration = Duration::from_secs(5);
 /// How often a boot is repeated without a change of files and without requests.
 const TRY_UNASKED: Duration = Duration::from_secs(60);
 
@@ -111,7 +113,9 @@ impl App {
         }
         match &mut self.condition {
             Condition::Asleep => self.wake(),
-            Condition::Failed(failed) if self.now >= failed.since + TRY_ANYWAY => self.try_again(),
+            Condition::Failed(failed) if self.now >= failed.since + TRY_ANYWAY => {
+                self.try_again_as_configured();
+            }
             Condition::Failed(failed) => {
                 failed.is_wanted = true;
                 self.look_at_folder(true);
@@ -123,7 +127,9 @@ impl App {
 
     /// When the folder of an application that did not boot is looked at next.
     pub(super) fn look_due(&self) -> Option<Instant> {
-        let looks = !self.surroundings.alone || !self.waits_for_people();
+        // In production the configuration is read again when an operator says so, and not when an application does.
+        let is_readable = !self.config.has_fault || self.config.is_development;
+        let looks = is_readable && (!self.surroundings.alone || !self.waits_for_people());
         match &self.condition {
             Condition::Failed(failed) if looks && failed.look.is_none() => Some(failed.due),
             _ => None,
@@ -162,7 +168,7 @@ impl App {
         }
         if files.is_some_and(|files| files != *failed.files.get_or_insert(files)) {
             self.log(AppLog::FolderChanged);
-            return self.try_again();
+            return self.try_again_as_configured();
         }
         match (failed.is_wanted, look.is_for_request) {
             // What was changed before the request arrived may not have been seen.
@@ -175,9 +181,19 @@ impl App {
             }
             (false, _) if is_repeated && now >= failed.since + TRY_UNASKED => {
                 self.log(AppLog::TriesAgain);
-                self.try_again();
+                self.try_again_as_configured();
             }
             (false, _) => {}
+        }
+    }
+
+    /// The same; but what its own configuration says by now is asked for first, where that was wrong. If nothing comes of
+    /// it, the boot fails again.
+    fn try_again_as_configured(&mut self) {
+        self.try_again();
+        if self.config.has_fault {
+            self.boots.due = self.now + READING_TIME;
+            self.act(AppAction::RereadConfiguration);
         }
     }
 

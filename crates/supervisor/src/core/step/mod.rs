@@ -20,8 +20,8 @@ use super::event::{AppEvent, Process};
 use super::mold::MoldState;
 use super::AppAction;
 use super::AppLog;
+use crate::core::worker::WorkerState;
 use crate::reaper::Ending;
-use crate::worker_handle::WorkerState;
 use std::time::Instant;
 
 /// Passes over the state in one step. A step needs two or three; more only if something is wrong.
@@ -54,7 +54,7 @@ impl App {
                 return;
             }
         }
-        debug_assert!(false, "the state of an application does not settle");
+        self.log(AppLog::Unsettled);
     }
 
     /// What has to be done since the last step.
@@ -71,7 +71,7 @@ impl App {
             AppEvent::NotForked { worker, error } => self.not_forked(worker, error),
             AppEvent::Unreachable { worker } => self.unreachable(worker),
             AppEvent::SiteFound { generation, folder, site } => self.site_found(generation, folder, site),
-            AppEvent::NoSite { generation, folder } => self.no_site(generation, folder),
+            AppEvent::NoSite { generation, folder, failure } => self.no_site(generation, folder, *failure),
             AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
             AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
 
@@ -112,6 +112,7 @@ impl App {
             }
             AppEvent::MoreWorkers(more) => self.want_workers(more),
             AppEvent::Configure { config, replaces } => self.configure(*config, replaces),
+            AppEvent::ConfigurationRefused(why) => self.fails_with(why),
             AppEvent::Remove => self.remove(),
         }
     }

@@ -7,9 +7,9 @@ use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News, Order};
+use crate::core::worker::WorkerState;
 use crate::reaper::Ending;
 use crate::refork::{ReforkCause, ReforkStage};
-use crate::worker_handle::WorkerState;
 use std::time::Duration;
 
 /// Time for choosing a worker, and for its answer whether it can be forked from: it looks for a while whether native
@@ -203,7 +203,7 @@ impl App {
         let boot = self.boots.count;
         self.act(AppAction::BecomeMold { worker, boot });
         self.notify(News::WorkerGone { worker, killed: false }); // and its ring with it
-        self.log(AppLog::Promoted { worker });
+        self.log(AppLog::Promoted { worker, boot });
         if let Some(refork) = &mut self.reforks.going {
             refork.mold = Some(Mold::promoted(boot, worker));
             refork.stage = ReforkStage::Rolling;

@@ -6,13 +6,8 @@ use super::super::{AppAction, AppLog, News};
 use super::boot::no_answer_of_files;
 use crate::message::{BootFailure, Booted};
 use crate::restart::{Failure, Wish};
-use crate::spawn_journey::Step;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-const REMEDY: &str =
-    "Build the site, so that its folder holds an index.html. If it has become an application, stop \
-                      Highball and start it again.";
 
 impl App {
     pub(super) fn open_site(&mut self, generation: u32, folder: Option<PathBuf>) {
@@ -44,17 +39,21 @@ impl App {
         self.notify(News::SiteOpened { root });
     }
 
-    pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf) {
+    pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf, failure: BootFailure) {
         if !self.is_awaited(generation) {
             return;
         }
         let Some(restart) = self.restarts.going.take() else {
             self.current.folder = folder;
             self.current.follows_link = false;
-            let what = no_site_in(&self.current.folder);
-            return self.boot_failed(BootFailure::of_ours(Step::FindApp, "no_site", what, REMEDY.into()));
+            return self.boot_failed(failure);
         };
-        let failure = Failure::new(no_site_in(&folder), REMEDY);
+        let failure = Failure {
+            what: failure.account.error.message,
+            at: None,
+            backtrace: None,
+            remedy: failure.account.remedy.unwrap_or_default(),
+        };
         self.fails_with(format!("the restart to generation {generation} failed: {}", failure.what));
         let wish = Wish { generation, asked: restart.asked };
         self.past_restart(wish, self.now - restart.began, Some(&failure));
@@ -74,8 +73,4 @@ impl App {
             self.boot_failed(failure);
         }
     }
-}
-
-fn no_site_in(folder: &Path) -> String {
-    format!("there is no static site in {} any more", folder.display())
 }

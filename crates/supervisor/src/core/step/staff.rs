@@ -7,14 +7,14 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News, Order};
 use super::end::FRONT_TIME;
+use crate::core::server::SAME_SIGNAL;
+use crate::core::worker::{StartFailure, WorkerState};
 use crate::message::Booted;
 use crate::refork::ReforkStage;
 use crate::restart::{Failure, Stage};
 use crate::restart_policy::{Life, Verdict};
 use crate::rolling::{Move, Tally};
 use crate::spawn_journey::Step;
-use crate::supervisor::SAME_SIGNAL;
-use crate::worker_handle::{StartFailure, WorkerState};
 use std::sync::Arc;
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.

@@ -1,0 +1,436 @@
+//! The table of an application's states in ARCHITECTURE.md is what the core does: each state is brought about by events,
+//! and then each event is tried in it. `HIGHBALL_BLESS=1` writes the table.
+
+use super::app::{App, AppConfig, Condition, Phase, Source};
+use super::server::{Purpose, Server, ServerConfig};
+use super::worker::WorkerState;
+use super::{AppAction, AppEvent, Event, Process};
+use crate::core::Action;
+use crate::diagnosis::Diagnosis;
+use crate::message::{Account, BootFailure, Booted, RubyError};
+use crate::reaper::Ending;
+use crate::refork::ReforkCause;
+use crate::restart::Asked;
+use crate::signals::Received;
+use crate::spawn_journey::Step;
+use highball_config::AppId;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const APP: AppId = AppId(1);
+const BEGIN: &str =
+    "<!-- The table of states: written by HIGHBALL_BLESS=1 cargo test -p highball-supervisor table -->\n";
+const END: &str = "<!-- The end of the table of states -->";
+
+/// Every event that is tried, by the name that the table has for it.
+const EVENTS: [&str; 26] = [
+    "a request",
+    "idle",
+    "mold booted",
+    "boot fails",
+    "diagnosed",
+    "files changed",
+    "mold dies",
+    "new mold dies",
+    "worker ready",
+    "worker dies",
+    "canary answers",
+    "canary fails",
+    "last worker replaced",
+    "new ones gone",
+    "`restart`",
+    "`refork`",
+    "worker named",
+    "fit",
+    "unfit",
+    "worker idle",
+    "promoted",
+    "TERM",
+    "front drained",
+    "processes gone",
+    "removed",
+    "time limits",
+];
+
+/// How each state is brought about.
+const STATES: [(&str, &[&str]); 18] = [
+    ("asleep", &["idle"]),
+    ("booting", &[]),
+    ("explaining", &["boot fails"]),
+    ("failed", &["boot fails", "diagnosed"]),
+    ("serving", &["serve"]),
+    ("restart: booting", &["serve", "`restart`"]),
+    ("restart: probing", &["serve", "`restart`", "mold booted", "worker ready"]),
+    ("restart: rolling", &["serve", "`restart`", "mold booted", "worker ready", "canary answers"]),
+    (
+        "restart: undoing",
+        &["serve", "`restart`", "mold booted", "worker ready", "canary answers", "new mold dies"],
+    ),
+    ("refork: choosing", &["serve", "`refork`"]),
+    ("refork: asking", &["serve", "`refork`", "worker named"]),
+    ("refork: relieving", &["serve", "`refork`", "worker named", "fit"]),
+    ("refork: retiring", &["serve", "`refork`", "worker named", "fit", "worker ready"]),
+    ("refork: promoting", &["serve", "`refork`", "worker named", "fit", "worker ready", "worker idle"]),
+    (
+        "refork: rolling",
+        &["serve", "`refork`", "worker named", "fit", "worker ready", "worker idle", "promoted"],
+    ),
+    ("draining", &["serve", "TERM"]),
+    ("finishing", &["serve", "TERM", "front drained"]),
+    ("ending", &["serve", "TERM", "TERM again"]),
+];
+
+/// A server with one application.
+struct Play {
+    server: Server,
+    now: Instant,
+    /// The diagnosis that is being made, and the look at the folder.
+    pending: Vec<AppAction>,
+}
+
+impl Play {
+    fn begin() -> Play {
+        let now = Instant::now();
+        let config = ServerConfig {
+            is_development: false,
+            drain_timeout: Duration::from_secs(30),
+            boots_at_a_time: 2,
+            purpose: Purpose::Serve,
+        };
+        let mut play = Play { server: Server::new(config, now), now, pending: Vec::new() };
+        play.server.add(APP, app());
+        play.tell(Event::Tick);
+        play
+    }
+
+    /// The state that these events lead to.
+    fn of(events: &[&str]) -> Play {
+        let mut play = Play::begin();
+        for event in events {
+            match *event {
+                "serve" => play.serves(),
+                "idle" => {
+                    play.serves();
+                    assert!(play.happens("idle"));
+                    play.happens("processes gone");
+                }
+                event => assert!(play.happens(event), "{event} cannot happen, {events:?}"),
+            }
+        }
+        play
+    }
+
+    fn app(&self) -> &App {
+        &self.server.apps[&APP]
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.now += Duration::from_millis(1);
+        for action in self.server.step(event, self.now) {
+            if let Action::OfApp(_, action) = action {
+                match action {
+                    AppAction::SpawnMold { boot, .. } => {
+                        self.tell_app(AppEvent::MoldStarted { boot, folder: PathBuf::new() });
+                    }
+                    AppAction::Diagnose { .. } | AppAction::LookAtFolder { .. } => self.pending.push(action),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn tell_app(&mut self, event: AppEvent) {
+        self.tell(Event::OfApp(APP, event));
+    }
+
+    fn serves(&mut self) {
+        assert!(self.happens("mold booted"));
+        while self.happens("worker ready") {}
+    }
+
+    /// The mold that boots.
+    fn booting(&self) -> Option<u32> {
+        self.app().molds().find(|mold| mold.boots_since().is_some()).map(|mold| mold.boot)
+    }
+
+    fn worker(&self, is_it: impl Fn(WorkerState) -> bool) -> Option<u32> {
+        self.app().staff.workers.iter().find(|(_, worker)| is_it(worker.state)).map(|(number, _)| number)
+    }
+
+    fn ends(&mut self, process: Process) {
+        self.tell_app(AppEvent::Ended { process, ending: Ending::Killed(9) });
+        self.tell_app(AppEvent::Closed { process });
+    }
+
+    /// Lets this happen. False: it cannot, in this state.
+    fn happens(&mut self, event: &str) -> bool {
+        self.try_to(event).is_some()
+    }
+
+    fn try_to(&mut self, event: &str) -> Option<()> {
+        let serving = self.worker(|state| state == WorkerState::Serving);
+        let refork = self.app().reforks.going.as_ref();
+        let (chosen, promoted) =
+            (refork.map(|refork| refork.worker), self.app().promoted_mold().map(|mold| mold.boot));
+        let next = self.app().restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
+        let next = next.map(|mold| mold.boot);
+        match event {
+            "a request" => self.tell_app(AppEvent::Wanted),
+            "idle" => self.tell_app(AppEvent::Idle),
+            "mold booted" => {
+                let boot = self.booting()?;
+                self.tell_app(AppEvent::MoldBooted { boot, app: Some(Arc::new(booted())) });
+            }
+            "boot fails" => {
+                let boot = self.booting()?;
+                self.tell_app(AppEvent::MoldFailed { boot, failure: Box::new(failure()) });
+                self.ends(Process::Mold(boot));
+            }
+            "diagnosed" => {
+                let diagnoses = |action: &AppAction| matches!(action, AppAction::Diagnose { .. });
+                let place = self.pending.iter().position(diagnoses)?;
+                let AppAction::Diagnose { ticket, .. } = self.pending.remove(place) else { return None };
+                let (diagnosis, files) = (Arc::new(diagnosis()), None);
+                self.tell_app(AppEvent::Diagnosed { ticket, diagnosis, files });
+            }
+            "files changed" => return self.files_change(),
+            "mold dies" => {
+                let boot = self.app().current.mold.as_ref()?.boot;
+                self.ends(Process::Mold(boot));
+            }
+            "new mold dies" => self.ends(Process::Mold(next.or(promoted)?)),
+            "worker ready" => return self.worker_gets_ready(),
+            "worker dies" => self.ends(Process::Worker(serving?)),
+            "canary answers" | "canary fails" => {
+                let worker = self.worker(|state| state == WorkerState::Probing)?;
+                let answer = if event == "canary answers" { Ok(200) } else { Ok(500) };
+                self.tell_app(AppEvent::CanaryAnswered { worker, answer });
+            }
+            "last worker replaced" => {
+                let is_rolling = next.is_some() || promoted.is_some();
+                serving.filter(|_| is_rolling)?;
+                self.rolls();
+            }
+            "new ones gone" => {
+                let restart = self.app().restarts.going.as_ref()?;
+                let generation = restart.next.number;
+                let new =
+                    self.app().staff.workers.iter().filter(|(_, worker)| worker.generation == generation);
+                let new: Vec<u32> = new.map(|(number, _)| number).collect();
+                if new.is_empty() {
+                    return None;
+                }
+                new.into_iter().for_each(|worker| self.ends(Process::Worker(worker)));
+            }
+            "`restart`" => self.tell_app(AppEvent::Restart { asked: Asked::Command, ticket: None }),
+            "`refork`" => self.tell_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: None }),
+            "worker named" => self.tell_app(AppEvent::WorkerWarm { worker: serving? }),
+            "fit" => self.tell_app(AppEvent::WorkerFit { worker: chosen? }),
+            "unfit" => self.tell_app(AppEvent::WorkerUnfit { worker: chosen?, why: "it cannot".into() }),
+            "worker idle" => {
+                let worker = self.worker(|state| state == WorkerState::Retiring)?;
+                self.tell_app(AppEvent::WorkerIdle { worker });
+            }
+            "promoted" => self.tell_app(AppEvent::WorkerPromoted { worker: chosen? }),
+            "TERM" => self.tell(Event::Signal(Received::Terminate)),
+            "TERM again" => {
+                self.now += Duration::from_secs(1);
+                self.tell(Event::Signal(Received::Terminate));
+            }
+            "front drained" => self.tell(Event::FrontDrained),
+            "processes gone" => self.all_end(),
+            "removed" => self.tell_app(AppEvent::Remove),
+            "time limits" => return self.time_passes(),
+            event => panic!("{event} is no event"),
+        }
+        Some(())
+    }
+
+    fn worker_gets_ready(&mut self) -> Option<()> {
+        let starts = |state| matches!(state, WorkerState::Forking | WorkerState::Starting);
+        let worker = self.worker(starts)?;
+        self.tell_app(AppEvent::WorkerHello { worker });
+        self.tell_app(AppEvent::WorkerReady { worker });
+        Some(())
+    }
+
+    fn files_change(&mut self) -> Option<()> {
+        if !matches!(self.app().condition, Condition::Failed(_)) {
+            return None;
+        }
+        for files in [1, 2] {
+            self.now += Duration::from_secs(10);
+            self.tell(Event::Tick);
+            let looks = |action: &AppAction| matches!(action, AppAction::LookAtFolder { .. });
+            let place = self.pending.iter().position(looks)?;
+            let AppAction::LookAtFolder { ticket } = self.pending.remove(place) else { return None };
+            let files = Some(crate::folder_state::FolderState(files));
+            self.tell_app(AppEvent::FolderSeen { ticket, files, took: Duration::ZERO });
+        }
+        Some(())
+    }
+
+    /// Every place is taken by a new worker.
+    fn rolls(&mut self) {
+        for _ in 0..10 {
+            let _ = self.worker_gets_ready();
+            while let Some(worker) = self.worker(|state| state == WorkerState::Retiring) {
+                self.ends(Process::Worker(worker));
+            }
+        }
+    }
+
+    /// Nothing happens but that deadlines pass, until the state is another.
+    fn time_passes(&mut self) -> Option<()> {
+        let before = state(self.app(), &self.server);
+        for _ in 0..20 {
+            self.now = self.server.next_deadline()?;
+            self.tell(Event::Tick);
+            if !self.server.apps.contains_key(&APP) || state(self.app(), &self.server) != before {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn all_end(&mut self) {
+        let molds: Vec<u32> = self.app().molds().map(|mold| mold.boot).collect();
+        let workers: Vec<u32> = self.app().staff.workers.iter().map(|(number, _)| number).collect();
+        for worker in workers {
+            self.ends(Process::Worker(worker));
+        }
+        for boot in molds {
+            self.ends(Process::Mold(boot));
+        }
+    }
+}
+
+/// The name of a state.
+fn state(app: &App, server: &Server) -> String {
+    let restart = app.restarts.going.as_ref().map(|restart| format!("restart: {}", restart.stage.name()));
+    let refork = app.reforks.going.as_ref().map(|refork| format!("refork: {}", refork.stage.name()));
+    let of_phase = match app.phase {
+        Phase::Running => None,
+        Phase::Draining(_) => Some("draining"),
+        Phase::Finishing { .. } => Some("finishing"),
+        Phase::Ending(..) if app.has_ended(server.now) => Some("ended"),
+        Phase::Ending(..) => Some("ending"),
+    };
+    let of_condition = match app.condition {
+        Condition::Asleep => "asleep",
+        Condition::Booting => "booting",
+        Condition::Explaining(_) => "explaining",
+        Condition::Failed(_) => "failed",
+        Condition::Serving => "serving",
+    };
+    of_phase.map(String::from).or(restart).or(refork).unwrap_or_else(|| of_condition.into())
+}
+
+fn table() -> String {
+    let mut text = String::from("| state | and what leads out of it |\n| --- | --- |\n");
+    for (name, way) in STATES {
+        let play = Play::of(way);
+        assert_eq!(state(play.app(), &play.server), name, "the way to it leads elsewhere");
+        let mut exits: Vec<(String, Vec<&str>)> = Vec::new();
+        for event in EVENTS {
+            let mut play = Play::of(way);
+            if !play.happens(event) {
+                continue;
+            }
+            let to = state(play.app(), &play.server);
+            match exits.iter_mut().find(|(state, _)| *state == to) {
+                _ if to == name => {}
+                Some((_, events)) => events.push(event),
+                None => exits.push((to, vec![event])),
+            }
+        }
+        assert!(!exits.is_empty(), "nothing leads out of {name}");
+        let exits: Vec<String> =
+            exits.iter().map(|(to, events)| format!("{} → **{to}**", events.join(", "))).collect();
+        let _ = writeln!(text, "| **{name}** | {} |", exits.join("; "));
+    }
+    text
+}
+
+#[test]
+fn the_table_of_states_is_what_the_core_does() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the table's begin is marked");
+    let (written, after) = rest.split_once(END).expect("the table's end is marked");
+    let table = table();
+    if std::env::var_os("HIGHBALL_BLESS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(written, table, "HIGHBALL_BLESS=1 writes it");
+    }
+}
+
+fn app() -> AppConfig {
+    AppConfig {
+        name: "app".into(),
+        source: Source::Folder,
+        has_fault: false,
+        folder: PathBuf::new(),
+        link: PathBuf::new(),
+        is_development: false,
+        workers: 2,
+        prestart: true,
+        preload: true,
+        boot_timeout: Duration::from_secs(60),
+        probe_timeout: Duration::from_secs(10),
+        probe_path: "/".into(),
+        drain_timeout: Duration::from_secs(30),
+        max_boot_failures: 3,
+        refork_after: Vec::new(),
+        may_fail: true,
+    }
+}
+
+fn booted() -> Booted {
+    Booted {
+        pid: 1,
+        ruby: None,
+        rack: None,
+        framework: "Rack".into(),
+        public: None,
+        public_headers: BTreeMap::new(),
+        assets: None,
+        restartable: true,
+        findings: Vec::new(),
+    }
+}
+
+fn failure() -> BootFailure {
+    let account = Account {
+        error: RubyError::default(),
+        causes: Vec::new(),
+        cause: String::new(),
+        remedy: None,
+        command: None,
+        versions: BTreeMap::new(),
+        output: Vec::new(),
+    };
+    BootFailure { step: Step::LoadApp, account }
+}
+
+fn diagnosis() -> Diagnosis {
+    Diagnosis {
+        cause: String::new(),
+        step: None,
+        request: None,
+        error: RubyError::default(),
+        causes: Vec::new(),
+        threads: Vec::new(),
+        remedy: None,
+        command: None,
+        sources: Vec::new(),
+        folder: PathBuf::new(),
+        versions: BTreeMap::new(),
+        environment: BTreeMap::new(),
+        log_tail: Vec::new(),
+    }
+}

@@ -1,0 +1,468 @@
+//! What is held of one application: its processes, its configuration, and what watches its files. Here its actions are
+//! performed.
+
+use super::blueprint::{config, AppBlueprint};
+use super::boot_failures::{no_site, not_configured, not_started};
+use super::log_lines;
+use crate::app_files::{AppFiles, Found, Plan, Planned};
+use crate::app_output::AppOutput;
+use crate::boot_plan::{BootPlan, NotStarted, Start};
+use crate::control_socket::ControlSocket;
+use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, News, Order, Process, Ticket};
+use crate::diagnosis::Diagnosis;
+use crate::event::{watch_worker, Inbox};
+use crate::folder_state::FolderState;
+use crate::interpreter::Interpreter;
+use crate::message::{BootFailure, ToWorker};
+use crate::message_log::MessageLog;
+use crate::mold::{MoldHandle, MoldSource};
+use crate::reaper::Ending;
+use crate::request_failure::Deaths;
+use crate::restart_file::{RestartFiles, Watched};
+use crate::worker_handle::WorkerHandle;
+use crate::{checkpoint, AppNotice, Notice, ReadyWorker};
+use highball_config::{App, Settings};
+use highball_ring::Geometry;
+use highball_tenant::TenantFolder;
+use rustix::process::{Pid, Signal};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tracing::{debug, error_span, info, warn, Span};
+
+/// How long reading files may take for a diagnosis; then the failure is told without what they hold.
+const FILES_TIME: Duration = Duration::from_secs(5);
+
+/// What is held of one application.
+pub(super) struct AppSupervisor {
+    pub(super) app: Arc<App>,
+    settings: Arc<Settings>,
+    source: MoldSource,
+    geometry: Geometry,
+    may_fail: bool,
+    /// The application is looked at, once, and not served.
+    is_examined: bool,
+    /// Lines of the log that are about it say so, where there are others.
+    span: Option<Span>,
+    pub(super) molds: BTreeMap<u32, MoldHandle>,
+    pub(super) workers: BTreeMap<u32, WorkerHandle>,
+    pub(super) deaths: Deaths,
+    pub(super) files: AppFiles,
+    restart_files: RestartFiles,
+    /// What its processes print, where they are another user's.
+    pub(super) output: AppOutput,
+    pub(super) message_log: MessageLog,
+    pub(super) inbox: Inbox,
+    notices: mpsc::Sender<Notice>,
+}
+
+impl AppSupervisor {
+    pub(super) fn new(
+        blueprint: AppBlueprint,
+        settings: Arc<Settings>,
+        is_examined: bool,
+        output: AppOutput,
+        inbox: Inbox,
+        notices: mpsc::Sender<Notice>,
+    ) -> AppSupervisor {
+        let AppBlueprint { app, source, geometry, may_fail } = blueprint;
+        AppSupervisor {
+            restart_files: RestartFiles::of(watched(&app), Instant::now()),
+            files: AppFiles::new(inbox.clone()),
+            app,
+            settings,
+            source,
+            geometry,
+            may_fail,
+            is_examined,
+            span: None,
+            molds: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            deaths: Deaths::default(),
+            output,
+            message_log: MessageLog::new(Instant::now()),
+            inbox,
+            notices,
+        }
+    }
+
+    /// What lines of the log about it stand in.
+    pub(super) fn span(&mut self, alone: bool) -> Span {
+        if alone {
+            self.span = None;
+            return Span::none();
+        }
+        // Of the highest level: it is about lines of all levels.
+        self.span.get_or_insert_with(|| error_span!("app", application = self.app.name)).clone()
+    }
+
+    /// Whether this process is held.
+    pub(super) fn holds(&self, process: Process) -> bool {
+        match process {
+            Process::Mold(boot) => self.molds.contains_key(&boot),
+            Process::Worker(worker) => self.workers.contains_key(&worker),
+        }
+    }
+
+    /// Whose process id this is, among its own.
+    pub(super) fn owner_of(&self, pid: Pid) -> Option<Process> {
+        let worker = self.workers.iter().find(|(_, worker)| worker.pid == Some(pid));
+        let mold = || self.molds.iter().find(|(_, mold)| mold.pid == Some(pid));
+        worker
+            .map(|(worker, _)| Process::Worker(*worker))
+            .or_else(|| mold().map(|(boot, _)| Process::Mold(*boot)))
+    }
+
+    pub(super) fn pid_of_mold(&self, boot: u32) -> Option<i32> {
+        self.molds.get(&boot)?.pid.map(Pid::as_raw_pid)
+    }
+
+    pub(super) fn pid_of_worker(&self, worker: u32) -> Option<i32> {
+        self.workers.get(&worker)?.pid.map(Pid::as_raw_pid)
+    }
+
+    // --- actions
+
+    /// Does what the core wants. What is known at once of the outcome goes to `happened`.
+    pub(super) async fn perform(&mut self, action: AppAction, happened: &mut VecDeque<Event>) {
+        let id = self.app.id;
+        let mut happens = |event| happened.push_back(Event::OfApp(id, event));
+        match action {
+            AppAction::SpawnMold { boot, folder } => {
+                if let Some(event) = self.begin_boot(boot, folder) {
+                    happens(event);
+                }
+            }
+            AppAction::OpenSite { generation, folder } => {
+                if let Some(event) = self.begin_site(generation, folder) {
+                    happens(event);
+                }
+            }
+            AppAction::Fork { boot, worker } => {
+                if let Err(error) = self.fork(boot, worker) {
+                    happens(AppEvent::NotForked { worker, error: error.to_string() });
+                }
+            }
+            AppAction::Tell { worker, order } => {
+                if self.tell(worker, order).is_err() {
+                    happens(AppEvent::Unreachable { worker });
+                }
+            }
+            AppAction::DumpThreads(process) => self.signal(process, Signal::USR2),
+            AppAction::Kill(process) => self.signal(process, Signal::KILL),
+            AppAction::BecomeMold { worker, boot } => self.become_mold(worker, boot),
+            AppAction::Forget { process, ending } => self.forget(process, ending),
+            AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
+            AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
+            AppAction::Notify(news) => self.notify(news).await,
+            AppAction::Answer(..) | AppAction::RereadConfiguration => {} // the supervisor's
+            AppAction::Log(log) => {
+                if matches!(
+                    log,
+                    AppLog::BootFailed(_) | AppLog::RestartFailed { .. } | AppLog::MoldDied { .. }
+                ) {
+                    self.output.settle().await; // what it has printed stands above that
+                }
+                log_lines::of_app(&log, self);
+            }
+            AppAction::Checkpoint(step) => checkpoint::pass(step).await,
+        }
+    }
+
+    /// Begins to find out where and how to boot; a caller is there already.
+    fn begin_boot(&mut self, boot: u32, folder: Option<PathBuf>) -> Option<AppEvent> {
+        if let Some(fault) = &self.app.fault {
+            let folder = folder.unwrap_or_else(|| self.app.folder.clone());
+            let failure = Box::new(not_configured(fault));
+            return Some(AppEvent::MoldNotStarted { boot, folder, failure });
+        }
+        let MoldSource::Caller(socket) = &self.source else {
+            self.plan(Planned::Mold(boot), folder);
+            return None;
+        };
+        let folder = self.app.folder.clone();
+        let adopted = socket.try_clone().and_then(|socket| MoldHandle::adopt(socket, boot, &self.inbox));
+        Some(match adopted {
+            Ok(mold) => {
+                self.molds.insert(boot, mold);
+                AppEvent::MoldStarted { boot, folder }
+            }
+            Err(error) => {
+                let failure = Box::new(not_started(&self.app, &folder, &error.into()));
+                AppEvent::MoldNotStarted { boot, folder, failure }
+            }
+        })
+    }
+
+    /// Begins to look for a static site.
+    fn begin_site(&self, generation: u32, folder: Option<PathBuf>) -> Option<AppEvent> {
+        let Some(fault) = &self.app.fault else {
+            self.plan(Planned::Site(generation), folder);
+            return None;
+        };
+        let folder = folder.unwrap_or_else(|| self.app.folder.clone());
+        Some(AppEvent::NoSite { generation, folder, failure: Box::new(not_configured(fault)) })
+    }
+
+    /// Finds out where and how to boot.
+    fn plan(&self, what: Planned, asked: Option<PathBuf>) {
+        let app = Arc::clone(&self.app);
+        let path = asked.clone().unwrap_or_else(|| app.link.clone());
+        let plan =
+            move |app, asked, folder, start| Found::Plan(Box::new(Plan { what, app, asked, folder, start }));
+        let work = BootPlan { path: path.clone(), boot_file: self.source.boot_file(), app: Arc::clone(&app) };
+        let (same_app, same_asked) = (Arc::clone(&app), asked.clone());
+        let otherwise = move || {
+            let panicked = io::Error::other("looking at its files failed; see the log");
+            plan(same_app, same_asked, path, Err(NotStarted::Refused(panicked)))
+        };
+        let act = move || {
+            let (folder, start) = work.made();
+            plan(app, asked, folder, start)
+        };
+        self.files.begin(None, act, otherwise);
+    }
+
+    /// It is known where and how to boot. What has changed meanwhile is planned again.
+    pub(super) fn planned(&mut self, plan: Plan, core: &Core) -> Option<AppEvent> {
+        let Plan { what, app, asked, folder, start } = plan;
+        let is_awaited = match what {
+            Planned::Mold(boot) => core.molds().any(|mold| mold.boot == boot && !mold.is_started),
+            Planned::Site(generation) => core.boots.site.is_some_and(|(of, _)| of == generation),
+        };
+        if !is_awaited {
+            return None;
+        }
+        if !Arc::ptr_eq(&app, &self.app) {
+            self.plan(what, asked);
+            return None;
+        }
+        Some(match (what, start) {
+            (Planned::Site(generation), Ok(Start::Site(site))) => {
+                info!(app = site.kind, because = site.because, root = %site.root.display(), "found");
+                AppEvent::SiteFound { generation, folder, site: Arc::new(site.booted()) }
+            }
+            (Planned::Site(generation), _) => {
+                let failure = Box::new(no_site(&folder));
+                AppEvent::NoSite { generation, folder, failure }
+            }
+            (Planned::Mold(boot), start) => {
+                let spawned = match start {
+                    Ok(Start::Ruby(ruby, opened)) => {
+                        self.spawn_mold(&ruby, (&folder, &opened), boot).map_err(NotStarted::from)
+                    }
+                    Ok(Start::Site(_)) => Err(NotStarted::NoSite), // it is none
+                    Err(error) => Err(error),
+                };
+                match spawned {
+                    Ok(()) => AppEvent::MoldStarted { boot, folder },
+                    Err(error) => {
+                        let failure = Box::new(not_started(&self.app, &folder, &error));
+                        AppEvent::MoldNotStarted { boot, folder, failure }
+                    }
+                }
+            }
+        })
+    }
+
+    fn spawn_mold(
+        &mut self,
+        ruby: &Interpreter,
+        (folder, opened): (&Path, &TenantFolder),
+        boot: u32,
+    ) -> io::Result<()> {
+        let Some(boot_file) = self.source.boot_file() else {
+            return Err(io::Error::other("it is not Highball that starts this application's Ruby"));
+        };
+        let user = self.app.runs_as.another().map(tracing::field::display);
+        info!(app = %folder.display(), environment = self.app.environment, user, "booting");
+        let examine = self.is_examined;
+        let (output, inbox) = (&mut self.output, &self.inbox);
+        let (place, program) = ((folder, opened), (ruby, boot_file.as_path()));
+        let mold = MoldHandle::spawn(&self.app, place, program, (boot, examine), output, inbox)?;
+        self.molds.insert(boot, mold);
+        Ok(())
+    }
+
+    /// Asks a mold for a worker.
+    fn fork(&mut self, boot: u32, worker: u32) -> io::Result<()> {
+        let mold = self.molds.get(&boot).ok_or_else(|| io::Error::other("there is no mold"))?;
+        let (ring, fds) = highball_ring::create(self.geometry).map_err(io::Error::other)?;
+        let (control, theirs) = ControlSocket::pair()?;
+        let descriptors =
+            [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
+        mold.fork(worker, &self.app, self.settings.log.format, &descriptors)?;
+        let control = Arc::new(control);
+        let watch = watch_worker(Arc::clone(&control), worker, self.inbox.clone());
+        let handle = WorkerHandle::forking(control, watch, ring, mold.user.clone());
+        self.workers.insert(worker, handle);
+        Ok(())
+    }
+
+    fn tell(&self, worker: u32, order: Order) -> io::Result<()> {
+        let handle = self.workers.get(&worker).ok_or(io::ErrorKind::NotFound)?;
+        handle.send(match order {
+            Order::Drain => &ToWorker::Drain,
+            Order::MayPromote => &ToWorker::MayPromote,
+            Order::Promote => &ToWorker::Promote,
+        })
+    }
+
+    fn signal(&self, process: Process, signal: Signal) {
+        match process {
+            Process::Mold(boot) => {
+                if let Some(mold) = self.molds.get(&boot) {
+                    mold.signal(signal);
+                }
+            }
+            Process::Worker(worker) => {
+                if let Some(worker) = self.workers.get(&worker) {
+                    worker.signal(signal);
+                }
+            }
+        }
+    }
+
+    fn become_mold(&mut self, worker: u32, boot: u32) {
+        let handle = self.workers.remove(&worker);
+        if let Some(mold) = handle.and_then(|handle| handle.into_mold(boot, &self.inbox)) {
+            self.molds.insert(boot, mold);
+        }
+    }
+
+    fn forget(&mut self, process: Process, ending: Option<Ending>) {
+        match process {
+            Process::Mold(boot) => drop(self.molds.remove(&boot)),
+            Process::Worker(worker) => {
+                let handle = self.workers.remove(&worker);
+                if let (Some(handle), Some(ending)) = (handle, ending) {
+                    self.deaths.ended(worker, handle.pid.map(Pid::as_raw_pid), ending);
+                }
+            }
+        }
+    }
+
+    /// Finds out what helps to understand a failed boot, and what the folder is like after it.
+    fn diagnose_boot(&self, ticket: Ticket, folder: PathBuf, failure: BootFailure) {
+        let diagnosed = |ticket, diagnosis, files| {
+            Found::Event(Box::new(AppEvent::Diagnosed { ticket, diagnosis: Arc::new(diagnosis), files }))
+        };
+        let app = Arc::clone(&self.app);
+        let (app_too, folder_too, failure_too) = (Arc::clone(&app), folder.clone(), failure.clone());
+        let act = move || {
+            let files = FolderState::of(&folder, app.runs_as.another());
+            diagnosed(ticket, Diagnosis::of(failure, &app, &folder), Some(files))
+        };
+        let otherwise = move || {
+            warn!(
+                folder = %folder_too.display(),
+                "the application's files cannot be read: the file system does not answer"
+            );
+            diagnosed(ticket, Diagnosis::without_files(failure_too, &app_too, &folder_too), None)
+        };
+        self.files.begin(Some(FILES_TIME), act, otherwise);
+    }
+
+    fn look_at_folder(&self, ticket: Ticket) {
+        let seen = move |files, took| Found::Event(Box::new(AppEvent::FolderSeen { ticket, files, took }));
+        let app = Arc::clone(&self.app);
+        let act = move || {
+            let began = Instant::now();
+            let files = FolderState::of(&app.link, app.runs_as.another());
+            seen(Some(files), began.elapsed())
+        };
+        self.files.begin(None, act, move || seen(None, Duration::ZERO));
+    }
+
+    /// Tells the front. The front outlives the supervisor; if it is gone, the run is ending.
+    async fn notify(&mut self, news: News) {
+        let Some(notice) = self.notice(news) else { return };
+        if self.notices.send(Notice::OfApp(self.app.id, notice)).await.is_err() {
+            debug!("the front does not listen to notices any more");
+        }
+    }
+
+    fn notice(&mut self, news: News) -> Option<AppNotice> {
+        let threads = self.app.threads;
+        let mut ready = |worker, generation| {
+            let ring = self.workers.get_mut(&worker)?.take_ring()?;
+            Some(ReadyWorker { worker, generation, threads, ring })
+        };
+        Some(match news {
+            News::Booted(app) => AppNotice::AppBooted((*app).clone()),
+            News::SiteOpened { root } => AppNotice::SiteOpened { root },
+            News::Failed(diagnosis) => AppNotice::AppFailed(Box::new((*diagnosis).clone())),
+            News::Abandoned => AppNotice::Abandoned,
+            News::Removed => AppNotice::Removed,
+            News::WorkerReady { worker, generation } => AppNotice::WorkerReady(ready(worker, generation)?),
+            News::CanaryReady { worker, generation } => AppNotice::CanaryReady(ready(worker, generation)?),
+            News::CanaryAdmitted { worker } => AppNotice::CanaryAdmitted { worker },
+            News::GenerationWithdrawn { generation } => AppNotice::GenerationWithdrawn { generation },
+            News::WorkerRetiring { worker } => AppNotice::WorkerRetiring { worker },
+            News::WorkerGone { worker, killed } => AppNotice::WorkerGone { worker, killed },
+            News::NameWarmWorker { requests } => AppNotice::NameWarmWorker { requests },
+        })
+    }
+
+    // --- its configuration and files
+
+    /// From now on it is configured like this.
+    pub(super) fn change(&mut self, blueprint: AppBlueprint) -> AppEvent {
+        let AppBlueprint { app, source, geometry, .. } = blueprint;
+        let replaces = !app.has_processes_of(&self.app);
+        let had_fault = self.app.fault.is_some();
+        if had_fault || app.link != self.app.link || app.runs_as != self.app.runs_as {
+            self.restart_files = RestartFiles::of(watched(&app), Instant::now());
+        }
+        if had_fault {
+            self.source = source; // it never had processes of another one
+        }
+        if (&app.name, app.max_output_bytes) != (&self.app.name, self.app.max_output_bytes) {
+            self.output.change(&app);
+        }
+        (self.app, self.geometry) = (app, geometry);
+        let config = Box::new(config(&self.app, &self.source, self.may_fail, &self.settings));
+        AppEvent::Configure { config, replaces }
+    }
+
+    pub(super) fn look_due(&self) -> Option<Instant> {
+        self.restart_files.due()
+    }
+
+    /// Looks for restart files, if it is time to.
+    pub(super) fn look_at_restart_files(&mut self, now: Instant) {
+        if let Some(look) = self.restart_files.look(now) {
+            self.files.begin(None, move || Found::Restart(Some(look.done())), || Found::Restart(None));
+        }
+    }
+
+    /// Something was found out about its files.
+    pub(super) fn found(&mut self, found: Found, core: &Core) -> Option<AppEvent> {
+        let now = Instant::now();
+        match found {
+            Found::Restart(Some(look)) => {
+                let asked = self.restart_files.asks(look, now)?;
+                core.is_running().then_some(AppEvent::Restart { asked, ticket: None })
+            }
+            Found::Restart(None) => {
+                self.restart_files.not_seen(now);
+                None
+            }
+            Found::Plan(plan) => self.planned(*plan, core),
+            Found::Event(event) => Some(*event),
+        }
+    }
+}
+
+/// What is to be looked at for restart files.
+fn watched(app: &App) -> Watched {
+    Watched {
+        path: app.link.clone(),
+        user: app.runs_as.another().cloned(),
+        in_development: app.is_development(),
+    }
+}

@@ -1,0 +1,259 @@
+//! The words for what the core wants logged.
+
+use super::app::AppSupervisor;
+use super::upgrading::{log_handed_over, Upgrading};
+use crate::core::{AppLog, Process, ServerLog};
+use crate::diagnosis::Diagnosis;
+use crate::message::Booted;
+use crate::restart::{Failure, BACKTRACE_LINES};
+use std::time::Duration;
+use tracing::{debug, error, info, warn};
+
+fn ms(took: Duration) -> u64 {
+    took.as_millis() as u64
+}
+
+/// About the server.
+pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
+    match log {
+        ServerLog::Stopping => info!("stopping"),
+        ServerLog::SecondSignal => warn!("a second signal: halting"),
+        ServerLog::NewApp { name } => info!(app = name, "a new application"),
+        ServerLog::NoHotRestart { by, why } => warn!(by, why, "no hot restart"),
+        ServerLog::HotRestart { by } => {
+            info!(by, program = upgrading.program(), "hot restart: starting the new process");
+        }
+        ServerLog::SuccessorBoots { version } => {
+            info!(version, "hot restart: the new process boots the application");
+        }
+        ServerLog::SuccessorOutOfTurn { message } => {
+            warn!(message, "the new process said this at the wrong time");
+        }
+        ServerLog::HotRestartFailed { why } => {
+            error!(error = why, "the hot restart failed; this process serves on");
+        }
+        ServerLog::HandedOver { upgrade, took } => log_handed_over(upgrading.pid_of(*upgrade), *took),
+        ServerLog::Unsettled => error!("the state of the server does not settle: this is a bug in Highball"),
+        ServerLog::HeirEnded => debug!("idle connections are closed: no other process serves"),
+    }
+}
+
+/// About an application.
+pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::StepDone { .. }
+        | AppLog::Booted { .. }
+        | AppLog::Bare { .. }
+        | AppLog::BootFailed(_)
+        | AppLog::BootsTooLong { .. }
+        | AppLog::MoldDied { .. }
+        | AppLog::MoldStuck
+        | AppLog::MoldUnkillable => of_mold(log, app),
+        AppLog::NotForked { .. }
+        | AppLog::WorkerReady { .. }
+        | AppLog::WorkerBooted { .. }
+        | AppLog::WorkerFailed { .. }
+        | AppLog::StartsTooLong { .. }
+        | AppLog::Overdue { .. }
+        | AppLog::WorkerUnkillable { .. }
+        | AppLog::Broken { .. }
+        | AppLog::Retires { .. }
+        | AppLog::ReplacedAfterTerm { .. }
+        | AppLog::WorkerGone { .. }
+        | AppLog::WorkerDied { .. }
+        | AppLog::WorkersWanted(_) => of_worker(log, app),
+        AppLog::NoRestart { .. }
+        | AppLog::RestartWaits { .. }
+        | AppLog::Restarting { .. }
+        | AppLog::CanaryPassed { .. }
+        | AppLog::CanaryKilled { .. }
+        | AppLog::Restarted { .. }
+        | AppLog::RestartFailed { .. }
+        | AppLog::RestartGivenUp { .. }
+        | AppLog::SiteNotReopened { .. } => of_restart(log, app),
+        AppLog::NoRefork { .. }
+        | AppLog::Reforking { .. }
+        | AppLog::Promoted { .. }
+        | AppLog::Reforked { .. }
+        | AppLog::ReforkFailed { .. }
+        | AppLog::Unfit { .. } => of_refork(log, app),
+        AppLog::Misbehaved { process, error } => {
+            error!(who = ?process, %error, "a process said what cannot be understood, and is killed");
+        }
+        AppLog::OutOfTurn { process: Process::Mold(boot), message } => {
+            warn!(boot, message, "the mold said this at the wrong time");
+        }
+        AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
+            warn!(worker, message, "the worker spoke of its promotion at the wrong time");
+        }
+        AppLog::Configured { restarts } => {
+            info!(app = app.app.name, restarts, "the application is configured anew");
+        }
+        AppLog::Removed => info!(app = app.app.name, "the application is removed"),
+        AppLog::FallsAsleep => info!("nobody asks for the application: it falls asleep"),
+        AppLog::WakesUp => info!("somebody asks for the application: it wakes up"),
+        AppLog::GivenUp { why } => {
+            error!(why, "giving the application up until its folder changes, or it is restarted");
+        }
+        AppLog::FolderChanged => info!("the folder of the application has changed: trying again"),
+        AppLog::TriesAgain => info!("trying again, as what was wrong may lie elsewhere"),
+        AppLog::Unsettled => {
+            error!("the state of the application does not settle: this is a bug in Highball")
+        }
+        AppLog::DrainTimeOver => warn!("requests were still in flight when the time for draining was over"),
+    }
+}
+
+fn of_mold(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::StepDone { step, took } => debug!(%step, took_ms = ms(*took), "boot step done"),
+        AppLog::Booted { app, took } => booted(app, *took),
+        AppLog::Bare { boot, took } => {
+            info!(
+                pid = app.pid_of_mold(*boot),
+                took_ms = ms(*took),
+                "the mold is there; each worker loads the application itself"
+            );
+        }
+        AppLog::BootFailed(diagnosis) => boot_failed(diagnosis),
+        AppLog::BootsTooLong { step } => {
+            warn!(%step, "the application takes too long to boot; these are its threads:");
+        }
+        AppLog::MoldDied { ending } => {
+            warn!(%ending, "the mold died; the workers serve on while a new one boots");
+        }
+        AppLog::MoldStuck => error!("the mold does not fork any more, and is replaced"),
+        _ => error!("the mold cannot be killed; it is left to itself"),
+    }
+}
+
+fn booted(app: &Booted, took: Duration) {
+    for finding in &app.findings {
+        warn!(
+            cause = finding.cause,
+            at = finding.place(),
+            remedy = finding.remedy,
+            command = finding.command,
+            "{}",
+            finding.what
+        );
+    }
+    info!(framework = app.framework, ruby = app.ruby.as_deref(), pid = app.pid, took_ms = ms(took), "booted");
+}
+
+fn boot_failed(diagnosis: &Diagnosis) {
+    error!(
+        cause = diagnosis.cause,
+        step = diagnosis.step.map(tracing::field::display),
+        error = %diagnosis.error,
+        at = diagnosis.error.place(),
+        source = diagnosis.source(),
+        backtrace = diagnosis.error.calls(BACKTRACE_LINES),
+        remedy = diagnosis.remedy,
+        command = diagnosis.command,
+        "the application did not boot"
+    );
+}
+
+fn of_worker(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::NotForked { worker, error } => error!(worker, %error, "the worker could not be forked"),
+        AppLog::WorkerReady { worker, took } => {
+            info!(worker, pid = app.pid_of_worker(*worker), took_ms = ms(*took), "worker ready");
+        }
+        AppLog::WorkerBooted { worker, app } => {
+            let (framework, ruby) = (&app.framework, &app.ruby);
+            info!(worker, framework, ruby, "the application is booted by its workers");
+        }
+        AppLog::WorkerFailed { worker, promoting, failure } => {
+            let what =
+                if *promoting { "a worker could not become a mold" } else { "a worker could not start" };
+            error!(
+                worker,
+                error = %failure.error,
+                at = failure.error.place(),
+                backtrace = failure.error.calls(BACKTRACE_LINES),
+                remedy = failure.boot.as_ref().and_then(|boot| boot.account.remedy.as_deref()),
+                "{what}"
+            );
+        }
+        AppLog::StartsTooLong { worker } => {
+            warn!(worker, "the worker takes too long to start; these are its threads:");
+        }
+        AppLog::Overdue { worker, state } => {
+            warn!(worker, state = state.name(), "the worker took too long and is killed");
+        }
+        AppLog::WorkerUnkillable { worker } => {
+            error!(worker, "the worker cannot be killed; it is left to itself");
+        }
+        AppLog::Broken { worker, why } => {
+            error!(worker, why, "the worker broke the rules of its ring and is killed");
+        }
+        AppLog::Retires { worker } => debug!(worker, "worker retires"),
+        AppLog::ReplacedAfterTerm { worker } => info!(worker, "the worker was sent TERM and is replaced"),
+        AppLog::WorkerGone { worker, ending } => {
+            debug!(worker, pid = app.pid_of_worker(*worker), %ending, "worker gone");
+        }
+        AppLog::WorkerDied { worker, ending, state } => {
+            let pid = app.pid_of_worker(*worker);
+            warn!(worker, pid, %ending, state = state.name(), "the worker died");
+        }
+        AppLog::WorkersWanted(workers) => info!(workers, "there are to be so many workers from now on"),
+        _ => {}
+    }
+}
+
+fn of_restart(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::NoRestart { asked, why } => warn!(%asked, why, "no restart"),
+        AppLog::RestartWaits { asked, generation } => {
+            info!(%asked, generation, "a restart waits until it can begin");
+        }
+        AppLog::Restarting { asked, generation } => info!(%asked, generation, "restarting"),
+        AppLog::CanaryPassed { worker, status } => {
+            info!(worker, status, path = app.app.process.probe_path, "the new version answers");
+        }
+        AppLog::CanaryKilled { worker } => warn!(worker, "the canary is killed"),
+        AppLog::Restarted { generation, workers, took } => {
+            info!(generation, workers, took_ms = ms(*took), "restarted: the new version serves");
+        }
+        AppLog::RestartFailed { generation, stage, failure } => {
+            let Failure { what, at, backtrace, remedy } = failure;
+            error!(
+                generation,
+                stage,
+                error = what,
+                at,
+                backtrace,
+                remedy,
+                "the restart failed; the version before serves on"
+            );
+        }
+        AppLog::RestartGivenUp { generation, stage } => {
+            warn!(generation, stage, "the restart is given up");
+        }
+        AppLog::SiteNotReopened { generation, failure } => {
+            let (error, remedy) = (&failure.what, &failure.remedy);
+            error!(generation, error, remedy, "the restart failed; the site before is served on");
+        }
+        _ => {}
+    }
+}
+
+fn of_refork(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::NoRefork { cause, why } => warn!(asked = %cause, why, "no refork"),
+        AppLog::Reforking { cause, worker } => info!(asked = %cause, worker, "reforking"),
+        AppLog::Promoted { worker, boot } => {
+            info!(worker, pid = app.pid_of_mold(*boot), "the worker was promoted to mold");
+        }
+        AppLog::Reforked { worker, workers, took } => {
+            info!(worker, workers, took_ms = ms(*took), "reforked");
+        }
+        AppLog::ReforkFailed { why } => error!(why, "the refork failed; the mold that there was keeps"),
+        AppLog::Unfit { why } => {
+            warn!(why, "no refork: the workers of this version cannot be forked from");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,240 @@
+//! What processes, the front and operators say, as events for the core. What decides nothing (questions about heaps and
+//! threads, lines for the log) is dealt with here.
+
+use super::app::AppSupervisor;
+use super::Supervisor;
+use crate::app_files::{in_turn, Found};
+use crate::core::worker::{StartFailure, WorkerState};
+use crate::core::{App as Core, AppEvent, Process};
+use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
+use crate::event::{Said, Who};
+use crate::message::{FromMold, FromWorker};
+use crate::questions::NotAsked;
+use crate::report::AskedHeap;
+use crate::request_failure::RequestFailure;
+use crate::AppOrder;
+use highball_config::AppId;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tracing::dispatcher::with_default;
+use tracing::{error, info, warn, Dispatch};
+
+/// How long a worker may take to say where its threads are: it cannot while one of them does not let the others run.
+const THREADS_TIME: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// A process of an application has said something, or closed its control socket.
+    pub(super) fn heard(&mut self, id: AppId, said: Said) {
+        let alone = self.apps.len() == 1;
+        let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) else { return };
+        let (span, now) = (app.span(alone), Instant::now());
+        self.is_quiet = !app.message_log.takes(&said, now);
+        if let Some(messages) = app.message_log.notice(now) {
+            span.in_scope(|| {
+                warn!(messages, "the application's processes say too much: lines about it were not logged");
+            });
+        }
+        let heard = || match said {
+            Said::Mold { boot, message } => app.mold_said(boot, message, core),
+            Said::Worker { worker, message, descriptors } => app.worker_said(worker, message, descriptors),
+            Said::Nonsense(who, error) => {
+                Some(AppEvent::Misbehaved { process: process(who)?, error: error.to_string() })
+            }
+            Said::Closed(who) => Some(AppEvent::Closed { process: process(who)? }),
+            Said::Successor(..) | Said::Succeeded { .. } => None, // the supervisor's
+        };
+        let event = if self.is_quiet { with_default(&Dispatch::none(), heard) } else { span.in_scope(heard) };
+        if let Some(event) = event {
+            self.happens(id, event);
+        }
+    }
+
+    /// Something was found out about the files of an application.
+    pub(super) fn found(&mut self, id: AppId, found: Found) {
+        let alone = self.apps.len() == 1;
+        let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) else { return };
+        let event = app.span(alone).in_scope(|| app.found(found, core));
+        if let Some(event) = event {
+            self.happens(id, event);
+        }
+    }
+
+    /// Asks every mold and worker for its heap. Nothing is waited for here.
+    pub(super) fn ask_heaps(&mut self, gc: bool) -> Vec<AskedHeap> {
+        let cores = &self.core.apps;
+        let apps = self.apps.iter_mut().filter_map(|(id, app)| Some((app, cores.get(id)?)));
+        apps.flat_map(|(app, core)| app.ask_heaps(core, gc)).collect()
+    }
+}
+
+fn process(who: Who) -> Option<Process> {
+    match who {
+        Who::Mold(boot) => Some(Process::Mold(boot)),
+        Who::Worker(worker) => Some(Process::Worker(worker)),
+        Who::Successor(_) | Who::Succeeded => None,
+    }
+}
+
+/// What is wrong with a process that answers without having been asked.
+fn unasked(process: Process) -> AppEvent {
+    let error = io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked");
+    AppEvent::Misbehaved { process, error: error.to_string() }
+}
+
+impl AppSupervisor {
+    fn mold_said(&mut self, boot: u32, message: FromMold, core: &Core) -> Option<AppEvent> {
+        let process = Process::Mold(boot);
+        let mold = self.molds.get_mut(&boot)?;
+        let boots = core.molds().any(|mold| mold.boot == boot && mold.boots_since().is_some());
+        match message {
+            FromMold::Step { step } => return Some(AppEvent::MoldStep { boot, step }),
+            FromMold::Found { app, because } if boots => info!(app, because, "found"),
+            FromMold::Warning { warning, remedy } if boots => warn!(remedy, "{warning}"),
+            FromMold::Found { .. } | FromMold::Warning { .. } => {
+                warn!(boot, "the mold spoke of its boot at the wrong time");
+            }
+            FromMold::Booted(app) => {
+                mold.says_pid(app.pid);
+                return Some(AppEvent::MoldBooted { boot, app: Some(Arc::new(app)) });
+            }
+            FromMold::Bare { pid } => {
+                mold.says_pid(pid);
+                return Some(AppEvent::MoldBooted { boot, app: None });
+            }
+            FromMold::Failed(failure) => return Some(AppEvent::MoldFailed { boot, failure }),
+            FromMold::ForkFailed { worker, message } => {
+                return Some(AppEvent::ForkFailed { worker, message });
+            }
+            FromMold::Stop => return Some(AppEvent::MoldAsksToStop { boot }),
+            FromMold::Heap { heap } if mold.heap_questions.answered(heap) => {}
+            FromMold::Heap { .. } => return Some(unasked(process)),
+        }
+        None
+    }
+
+    fn worker_said(
+        &mut self,
+        worker: u32,
+        message: FromWorker,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Option<AppEvent> {
+        let process = Process::Worker(worker);
+        let handle = self.workers.get_mut(&worker)?;
+        Some(match message {
+            FromWorker::Hello { pid, .. } => {
+                match handle.exists(worker, pid, descriptors.pop(), &self.inbox) {
+                    Ok(true) => AppEvent::WorkerHello { worker },
+                    Ok(false) => return None, // it has said so before
+                    Err(error) => {
+                        error!(worker, %error, "the worker's hello is not usable");
+                        return None;
+                    }
+                }
+            }
+            FromWorker::Ready => AppEvent::WorkerReady { worker },
+            FromWorker::Booted(app) => AppEvent::WorkerBooted { worker, app: Arc::new(app) },
+            FromWorker::Failed { error, mut boot } => {
+                let remedy = boot.as_ref().and_then(|boot| boot.account.remedy.as_deref());
+                let (error, remedy) = start_failure_without_secrets(&error, remedy, &self.app);
+                if let Some(boot) = &mut boot {
+                    boot.account.remedy = remedy;
+                }
+                AppEvent::WorkerFailed { worker, failure: Box::new(StartFailure { error, boot }) }
+            }
+            FromWorker::Fit => AppEvent::WorkerFit { worker },
+            FromWorker::Unfit { why } => AppEvent::WorkerUnfit { worker, why },
+            FromWorker::Promoted => AppEvent::WorkerPromoted { worker },
+            FromWorker::Leaving => AppEvent::WorkerLeaving { worker },
+            FromWorker::Heap { heap } => {
+                let was_asked = handle.heap_questions.answered(heap);
+                return (!was_asked).then(|| unasked(process));
+            }
+            FromWorker::Threads { threads } => {
+                let was_asked = handle.thread_questions.answered(threads);
+                return (!was_asked).then(|| unasked(process));
+            }
+        })
+    }
+
+    /// What the front or an operator wants, where it is for the core.
+    pub(super) fn ordered(&mut self, order: AppOrder, core: &Core) -> Option<AppEvent> {
+        Some(match order {
+            AppOrder::Wanted => AppEvent::Wanted,
+            AppOrder::Idle => AppEvent::Idle,
+            AppOrder::Drained => AppEvent::Drained,
+            AppOrder::WorkerBroken { worker, why } => {
+                if core.staff.workers.get(worker).is_some() {
+                    self.deaths.broke_the_rules(worker, self.pid_of_worker(worker), &why);
+                }
+                AppEvent::WorkerBroken { worker, why }
+            }
+            AppOrder::WorkerIdle { worker } => AppEvent::WorkerIdle { worker },
+            AppOrder::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
+            AppOrder::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
+            AppOrder::ConfigurationRefused(why) => AppEvent::ConfigurationRefused(why),
+            AppOrder::Diagnose(failure, to) => {
+                self.diagnose_request(*failure, to, core);
+                return None;
+            }
+            AppOrder::Refork(_) | AppOrder::Restart(_) => return None, // the supervisor gives them tickets
+        })
+    }
+
+    /// Puts together what is known, beside the loop: it may have to wait for a worker, and reads files.
+    fn diagnose_request(&mut self, failure: RequestFailure, mut to: oneshot::Sender<Diagnosis>, core: &Core) {
+        let death = failure.dead_worker().and_then(|worker| self.deaths.of(worker));
+        let stuck = failure.stuck_worker().filter(|worker| hears(core, *worker));
+        let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads().ok());
+        let (app, folder) = (Arc::clone(&self.app), core.current.folder.clone());
+        let turn = self.files.turn();
+        tokio::spawn(async move {
+            let threads = match asked {
+                Some(answer) => timeout(THREADS_TIME, answer).await.ok().and_then(Result::ok),
+                None => None,
+            };
+            let threads = threads.unwrap_or_default();
+            let made = in_turn(turn, move || {
+                Diagnosis::of_request(&failure, death.as_ref(), threads, &app, &folder)
+            });
+            tokio::select! {
+                Some(diagnosis) = made => drop(to.send(diagnosis)),
+                () = to.closed() => {} // the one who asked has lost patience
+                else => {}
+            }
+        });
+    }
+
+    /// Asks the mold and the workers for their heaps. Nothing is waited for here.
+    fn ask_heaps(&mut self, core: &Core, gc: bool) -> Vec<AskedHeap> {
+        let id = self.app.id;
+        let mold = core.current.mold.as_ref().map(|mold| {
+            let (pid, handle) = (self.pid_of_mold(mold.boot), self.molds.get_mut(&mold.boot));
+            let answer = match handle.filter(|_| mold.is_booted()) {
+                Some(handle) => handle.ask_heap(),
+                None => Err(NotAsked::NotServing),
+            };
+            AskedHeap { app: id, worker: None, pid, state: mold.state.name(), answer }
+        });
+        let mut heaps: Vec<AskedHeap> = mold.into_iter().collect();
+        for (number, worker) in core.staff.workers.iter() {
+            let (pid, handle) = (self.pid_of_worker(number), self.workers.get_mut(&number));
+            let answer = match handle.filter(|_| hears(core, number)) {
+                Some(handle) => handle.ask_heap(gc),
+                None => Err(NotAsked::NotServing),
+            };
+            let state = worker.state.name();
+            heaps.push(AskedHeap { app: id, worker: Some(number), pid, state, answer });
+        }
+        heaps
+    }
+}
+
+/// Whether the worker's main thread waits for questions.
+fn hears(core: &Core, worker: u32) -> bool {
+    let hears = |state| matches!(state, WorkerState::Serving | WorkerState::Retiring);
+    core.staff.workers.get(worker).is_some_and(|worker| hears(worker.state))
+}

@@ -1,0 +1,342 @@
+//! The shell around the core: waits for what can happen, tells the core, and performs the actions that it returns. It
+//! never waits for one of them: what takes time reports its outcome as an event.
+//!
+//! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
+//! [`messages`], what its processes say, as events; [`boot_failures`], why one could not be started; [`upgrading`], what
+//! is done in a hot restart; [`reports`], what it tells `highball status`; [`log_lines`], the words for what the core
+//! wants logged; [`outcome`], how a run ended.
+
+mod app;
+mod blueprint;
+mod boot_failures;
+mod log_lines;
+mod messages;
+mod outcome;
+mod reports;
+mod upgrading;
+
+pub use blueprint::{time_for_turns, AppBlueprint, Blueprint};
+pub use outcome::Outcome;
+
+use crate::app_output::{AppOutput, Relay};
+use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
+use crate::event::{Happening, Inbox, News, Who};
+use crate::reaper::{reap, Ending};
+use crate::restart::Asked;
+use crate::signals::{Received, Signals};
+use crate::stand_in::StandIn;
+use crate::{checkpoint, AppOrder, Notice, Order};
+use app::AppSupervisor;
+use blueprint::boots_at_a_time;
+use highball_config::{AppId, Settings};
+use rustix::process::{getpid, set_child_subreaper};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tracing::instrument::WithSubscriber;
+use tracing::{debug, Dispatch, Instrument};
+use upgrading::Upgrading;
+
+/// How long what applications have printed at their end is waited for.
+const LAST_LINES_TIME: Duration = Duration::from_secs(1);
+/// News that may wait for the loop; watchers wait when it is full.
+const NEWS: usize = 256;
+
+/// Where the answer to an order goes.
+type AnswerTo = oneshot::Sender<Result<u32, String>>;
+
+/// The process path of all applications.
+pub struct Supervisor {
+    settings: Arc<Settings>,
+    core: Server,
+    apps: BTreeMap<AppId, AppSupervisor>,
+    /// What has happened while actions were performed.
+    happened: VecDeque<Event>,
+    /// Orders that the core has not answered yet.
+    answers: HashMap<Ticket, AnswerTo>,
+    last_ticket: u64,
+    upgrading: Upgrading,
+    has_ended: bool,
+    /// Children may have ended of which no signal will come.
+    unreaped: bool,
+    /// What happens now is not logged, as processes say too much.
+    is_quiet: bool,
+    /// Where it goes what the processes of other users print.
+    output: Relay,
+    news: mpsc::Receiver<(Option<AppId>, News)>,
+    inbox: Inbox,
+    notices: mpsc::Sender<Notice>,
+}
+
+impl Supervisor {
+    /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
+    pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
+        let Blueprint { settings, apps, purpose, output } = blueprint;
+        let (inbox, news) = Inbox::new(NEWS);
+        let config = ServerConfig {
+            is_development: settings.is_development(),
+            drain_timeout: settings.drain_timeout,
+            boots_at_a_time: boots_at_a_time(),
+            purpose,
+        };
+        let mut supervisor = Supervisor {
+            settings,
+            core: Server::new(config, Instant::now()),
+            apps: BTreeMap::new(),
+            happened: VecDeque::new(),
+            answers: HashMap::new(),
+            last_ticket: 0,
+            upgrading: Upgrading::default(),
+            has_ended: false,
+            unreaped: false,
+            is_quiet: false,
+            output: Relay::new(output),
+            news,
+            inbox,
+            notices,
+        };
+        for app in apps {
+            let (id, config) = supervisor.add(app);
+            supervisor.core.add(id, config);
+        }
+        supervisor
+    }
+
+    /// Runs until everything has ended.
+    ///
+    /// # Errors
+    /// Only what the system refuses at the very beginning: signals, or becoming a subreaper.
+    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
+        set_child_subreaper(Some(getpid()))?;
+        let mut signals = Signals::listen()?;
+        self.tell(Event::Tick).await;
+        while !self.has_ended {
+            self.look_at_restart_files();
+            let deadline = if self.unreaped { Some(Instant::now()) } else { self.next_deadline() };
+            let happening = tokio::select! {
+                signal = signals.next() => Happening::Signal(signal),
+                Some(order) = orders.recv() => Happening::Order(order),
+                Some((app, news)) = self.news.recv() => Happening::News(app, news),
+                () = sleep_until(deadline) => Happening::Deadline,
+            };
+            self.handle(happening).await;
+        }
+        self.hear_the_last_lines().await;
+        if let Some(succession) = self.upgrading.succession.take() {
+            let drain_time = 2 * self.settings.drain_timeout;
+            let (news, inbox) = (self.news, self.inbox);
+            return Ok(Outcome::HandedOver(Box::new(StandIn {
+                succession,
+                signals,
+                news,
+                inbox,
+                drain_time,
+            })));
+        }
+        Ok(Outcome::of(self.core.apps.values()))
+    }
+
+    /// What applications have printed is in the log then, or it is not waited for.
+    async fn hear_the_last_lines(&self) {
+        let printed = async {
+            for app in self.apps.values() {
+                app.output.settle().await;
+            }
+        };
+        let _ = timeout(LAST_LINES_TIME, printed).await; // the log takes nothing more
+    }
+
+    async fn handle(&mut self, happening: Happening) {
+        match happening {
+            Happening::Signal(Received::ChildEnded) => self.reap(),
+            Happening::Signal(signal) => self.happened.push_back(Event::Signal(signal)),
+            Happening::Order(order) => self.ordered(order).await,
+            Happening::News(app, News::Ended(who)) => {
+                self.reap();
+                // Changes nothing if it was just reaped.
+                match (app, who) {
+                    (Some(app), Who::Mold(boot)) => self.ended(app, Process::Mold(boot), Ending::Unknown),
+                    (Some(app), Who::Worker(worker)) => {
+                        self.ended(app, Process::Worker(worker), Ending::Unknown);
+                    }
+                    (_, Who::Successor(pid)) => self.successor_ended(pid, Ending::Unknown),
+                    (_, Who::Succeeded) | (None, _) => {}
+                }
+            }
+            Happening::News(Some(app), News::Said(said)) => self.heard(app, said),
+            Happening::News(None, News::Said(said)) => self.successor_said(said),
+            Happening::News(Some(app), News::Found(found)) => self.found(app, found),
+            Happening::News(None, News::Found(_)) => {}
+            Happening::Deadline if self.unreaped => self.reap(),
+            Happening::Deadline => self.happened.push_back(Event::Tick),
+        }
+        let is_quiet = std::mem::take(&mut self.is_quiet);
+        while let Some(event) = self.happened.pop_front() {
+            if is_quiet {
+                self.tell(event).with_subscriber(Dispatch::none()).await;
+            } else {
+                self.tell(event).await;
+            }
+        }
+    }
+
+    /// Tells the core, and does what it wants.
+    async fn tell(&mut self, event: Event) {
+        let actions = self.core.step(event, Instant::now());
+        for action in actions {
+            self.perform(action).await;
+        }
+    }
+
+    async fn perform(&mut self, action: Action) {
+        match action {
+            Action::OfApp(_, AppAction::Answer(ticket, answer)) | Action::Answer(ticket, answer) => {
+                if let Some(to) = self.answers.remove(&ticket) {
+                    let _ = to.send(answer); // the one who asked may have left
+                }
+            }
+            Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
+            Action::OfApp(id, action) => {
+                let Some(app) = self.apps.get_mut(&id) else { return };
+                let span = app.span(self.core.apps.len() == 1);
+                app.perform(action, &mut self.happened).instrument(span).await;
+            }
+            Action::ForgetApp(id) => drop(self.apps.remove(&id)),
+            Action::DrainFront => self.notify(Notice::Drain).await,
+            Action::Hangup => self.notify(Notice::Hangup).await,
+            Action::HandOver { upgrade, kept, restart } => self.hand_over(upgrade, kept, restart).await,
+            Action::SpawnSuccessor { upgrade, failed } => self.spawn_successor(upgrade, &failed),
+            Action::TakeOver { upgrade } => self.let_take_over(upgrade),
+            Action::SignalSuccessor { upgrade, signal } => self.upgrading.signal(upgrade, signal),
+            Action::ForgetSuccessor { upgrade } => self.upgrading.forget(upgrade),
+            Action::DropUpgradeContext => self.upgrading.heritage = None,
+            Action::PassOn(signal) => self.upgrading.pass_on(signal),
+            Action::Log(log) => log_lines::of_server(&log, &self.upgrading),
+            Action::Checkpoint(step) => checkpoint::pass(step).await,
+            Action::End => self.has_ended = true,
+        }
+    }
+
+    /// What is there to hold an application, and its configuration for the core.
+    fn add(&mut self, blueprint: AppBlueprint) -> (AppId, crate::core::AppConfig) {
+        let (id, config) = (blueprint.app.id, blueprint.config(&self.settings));
+        let is_examined = self.core.config.purpose == crate::Purpose::Examine;
+        let settings = Arc::clone(&self.settings);
+        let (inbox, notices) = (self.inbox.of_app(id), self.notices.clone());
+        let output = AppOutput::new(&blueprint.app, self.output.clone());
+        self.apps.insert(id, AppSupervisor::new(blueprint, settings, is_examined, output, inbox, notices));
+        (id, config)
+    }
+
+    /// A process has ended, or its control socket is closed, or it has said something.
+    fn happens(&mut self, app: AppId, event: AppEvent) {
+        self.happened.push_back(Event::OfApp(app, event));
+    }
+
+    fn ended(&mut self, app: AppId, process: Process, ending: Ending) {
+        if self.apps.get(&app).is_some_and(|app| app.holds(process)) {
+            self.happens(app, AppEvent::Ended { process, ending });
+        }
+    }
+
+    fn reap(&mut self) {
+        let reaped = reap();
+        self.unreaped = reaped.may_have_left_some;
+        for (pid, ending) in reaped.ended {
+            let owner = self.apps.iter().find_map(|(id, app)| Some((*id, app.owner_of(pid)?)));
+            match owner {
+                Some((app, process)) => self.ended(app, process, ending),
+                None => {
+                    debug!(pid = pid.as_raw_pid(), %ending, "an orphan or a successor was reaped");
+                    self.successor_ended(pid, ending);
+                }
+            }
+        }
+    }
+
+    fn ticket_for(&mut self, to: AnswerTo) -> Ticket {
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        self.answers.insert(ticket, to);
+        ticket
+    }
+
+    async fn ordered(&mut self, order: Order) {
+        match order {
+            Order::ToApp(app, AppOrder::Restart(to)) => {
+                let ticket = Some(self.ticket_for(to));
+                self.happens(app, AppEvent::Restart { asked: Asked::Command, ticket });
+            }
+            Order::ToApp(app, AppOrder::Refork(to)) => {
+                let ticket = Some(self.ticket_for(to));
+                self.happens(app, AppEvent::Refork { cause: crate::refork::ReforkCause::Command, ticket });
+            }
+            Order::ToApp(id, order) => {
+                if let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) {
+                    let event = app.ordered(order, core);
+                    self.happened.extend(event.map(|event| Event::OfApp(id, event)));
+                } // else it was removed meanwhile
+            }
+            Order::AddApp(blueprint) => {
+                let (id, config) = self.add(*blueprint);
+                self.happened.push_back(Event::AddApp(id, Box::new(config)));
+            }
+            Order::ChangeApp(blueprint) => {
+                let id = blueprint.app.id;
+                if let Some(app) = self.apps.get_mut(&id) {
+                    let event = app.change(*blueprint);
+                    self.happens(id, event);
+                } // else it was removed meanwhile
+            }
+            Order::RemoveApp(app) => self.happens(app, AppEvent::Remove),
+            Order::FrontDrained => self.happened.push_back(Event::FrontDrained),
+            Order::MayUpgrade(heritage) => {
+                if !self.core.is_over() {
+                    self.upgrading.heritage = Some(*heritage);
+                }
+                self.happened.push_back(Event::MayUpgrade);
+            }
+            Order::Upgrade(to) => {
+                let ticket = self.ticket_for(to);
+                self.happened.push_back(Event::Upgrade(ticket));
+            }
+            Order::Stop => self.happened.push_back(Event::Stop),
+            Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the one who asked may have left
+            Order::AskHeaps { gc, to } => drop(to.send(self.ask_heaps(gc))), // as above
+        }
+    }
+
+    /// Says something to the front. The front outlives the supervisor; if it is gone, the run is ending.
+    async fn notify(&self, notice: Notice) {
+        if self.notices.send(notice).await.is_err() {
+            debug!("the front does not listen to notices any more");
+        }
+    }
+
+    // --- time
+
+    fn look_at_restart_files(&mut self) {
+        let now = Instant::now();
+        for (id, app) in &mut self.apps {
+            if self.core.apps.get(id).is_some_and(|core| core.is_running()) {
+                app.look_at_restart_files(now);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let is_running = |id: &AppId| self.core.apps.get(id).is_some_and(|core| core.is_running());
+        let looks = self.apps.iter().filter(|(id, _)| is_running(id)).filter_map(|(_, app)| app.look_due());
+        looks.chain(self.core.next_deadline()).min()
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,100 @@
+//! What the supervisor tells `highball status`: the core's state, with the process ids.
+
+use super::app::AppSupervisor;
+use super::Supervisor;
+use crate::core::app::{App as Core, Restart};
+use crate::core::mold::Mold;
+use crate::report::{
+    AppReport, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
+};
+use crate::restart::{Stage, Wish};
+use std::time::{Duration, Instant};
+
+impl Supervisor {
+    pub(super) fn report(&self, now: Instant) -> Report {
+        let apps = self.apps.iter().filter_map(|(id, app)| Some(app.report(self.core.apps.get(id)?, now)));
+        let apps: Vec<AppReport> = apps.collect();
+        let upgrade = self.core.upgrades.report(now).map(|report| {
+            let pid = report.pid.or_else(|| self.upgrading.pid_of(report.number));
+            UpgradeReport { pid, ..report }
+        });
+        Report {
+            phase: match &apps[..] {
+                [app] => app.phase,
+                _ if self.core.is_over() => "draining",
+                _ => "serving",
+            },
+            apps,
+            upgrade,
+            successor: self.upgrading.heir(),
+        }
+    }
+}
+
+impl AppSupervisor {
+    fn report(&self, core: &Core, now: Instant) -> AppReport {
+        let workers = core.staff.workers.iter().map(|(worker, state)| WorkerReport {
+            worker,
+            generation: state.generation,
+            pid: self.pid_of_worker(worker),
+            state: state.state.name(),
+            threads: self.app.threads,
+            uptime: now - state.forked_at,
+        });
+        AppReport {
+            id: self.app.id,
+            phase: core.phase_name(),
+            app: core.current.app.as_deref().cloned(),
+            folder: core.current.folder.clone(),
+            generation: core.current.number,
+            mold: core.current.mold.as_ref().map(|mold| self.mold_report(mold)),
+            wanted: core.staff.wanted,
+            workers: workers.collect(),
+            restartable: core.current.app.as_ref().map(|app| app.restartable),
+            restarts: self.restart_reports(core, now),
+            refork: self.refork_report(core, now),
+            no_refork: core.reforks.unfit.clone(),
+            last_failure: core.trouble.last_failure.clone(),
+            diagnosis: core.trouble.diagnosis.as_deref().cloned(),
+        }
+    }
+
+    fn mold_report(&self, mold: &Mold) -> MoldReport {
+        MoldReport {
+            pid: self.pid_of_mold(mold.boot),
+            state: mold.state.name(),
+            promoted_from: mold.promoted_from,
+        }
+    }
+
+    fn restart_reports(&self, core: &Core, now: Instant) -> Vec<RestartReport> {
+        let report = |wish: Wish, state, took, mold| RestartReport {
+            generation: wish.generation,
+            asked_by: wish.asked.to_string(),
+            state,
+            took,
+            failure: None,
+            mold,
+        };
+        // One that is being undone has ended, as far as whoever waits for it is concerned; unless it is still to be found
+        // out why it failed.
+        let is_open = |restart: &&Restart| restart.stage != Stage::Undoing || restart.explaining.is_some();
+        let going = core.restarts.going.as_ref().filter(is_open).map(|restart| {
+            let wish = Wish { generation: restart.next.number, asked: restart.asked };
+            let stage = restart.explaining.map_or(restart.stage, |(_, failed)| failed);
+            let mold = restart.next.mold.as_ref().map(|mold| self.mold_report(mold));
+            report(wish, stage.name(), now - restart.began, mold)
+        });
+        let queued = core.restarts.wish.map(|wish| report(wish, "queued", Duration::ZERO, None));
+        core.restarts.past.iter().cloned().chain(going).chain(queued).collect()
+    }
+
+    /// The refork that is under way, or the last one.
+    fn refork_report(&self, core: &Core, now: Instant) -> Option<ReforkReport> {
+        let going = core.reforks.going.as_ref().map(|refork| {
+            let mold = refork.mold.as_ref().map(|mold| self.mold_report(mold));
+            ReforkReport { mold, ..refork.report(refork.stage.name(), None, now) }
+        });
+        going.or_else(|| core.reforks.last.clone())
+    }
+}

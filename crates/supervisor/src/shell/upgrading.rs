@@ -1,0 +1,188 @@
+//! What is done in a hot restart: starting the new process, talking with it, and becoming the one that stands in for it.
+
+use super::Supervisor;
+use crate::control_socket::ControlSocket;
+use crate::core::action::SuccessorSignal;
+use crate::core::{Event, SuccessorEvent};
+use crate::event::{Inbox, Said, Who};
+use crate::handover::FromSuccessor;
+use crate::reaper::Ending;
+use crate::signals::Received;
+use crate::stand_in::Succession;
+use crate::successor::{Heritage, Successor};
+use crate::Notice;
+use highball_config::AppId;
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tracing::info;
+
+/// What is held for hot restarts.
+#[derive(Debug, Default)]
+pub(super) struct Upgrading {
+    /// What a successor is made from. Not before this process serves, nor once it ends.
+    pub(super) heritage: Option<Heritage>,
+    /// Where this process will hear who succeeds its successors, and the other end for them.
+    stand_in: Option<(ControlSocket, OwnedFd)>,
+    /// New processes, by the number of the hot restart.
+    successors: BTreeMap<u32, Successor>,
+    /// The process that has taken over.
+    pub(super) succession: Option<Succession>,
+    /// Its process id, and the number of the hot restart.
+    heir: Option<(u32, Pid)>,
+}
+
+impl Upgrading {
+    pub(super) fn pid_of(&self, upgrade: u32) -> Option<i32> {
+        let heir = self.heir.filter(|(number, _)| *number == upgrade).map(|(_, pid)| pid);
+        let pid = self.successors.get(&upgrade).map(|successor| successor.pid).or(heir);
+        pid.map(Pid::as_raw_pid)
+    }
+
+    /// The process that has taken this one's place.
+    pub(super) fn heir(&self) -> Option<i32> {
+        self.succession.as_ref().map(|succession| succession.pid().as_raw_pid())
+    }
+
+    pub(super) fn program(&self) -> Option<String> {
+        self.heritage.as_ref().map(|heritage| heritage.program.display().to_string())
+    }
+
+    fn upgrade_of(&self, pid: Pid) -> Option<u32> {
+        self.successors.iter().find(|(_, successor)| successor.pid == pid).map(|(number, _)| *number)
+    }
+
+    pub(super) fn signal(&self, upgrade: u32, signal: SuccessorSignal) {
+        if let Some(successor) = self.successors.get(&upgrade) {
+            successor.signal(match signal {
+                SuccessorSignal::Reread => Signal::HUP,
+                SuccessorSignal::End => Signal::TERM,
+                SuccessorSignal::Kill => Signal::KILL,
+            });
+        }
+    }
+
+    pub(super) fn forget(&mut self, upgrade: u32) {
+        self.successors.remove(&upgrade);
+        self.stand_in = None; // the next process gets a pair of its own
+    }
+
+    pub(super) fn pass_on(&self, signal: Received) {
+        if let Some(succession) = &self.succession {
+            succession.pass_on(signal);
+        }
+    }
+
+    fn spawn(&mut self, failed: Vec<String>, inbox: &Inbox) -> io::Result<Successor> {
+        let Upgrading { heritage: Some(heritage), stand_in, .. } = self else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if heritage.is_waited_for && heritage.stand_in.is_none() && stand_in.is_none() {
+            *stand_in = Some(ControlSocket::pair()?);
+        }
+        let theirs = heritage.stand_in.as_ref().or(stand_in.as_ref().map(|(_, theirs)| theirs));
+        Successor::spawn(heritage, theirs, failed, inbox)
+    }
+}
+
+impl Supervisor {
+    fn successor_happens(&mut self, upgrade: u32, event: SuccessorEvent) {
+        self.happened.push_back(Event::Successor(upgrade, event));
+    }
+
+    pub(super) fn spawn_successor(&mut self, upgrade: u32, failed: &[AppId]) {
+        let program = self.upgrading.program().unwrap_or_default();
+        let name = |id| self.apps.get(id).map(|app| app.app.name.clone());
+        let failed = failed.iter().filter_map(name).collect();
+        match self.upgrading.spawn(failed, &self.inbox) {
+            Ok(successor) => drop(self.upgrading.successors.insert(upgrade, successor)),
+            Err(error) => {
+                let why = cannot_start(&program, &error);
+                self.successor_happens(upgrade, SuccessorEvent::NotStarted { why });
+            }
+        }
+    }
+
+    pub(super) fn let_take_over(&mut self, upgrade: u32) {
+        let told = self.upgrading.successors.get(&upgrade).map(Successor::take_over);
+        if let Some(Err(error)) = told {
+            self.successor_happens(upgrade, SuccessorEvent::Unreachable { error: error.to_string() });
+        }
+    }
+
+    /// The new process accepts connections.
+    pub(super) async fn hand_over(&mut self, upgrade: u32, kept: Vec<String>, restart: bool) {
+        let Some(successor) = self.upgrading.successors.remove(&upgrade) else { return };
+        let pid = successor.pid;
+        if let Some(heritage) = self.upgrading.heritage.take() {
+            heritage.tell_stand_in(pid);
+        }
+        if restart {
+            successor.signal(Signal::USR1);
+        }
+        let stand_in = self.upgrading.stand_in.take().map(|(ours, _)| ours);
+        self.upgrading.heir = Some((upgrade, pid));
+        self.upgrading.succession = Some(Succession::new(successor.into_process(), stand_in, &self.inbox));
+        self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept }).await;
+    }
+
+    /// Another `highball` has said something.
+    pub(super) fn successor_said(&mut self, said: Said) {
+        let (pid, event) = match said {
+            Said::Successor(pid, message) => (pid, event_of(message)),
+            Said::Nonsense(Who::Successor(pid), error) => {
+                tracing::error!(pid = pid.as_raw_pid(), %error, "the new process said what cannot be understood");
+                (pid, SuccessorEvent::Closed)
+            }
+            Said::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),
+            Said::Succeeded { pid, descriptors } => {
+                if let Some(succession) = &mut self.upgrading.succession {
+                    succession.succeeded(pid, descriptors, &self.inbox);
+                }
+                return;
+            }
+            Said::Nonsense(..) | Said::Closed(_) | Said::Mold { .. } | Said::Worker { .. } => return,
+        };
+        if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
+            self.successor_happens(upgrade, event);
+        }
+    }
+
+    /// A process has ended that was to take our place, or has, or is one of those that have been succeeded.
+    pub(super) fn successor_ended(&mut self, pid: Pid, ending: Ending) {
+        if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
+            self.successor_happens(upgrade, SuccessorEvent::Ended(ending));
+        } else if self.upgrading.succession.as_mut().is_some_and(|succession| succession.ended(pid, ending)) {
+            tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that has taken over has ended");
+            self.happened.push_back(Event::HeirEnded);
+        }
+    }
+}
+
+fn event_of(message: FromSuccessor) -> SuccessorEvent {
+    match message {
+        FromSuccessor::Booting { version, limit_ms } => {
+            SuccessorEvent::Booting { version, limit: Duration::from_millis(limit_ms) }
+        }
+        FromSuccessor::Ready { kept } => SuccessorEvent::Ready { kept },
+        FromSuccessor::Serving => SuccessorEvent::Serving,
+        FromSuccessor::Failed { why } => SuccessorEvent::Failed { why },
+    }
+}
+
+/// Logs that the new process serves.
+pub(super) fn log_handed_over(pid: Option<i32>, took: Duration) {
+    let took_ms = took.as_millis() as u64;
+    info!(pid, took_ms, "hot restart: the new process serves; this one finishes what it has");
+}
+
+fn cannot_start(program: &str, error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "Install Highball there again; this process was started from that path.",
+        io::ErrorKind::PermissionDenied => "Make it a program that this user may run (chmod +x).",
+        _ => "The system refused it; see the message.",
+    };
+    format!("cannot run {program}: {error}.\n{remedy}")
+}
