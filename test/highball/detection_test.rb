@@ -80,7 +80,7 @@ class DetectionTest < Minitest::Test
 
   # Whether there is an application at all is asked before there is a Ruby to ask.
   def test_no_layout_is_taken_for_a_static_site
-    site = File.read(File.expand_path("../../crates/supervisor/src/site.rs", __dir__))
+    site = File.read(File.expand_path("../../crates/supervisor/src/process/site.rs", __dir__))
     layouts = Highball::Detector.all.filter_map { |detector| detector::LAYOUT&.first }
     refute_empty layouts
     layouts.each { |file| assert_includes site, file.inspect }

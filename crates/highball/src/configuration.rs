@@ -43,12 +43,12 @@ impl Configuration {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Reads it again each time that HUP comes, for ever, and has front and hall follow it. It is read beside the event
+    /// Reads it again each time that HUP comes, for ever, and has front and supervisor follow it. It is read beside the event
     /// loop: it lies in folders of applications, too, whose file systems may not answer.
     pub(crate) async fn read_anew_when_told(
         &self,
         front: &mpsc::Sender<Command>,
-        hall: &mpsc::Sender<Order>,
+        supervisor: &mpsc::Sender<Order>,
     ) {
         let mut unfinished: Option<JoinHandle<_>> = None;
         loop {
@@ -62,7 +62,7 @@ impl Configuration {
             let mut reading = spawn_blocking(read);
             unfinished = None;
             match timeout(READING_TIME, &mut reading).await {
-                Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, hall).await,
+                Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
                 Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
                 Ok(Ok(Err(error))) => {
                     error!(%error, "the configuration cannot be read anew, and stays as it was");
@@ -76,7 +76,7 @@ impl Configuration {
         }
     }
 
-    async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, hall: &mpsc::Sender<Order>) {
+    async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, supervisor: &mpsc::Sender<Order>) {
         let old = self.now();
         if let Some(why) = cannot_follow(&new, &old) {
             return error!(why, "the configuration cannot be followed, and stays as it was");
@@ -90,7 +90,7 @@ impl Configuration {
                 app = app.name,
                 "the application's configuration cannot be read again, and stays as it was"
             );
-            tell(hall, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
+            tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
         }
         if is_about_server {
             warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
@@ -108,20 +108,20 @@ impl Configuration {
         // First of all, so that whoever hears of an application finds it.
         self.follow(settings);
         for app in removed {
-            // The hall first: it is to expect that the front has nothing left to do for the application.
-            tell(hall, Order::RemoveApp(app)).await;
+            // The supervisor first: it is to expect that the front has nothing left to do for the application.
+            tell(supervisor, Order::RemoveApp(app)).await;
             tell(front, Command::RemoveApp(app)).await;
         }
         for app in added {
             if let Some(blueprint) = blueprint(&limits, &app).await {
                 tell(front, Command::AddApp(app)).await;
-                tell(hall, Order::AddApp(blueprint)).await;
+                tell(supervisor, Order::AddApp(blueprint)).await;
             }
         }
         for app in changed {
             if let Some(blueprint) = blueprint(&limits, &app).await {
                 tell(front, Command::ChangeApp(app)).await;
-                tell(hall, Order::ChangeApp(blueprint)).await;
+                tell(supervisor, Order::ChangeApp(blueprint)).await;
             }
         }
     }

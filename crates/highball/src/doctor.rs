@@ -180,7 +180,7 @@ fn boot(
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
     let output = crate::log::app_output(LogFormat::Human);
     let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine, output };
-    let hall = Supervisor::new(blueprint, notify);
+    let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
     let runtime = crate::event_loop()?;
     let outcome = runtime.block_on(async {
@@ -198,7 +198,7 @@ fn boot(
                 let _ = order.send(said).await; // it has ended, and so will this
             }
         };
-        tokio::join!(hall.run(orders), listen).0
+        tokio::join!(supervisor.run(orders), listen).0
     });
     runtime.shutdown_background(); // a look at files that does not come to an end is not waited for
     let outcome = outcome?;

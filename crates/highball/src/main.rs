@@ -1,6 +1,6 @@
 //! The binary: parse, build, run, drain.
 //!
-//! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the process hall are
+//! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
@@ -50,7 +50,7 @@ use succession::{Candidate, Succession};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
-use wiring::{tell_front, tell_hall, Spokesman, UNHEARD};
+use wiring::{tell_front, tell_supervisor, Spokesman, UNHEARD};
 
 /// Time for the front's last words on connections that it closes.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -190,10 +190,10 @@ impl Begun {
         let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, say)?;
 
         let (notify, notices) = mpsc::channel(UNHEARD);
-        let (to_hall, orders) = mpsc::channel(UNHEARD);
+        let (to_supervisor, orders) = mpsc::channel(UNHEARD);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
         let output = log::app_output(settings.log.format);
-        let hall =
+        let supervisor =
             Supervisor::new(Blueprint { settings: Arc::clone(&settings), apps, purpose, output }, notify);
         let spokesman = Arc::new(Spokesman {
             configuration: configuration.clone(),
@@ -202,7 +202,7 @@ impl Begun {
             key: Arc::clone(&key),
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
-            hall: to_hall.clone(),
+            supervisor: to_supervisor.clone(),
             front: to_front.clone(),
         });
 
@@ -215,7 +215,7 @@ impl Begun {
             binds,
             kept,
             front: to_front.clone(),
-            hall: to_hall.clone(),
+            supervisor: to_supervisor.clone(),
             heritage,
             serving: serving_in,
             news,
@@ -228,14 +228,14 @@ impl Begun {
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
             let outcome = tokio::select! {
-                outcome = hall.run(orders) => outcome,
-                () = tell_hall(events, to_hall.clone(), candidate) => {
+                outcome = supervisor.run(orders) => outcome,
+                () = tell_supervisor(events, to_supervisor.clone(), candidate) => {
                     error!("the front has ended by itself"); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
                 () = succession.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = speak(&spokesman, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
-                () = configuration.read_anew_when_told(&to_front, &to_hall) => unreachable!("it waits for ever"),
+                () = configuration.read_anew_when_told(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
             };
             let _ = tokio::time::timeout(FAREWELL, telling).await; // for what the supervisor has said last
             outcome

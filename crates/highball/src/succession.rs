@@ -174,7 +174,7 @@ pub(crate) struct Succession {
     /// Those whose sockets were inherited.
     pub(crate) kept: Vec<String>,
     pub(crate) front: mpsc::Sender<Command>,
-    pub(crate) hall: mpsc::Sender<Order>,
+    pub(crate) supervisor: mpsc::Sender<Order>,
     /// What the next process will be made from.
     pub(crate) heritage: Option<Heritage>,
     /// Becomes true when connections are accepted.
@@ -197,13 +197,13 @@ impl Succession {
             if let Err(why) = self.be_let_in(old, &mut news).await {
                 error!(why, "not taking over");
                 old.failed(&why);
-                let _ = self.hall.send(Order::Stop).await; // it may be ending already
+                let _ = self.supervisor.send(Order::Stop).await; // it may be ending already
                 return pending().await;
             }
             *pidfile = self.begin_to_serve(old).await;
         }
         if let Some(heritage) = self.heritage.take() {
-            let _ = self.hall.send(Order::MayUpgrade(Box::new(heritage))).await;
+            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(heritage))).await;
             // as above
         }
         self.serving.send_replace(true);
@@ -216,7 +216,7 @@ impl Succession {
         old: &Predecessor,
         news: &mut mpsc::Receiver<(AppId, News)>,
     ) -> Result<(), String> {
-        // By then the hall listens to signals: from here on the old process passes HUP on.
+        // By then the supervisor listens to signals: from here on the old process passes HUP on.
         tokio::task::yield_now().await;
         old.booting(env!("CARGO_PKG_VERSION"), patience(&self.settings));
         let gone = || "the process that was to be succeeded has gone, or wants it no more".to_string();

@@ -1,4 +1,4 @@
-//! Joins the hall and the front, which do not know each other: passes on what one says as what the other is told, and
+//! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other is told, and
 //! puts their two reports together.
 
 use crate::configuration::Configuration;
@@ -31,7 +31,7 @@ use tokio::time::{timeout_at, Instant as Deadline};
 /// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
 pub(crate) const UNHEARD: usize = 1024;
 
-/// Tells the front what the hall says, until the hall is gone; and a `candidate`, as long as it is one.
+/// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
@@ -128,10 +128,10 @@ fn new_worker(ready: ReadyWorker) -> NewWorker {
     NewWorker { worker, generation, threads, ring }
 }
 
-/// Tells the hall what the front says, until the front is gone.
-pub(crate) async fn tell_hall(
+/// Tells the supervisor what the front says, until the front is gone.
+pub(crate) async fn tell_supervisor(
     mut events: mpsc::UnboundedReceiver<Event>,
-    hall: mpsc::Sender<Order>,
+    supervisor: mpsc::Sender<Order>,
     candidate: Candidate,
 ) {
     while let Some(event) = events.recv().await {
@@ -145,8 +145,8 @@ pub(crate) async fn tell_hall(
             }
             Event::OfApp(id, event) => Order::ToApp(id, order(event)),
         };
-        if hall.send(order).await.is_err() {
-            return; // the hall has ended, and with it the run
+        if supervisor.send(order).await.is_err() {
+            return; // the supervisor has ended, and with it the run
         }
     }
 }
@@ -199,7 +199,7 @@ pub(crate) struct Spokesman {
     pub(crate) ports: Vec<u16>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
-    pub(crate) hall: mpsc::Sender<Order>,
+    pub(crate) supervisor: mpsc::Sender<Order>,
     pub(crate) front: mpsc::Sender<Command>,
 }
 
@@ -208,7 +208,7 @@ impl Spokesman {
     pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
         match question {
             Question::Stop => {
-                self.hall.send(Order::Stop).await.ok()?;
+                self.supervisor.send(Order::Stop).await.ok()?;
                 let drain_seconds = self.configuration.now().drain_timeout.as_secs();
                 Some(Answer::Stopping { pid: pid(), drain_seconds })
             }
@@ -241,13 +241,13 @@ impl Spokesman {
         order: impl FnOnce(oneshot::Sender<Result<u32, String>>) -> Order,
     ) -> Option<Result<u32, String>> {
         let (to, answer) = oneshot::channel();
-        self.hall.send(order(to)).await.ok()?;
+        self.supervisor.send(order(to)).await.ok()?;
         answer.await.ok()
     }
 
     async fn status(&self) -> Option<Status> {
         let (to, processes) = oneshot::channel();
-        self.hall.send(Order::Report(to)).await.ok()?;
+        self.supervisor.send(Order::Report(to)).await.ok()?;
         let (to, requests) = oneshot::channel();
         self.front.send(Command::Report(to)).await.ok()?;
         let (processes, requests) = (processes.await.ok()?, requests.await.ok()?);
@@ -258,7 +258,7 @@ impl Spokesman {
     async fn ruby_processes(&self, gc: bool) -> Option<Vec<RubyProcess>> {
         let deadline = Deadline::now() + heap_time(gc);
         let (to, asked) = oneshot::channel();
-        self.hall.send(Order::AskHeaps { gc, to }).await.ok()?;
+        self.supervisor.send(Order::AskHeaps { gc, to }).await.ok()?;
         let mut processes = Vec::new();
         for AskedHeap { app, worker, pid, state, answer } in asked.await.ok()? {
             let heap = match answer {

@@ -3,7 +3,7 @@
 
 mod environment;
 
-use crate::interpreter::Interpreter;
+use crate::process::interpreter::Interpreter;
 use environment::Environment;
 use highball_config::{App, User};
 use rustix::io::{fcntl_setfd, FdFlags};

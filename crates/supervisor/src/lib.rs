@@ -3,98 +3,57 @@
 //!
 //! In reading order:
 //!
-//! - [`app_files`]: what is done with an application's files, beside the loop;
-//! - [`boot_plan`]: where and how to boot; [`site`]: a folder that needs no Ruby; [`interpreter`]: the Ruby for one that
-//!   does;
-//! - [`spawn_journey`]: the named steps of a boot;
-//! - [`message`] over [`control_socket`]: what molds and workers are told and tell (`PROTOCOL.md`);
-//! - [`child`]: what a process is started with; [`app_output`]: what it prints, within [`rate_limit`]s and [`visible`];
-//! - [`mold`], [`worker_handle`], [`process_table`]: the processes as seen from here, with their states;
-//! - [`message_log`]: how much of what they tell is logged;
-//! - [`identity`]: whether they are whose they are said to be;
-//! - [`rolling`], [`restart`]: how one version of the application takes the place of another;
-//! - [`restart_file`], [`source_files`]: how files ask for that; [`folder_walk`]: looking through a folder;
-//! - [`refork`]: how a warm worker takes the place of the mold;
-//! - [`diagnosis`], [`folder_state`]: what is said of a boot that failed, and whether it is worth another try;
-//! - [`request_failure`], [`failed_request`]: the same of a request that got an error in the place of its answer;
-//! - [`questions`]: what they were asked about their Ruby heaps and threads, and have not answered yet;
-//! - [`successor`], [`predecessor`], [`stand_in`], speaking by [`handover`]: how a new `highball` takes the place of
-//!   this one; [`inherited_fd`] is what it begins with;
-//! - [`restart_policy`]: when one that died is started again;
-//! - [`departure`]: when one has gone;
-//! - [`reaper`], [`signals`], [`event`]: what can happen;
-//! - [`supervisor`]: what it means for one application; [`hall`]: the loop that passes it on, and what is the
-//!   process's own;
+//! - [`core`]: decides, from events and the time alone, and says by actions what is to be done;
+//! - [`shell`]: performs the actions, and tells the core what comes of them and what else happens;
+//! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; whether a process is whose it is said
+//!   to be;
+//! - [`child`]: what a process is started with; [`app_output`]: what it prints, within a [`rate_limit`] and [`visible`];
+//!   [`message_log`]: how much of what it tells is logged;
+//! - [`upgrade`]: how a new `highball` takes the place of this one;
+//! - [`diagnosis`]: why a boot or a request failed, and what to do about it;
+//! - [`watch`]: the application's files, where a change of them asks for something;
 //! - [`checkpoint`]: where a test may make it wait;
 //! - [`report`]: what it tells `highball status` and `highball memory`.
 //!
-//! The hall does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
+//! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
-mod app_files;
 mod app_output;
-mod boot_plan;
 pub mod checkpoint;
 mod child;
-mod control_socket;
 mod core;
-mod departure;
 mod diagnosis;
-mod event;
-mod failed_request;
-mod folder_state;
-mod folder_walk;
-mod handover;
-mod identity;
-mod inherited_fd;
-mod interpreter;
-mod message;
 mod message_log;
-mod mold;
-mod predecessor;
-mod questions;
+mod process;
 mod rate_limit;
-mod reaper;
-mod refork;
 mod report;
-mod request_failure;
-mod restart;
-mod restart_file;
-mod restart_policy;
-mod rolling;
 mod shell;
-mod signals;
-mod site;
-mod source_files;
-mod spawn_journey;
-mod stand_in;
-mod successor;
+mod upgrade;
 mod visible;
-mod watched_fd;
-mod worker_handle;
+mod watch;
 
 pub use app_output::OutputSink;
 pub use child::withheld_variables;
 pub use core::server::Purpose;
+pub use diagnosis::failed_request::{FailedRequest, RawRequest};
+pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::{Diagnosis, Excerpt};
-pub use failed_request::{FailedRequest, RawRequest};
-pub use message::{
-    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
-    RubyHeap, ThreadPlace,
-};
-pub use mold::MoldSource;
-pub use predecessor::Predecessor;
-pub use questions::{Answer, NotAsked};
+pub use process::mold::MoldSource;
+pub use process::site::{may_be_served, Site};
+pub use process::spawn_journey::Step;
 pub use report::{
     AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };
-pub use request_failure::{RequestFailure, What};
+pub use shell::message::{
+    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
+    RubyHeap, ThreadPlace,
+};
+pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
-pub use site::{may_be_served, Site};
-pub use spawn_journey::Step;
-pub use stand_in::StandIn;
-pub use successor::Heritage;
+pub use upgrade::predecessor::Predecessor;
+pub use upgrade::stand_in::StandIn;
+pub use upgrade::successor::Heritage;
 pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;
@@ -102,7 +61,7 @@ use highball_ring::FrontRing;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// What the hall wants the front to know, in the order in which it happens.
+/// What the supervisor wants the front to know, in the order in which it happens.
 #[derive(Debug)]
 pub enum Notice {
     /// Something about an application.
@@ -121,7 +80,7 @@ pub enum Notice {
     Drain,
 }
 
-/// What a supervisor wants the front to know about its application.
+/// What the front is to know about an application.
 #[derive(Debug)]
 pub enum AppNotice {
     /// From now on this is the application; what it said about itself.
@@ -184,10 +143,10 @@ pub struct ReadyWorker {
     pub ring: FrontRing,
 }
 
-/// What the hall is told.
+/// What the supervisor is told.
 #[derive(Debug)]
 pub enum Order {
-    /// Something for the supervisor of an application; if it was removed meanwhile, for nobody.
+    /// Something about an application; it is ignored if that was removed meanwhile.
     ToApp(AppId, AppOrder),
     /// Bring up one more application.
     AddApp(Box<AppBlueprint>),
@@ -215,7 +174,7 @@ pub enum Order {
     },
 }
 
-/// What the supervisor of an application is told.
+/// What it is told about an application.
 #[derive(Debug)]
 pub enum AppOrder {
     /// Somebody asks for the application, and it did not boot, or sleeps: boot it, if that may turn out otherwise by

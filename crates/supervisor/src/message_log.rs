@@ -1,9 +1,9 @@
 //! Which messages of an application's processes lead to lines in the log. A process can say the same thing a million
 //! times; pure, as the time is an argument.
 
-use crate::event::Said;
-use crate::message::{FromMold, FromWorker};
 use crate::rate_limit::RateLimit;
+use crate::shell::event::Said;
+use crate::shell::message::{FromMold, FromWorker};
 use std::time::{Duration, Instant};
 
 /// Messages of an application that may be logged in a second.

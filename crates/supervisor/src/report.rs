@@ -1,8 +1,8 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
 use crate::diagnosis::Diagnosis;
-use crate::message::{Booted, RubyHeap};
-use crate::questions::{Answer, NotAsked};
+use crate::shell::message::{Booted, RubyHeap};
+use crate::shell::questions::{Answer, NotAsked};
 use highball_config::AppId;
 use std::path::PathBuf;
 use std::time::Duration;

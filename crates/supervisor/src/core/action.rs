@@ -3,10 +3,10 @@
 
 use super::event::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
+use crate::core::ending::Ending;
+use crate::core::event::Received;
 use crate::diagnosis::Diagnosis;
-use crate::message::{BootFailure, Booted};
-use crate::reaper::Ending;
-use crate::signals::Received;
+use crate::shell::message::{BootFailure, Booted};
 use highball_config::AppId;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,15 +1,14 @@
 //! Everything that the core can be told.
 
 use super::app::AppConfig;
+use crate::core::ending::Ending;
+use crate::core::refork::ReforkCause;
+use crate::core::restart::Asked;
 use crate::core::worker::StartFailure;
 use crate::diagnosis::Diagnosis;
-use crate::folder_state::FolderState;
-use crate::message::{BootFailure, Booted};
-use crate::reaper::Ending;
-use crate::refork::ReforkCause;
-use crate::restart::Asked;
-use crate::signals::Received;
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::{BootFailure, Booted};
+use crate::watch::folder_state::FolderState;
 use highball_config::AppId;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +21,29 @@ pub(crate) enum Process {
     Mold(u32),
     /// The worker with this number, from 1.
     Worker(u32),
+}
+
+/// A signal that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// TERM or QUIT.
+    Terminate,
+    /// INT, mostly from Ctrl-C.
+    Interrupt,
+    /// HUP, without a terminal that could have closed.
+    Hangup,
+    /// USR1.
+    Restart,
+    /// URG.
+    Refork,
+    /// USR2.
+    Upgrade,
+    /// TTIN.
+    MoreWorkers,
+    /// TTOU.
+    FewerWorkers,
+    /// CHLD.
+    ChildEnded,
 }
 
 /// Connects an order or a deed with its answer. Each is used once.

@@ -1,13 +1,13 @@
 //! What the core wants logged: facts. The shell has the words for them (`shell/log_lines.rs`).
 
 use super::event::Process;
+use crate::core::ending::Ending;
+use crate::core::refork::ReforkCause;
+use crate::core::restart::{Asked, Failure};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
-use crate::message::Booted;
-use crate::reaper::Ending;
-use crate::refork::ReforkCause;
-use crate::restart::{Asked, Failure};
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::Booted;
 use std::sync::Arc;
 use std::time::Duration;
 

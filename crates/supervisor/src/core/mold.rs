@@ -1,8 +1,8 @@
 //! The core's view of a mold: the process that loads the application and from which workers are forked.
 
-use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::reaper::Ending;
-use crate::spawn_journey::{Journey, Step};
+use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::ending::Ending;
+use crate::process::spawn_journey::{Journey, Step};
 use std::time::{Duration, Instant};
 
 /// How long a mold or worker may take to print its backtraces before it is killed.

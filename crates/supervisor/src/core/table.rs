@@ -5,14 +5,14 @@ use super::app::{App, AppConfig, Condition, Phase, Source};
 use super::server::{Purpose, Server, ServerConfig};
 use super::worker::WorkerState;
 use super::{AppAction, AppEvent, Event, Process};
+use crate::core::ending::Ending;
+use crate::core::event::Received;
+use crate::core::refork::ReforkCause;
+use crate::core::restart::Asked;
 use crate::core::Action;
 use crate::diagnosis::Diagnosis;
-use crate::message::{Account, BootFailure, Booted, RubyError};
-use crate::reaper::Ending;
-use crate::refork::ReforkCause;
-use crate::restart::Asked;
-use crate::signals::Received;
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::{Account, BootFailure, Booted, RubyError};
 use highball_config::AppId;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -267,7 +267,7 @@ impl Play {
             let looks = |action: &AppAction| matches!(action, AppAction::LookAtFolder { .. });
             let place = self.pending.iter().position(looks)?;
             let AppAction::LookAtFolder { ticket } = self.pending.remove(place) else { return None };
-            let files = Some(crate::folder_state::FolderState(files));
+            let files = Some(crate::watch::folder_state::FolderState(files));
             self.tell_app(AppEvent::FolderSeen { ticket, files, took: Duration::ZERO });
         }
         Some(())

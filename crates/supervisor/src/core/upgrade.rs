@@ -8,8 +8,8 @@ use super::event::SuccessorEvent;
 use super::log::ServerLog;
 use super::mutation::{is_mutated, Mutation};
 use super::server::{Server, ServerPhase};
-use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::reaper::Ending;
+use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::ending::Ending;
 use crate::report::UpgradeReport;
 use std::time::{Duration, Instant};
 
@@ -161,11 +161,13 @@ impl Server {
 
     /// Begins what was asked for, once nothing is under way in any application.
     pub(super) fn advance_upgrade(&mut self) {
-        let can_begin = self.apps.values().all(App::is_at_rest) && !self.upgrades.is_leaving();
+        let queued = |upgrade: &&mut Upgrade| upgrade.stage == UpgradeStage::Queued;
+        let Some(upgrade) = self.upgrades.going.as_mut().filter(queued) else { return };
+        if self.upgrades.leaving.is_some() || !self.apps.values().all(App::is_at_rest) {
+            return;
+        }
         let boot_time = self.apps.values().map(|app| app.config.boot_timeout).max().unwrap_or_default();
         let deadline = self.now + boot_time + START_TIME;
-        let queued = |upgrade: &&mut Upgrade| upgrade.stage == UpgradeStage::Queued && can_begin;
-        let Some(upgrade) = self.upgrades.going.as_mut().filter(queued) else { return };
         upgrade.stage = UpgradeStage::Booting;
         upgrade.deadline = (!is_mutated(Mutation::ForgetUpgradeDeadline)).then_some(deadline);
         let (number, by) = (upgrade.number, upgrade.asked);

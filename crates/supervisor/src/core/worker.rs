@@ -1,10 +1,10 @@
 //! The core's view of a worker.
 
 use super::mold::KILL_TIME;
-use crate::departure::{Departure, LAST_WORDS_TIME};
-use crate::message::{BootFailure, RubyError};
-use crate::reaper::Ending;
-use crate::restart_policy::Life;
+use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::ending::Ending;
+use crate::core::restart_policy::Life;
+use crate::shell::message::{BootFailure, RubyError};
 use std::time::{Duration, Instant};
 
 /// Where a worker is in its life. Each state but `Serving` has a deadline.

@@ -1,8 +1,8 @@
 //! The workers of an application, by number.
 
 use super::worker::Worker;
+use crate::core::rolling::Tally;
 use crate::core::worker::WorkerState;
-use crate::rolling::Tally;
 use std::time::Instant;
 
 /// All workers. A number is given once in a run.

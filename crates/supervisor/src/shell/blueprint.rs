@@ -4,7 +4,7 @@ use crate::app_output::OutputSink;
 use crate::core::server::Purpose;
 use crate::core::server::TURN;
 use crate::core::{AppConfig, Source};
-use crate::mold::MoldSource;
+use crate::process::mold::MoldSource;
 use highball_config::{App, Settings};
 use highball_ring::Geometry;
 use std::num::NonZero;

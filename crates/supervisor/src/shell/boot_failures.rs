@@ -1,8 +1,8 @@
 //! Why an application could not be started, and what to do about it.
 
-use crate::boot_plan::NotStarted;
-use crate::message::BootFailure;
-use crate::spawn_journey::Step;
+use crate::process::boot_plan::NotStarted;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::BootFailure;
 use highball_config::{App, Fault};
 use highball_users::OutOfReach;
 use std::io;

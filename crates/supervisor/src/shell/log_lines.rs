@@ -2,10 +2,10 @@
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
+use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
 use crate::diagnosis::Diagnosis;
-use crate::message::Booted;
-use crate::restart::{Failure, BACKTRACE_LINES};
+use crate::shell::message::Booted;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
@@ -27,7 +27,7 @@ pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
             info!(version, "hot restart: the new process boots the application");
         }
         ServerLog::SuccessorOutOfTurn { message } => {
-            warn!(message, "the new process said this at the wrong time");
+            warn!(said = message, "the new process said this at the wrong time");
         }
         ServerLog::HotRestartFailed { why } => {
             error!(error = why, "the hot restart failed; this process serves on");
@@ -81,10 +81,10 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
             error!(who = ?process, %error, "a process said what cannot be understood, and is killed");
         }
         AppLog::OutOfTurn { process: Process::Mold(boot), message } => {
-            warn!(boot, message, "the mold said this at the wrong time");
+            warn!(boot, said = message, "the mold said this at the wrong time");
         }
         AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
-            warn!(worker, message, "the worker spoke of its promotion at the wrong time");
+            warn!(worker, said = message, "the worker spoke of its promotion at the wrong time");
         }
         AppLog::Configured { restarts } => {
             info!(app = app.app.name, restarts, "the application is configured anew");

@@ -3,15 +3,15 @@
 
 use super::app::AppSupervisor;
 use super::Supervisor;
-use crate::app_files::{in_turn, Found};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
+use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
-use crate::event::{Said, Who};
-use crate::message::{FromMold, FromWorker};
-use crate::questions::NotAsked;
 use crate::report::AskedHeap;
-use crate::request_failure::RequestFailure;
+use crate::shell::app_files::{in_turn, Found};
+use crate::shell::event::{Said, Who};
+use crate::shell::message::{FromMold, FromWorker};
+use crate::shell::questions::NotAsked;
 use crate::AppOrder;
 use highball_config::AppId;
 use std::io;

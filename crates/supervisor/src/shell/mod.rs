@@ -5,26 +5,40 @@
 //! [`messages`], what its processes say, as events; [`boot_failures`], why one could not be started; [`upgrading`], what
 //! is done in a hot restart; [`reports`], what it tells `highball status`; [`log_lines`], the words for what the core
 //! wants logged; [`outcome`], how a run ended.
+//!
+//! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], what molds
+//! and workers are told and tell (`PROTOCOL.md`); [`questions`] to them that are under way; [`app_files`], what is done
+//! aside; [`signals`], [`reaper`], [`watched_fd`].
 
 mod app;
+pub(crate) mod app_files;
 mod blueprint;
 mod boot_failures;
+pub(crate) mod control_socket;
+pub(crate) mod event;
 mod log_lines;
+pub(crate) mod message;
 mod messages;
 mod outcome;
+pub(crate) mod questions;
+pub(crate) mod reaper;
 mod reports;
+pub(crate) mod signals;
 mod upgrading;
+pub(crate) mod watched_fd;
 
 pub use blueprint::{time_for_turns, AppBlueprint, Blueprint};
 pub use outcome::Outcome;
 
 use crate::app_output::{AppOutput, Relay};
+use crate::core::ending::Ending;
+use crate::core::event::Received;
+use crate::core::restart::Asked;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
-use crate::event::{Happening, Inbox, News, Who};
-use crate::reaper::{reap, Ending};
-use crate::restart::Asked;
-use crate::signals::{Received, Signals};
-use crate::stand_in::StandIn;
+use crate::shell::event::{Happening, Inbox, News, Who};
+use crate::shell::reaper::reap;
+use crate::shell::signals::Signals;
+use crate::upgrade::stand_in::StandIn;
 use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
 use blueprint::boots_at_a_time;
@@ -272,7 +286,10 @@ impl Supervisor {
             }
             Order::ToApp(app, AppOrder::Refork(to)) => {
                 let ticket = Some(self.ticket_for(to));
-                self.happens(app, AppEvent::Refork { cause: crate::refork::ReforkCause::Command, ticket });
+                self.happens(
+                    app,
+                    AppEvent::Refork { cause: crate::core::refork::ReforkCause::Command, ticket },
+                );
             }
             Order::ToApp(id, order) => {
                 if let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) {

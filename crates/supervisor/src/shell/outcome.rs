@@ -2,7 +2,7 @@
 
 use crate::core::app::{App, End, Phase};
 use crate::diagnosis::Diagnosis;
-use crate::stand_in::StandIn;
+use crate::upgrade::stand_in::StandIn;
 
 /// How a run ended. Where applications have ended differently, the last one of these counts.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use super::app::AppSupervisor;
 use super::Supervisor;
 use crate::core::app::{App as Core, Restart};
 use crate::core::mold::Mold;
+use crate::core::restart::{Stage, Wish};
 use crate::report::{
     AppReport, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };
-use crate::restart::{Stage, Wish};
 use std::time::{Duration, Instant};
 
 impl Supervisor {

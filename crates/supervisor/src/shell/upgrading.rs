@@ -1,15 +1,15 @@
 //! What is done in a hot restart: starting the new process, talking with it, and becoming the one that stands in for it.
 
 use super::Supervisor;
-use crate::control_socket::ControlSocket;
 use crate::core::action::SuccessorSignal;
+use crate::core::ending::Ending;
+use crate::core::event::Received;
 use crate::core::{Event, SuccessorEvent};
-use crate::event::{Inbox, Said, Who};
-use crate::handover::FromSuccessor;
-use crate::reaper::Ending;
-use crate::signals::Received;
-use crate::stand_in::Succession;
-use crate::successor::{Heritage, Successor};
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::event::{Inbox, Said, Who};
+use crate::upgrade::handover::FromSuccessor;
+use crate::upgrade::stand_in::Succession;
+use crate::upgrade::successor::{Heritage, Successor};
 use crate::Notice;
 use highball_config::AppId;
 use rustix::process::{Pid, Signal};

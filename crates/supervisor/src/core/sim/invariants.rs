@@ -3,12 +3,12 @@
 use super::world::World;
 use crate::core::app::{App, Condition, Failed, Phase};
 use crate::core::mold::{Mold, MoldState};
+use crate::core::refork::ReforkStage;
+use crate::core::restart::Stage;
+use crate::core::rolling::Move;
 use crate::core::server::{Server, ServerPhase, TURN};
 use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, AppLog, Event, News, Process, ServerLog, Source, Ticket};
-use crate::refork::ReforkStage;
-use crate::restart::Stage;
-use crate::rolling::Move;
 use highball_config::AppId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

@@ -2,9 +2,9 @@
 
 use super::super::app::{App, AppConfig, Condition, Source};
 use super::super::AppLog;
-use crate::refork::Schedule;
-use crate::restart::Asked;
-use crate::restart_policy::RestartPolicy;
+use crate::core::refork::Schedule;
+use crate::core::restart::Asked;
+use crate::core::restart_policy::RestartPolicy;
 
 impl App {
     /// From now on it is configured like this. Its processes are replaced if they would be others.

@@ -7,10 +7,10 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News};
 use super::boot::died_while_booting;
+use crate::core::ending::Ending;
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::message::BootFailure;
-use crate::reaper::Ending;
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::BootFailure;
 
 impl App {
     /// The kernel reports the end of a process. Of one that the core has given up already nothing is left to do but to

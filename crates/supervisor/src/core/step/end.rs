@@ -3,7 +3,7 @@
 use super::super::app::{App, End, Phase};
 use super::super::event::Process;
 use super::super::{AppAction, AppLog, News};
-use crate::restart::Failure;
+use crate::core::restart::Failure;
 use std::time::{Duration, Instant};
 
 /// How long a worker may go on after Ctrl-C in development.

@@ -8,13 +8,13 @@
 use super::super::app::{App, Condition, End, Failed, Look, Source};
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog, News, Ticket};
+use crate::core::restart::Failure;
+use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
 use crate::diagnosis::Diagnosis;
-use crate::folder_state::FolderState;
-use crate::message::BootFailure;
-use crate::restart::Failure;
-use crate::restart_policy::RestartPolicy;
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::BootFailure;
+use crate::watch::folder_state::FolderState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

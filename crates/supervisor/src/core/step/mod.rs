@@ -20,8 +20,8 @@ use super::event::{AppEvent, Process};
 use super::mold::MoldState;
 use super::AppAction;
 use super::AppLog;
+use crate::core::ending::Ending;
 use crate::core::worker::WorkerState;
-use crate::reaper::Ending;
 use std::time::Instant;
 
 /// Passes over the state in one step. A step needs two or three; more only if something is wrong.

@@ -7,9 +7,9 @@ use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News, Order};
+use crate::core::ending::Ending;
+use crate::core::refork::{ReforkCause, ReforkStage};
 use crate::core::worker::WorkerState;
-use crate::reaper::Ending;
-use crate::refork::{ReforkCause, ReforkStage};
 use std::time::Duration;
 
 /// Time for choosing a worker, and for its answer whether it can be forked from: it looks for a while whether native

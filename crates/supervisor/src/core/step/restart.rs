@@ -9,12 +9,12 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News};
 use super::boot::died_while_booting;
+use crate::core::ending::Ending;
+use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
+use crate::core::rolling::passes;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
-use crate::message::{BootFailure, Booted};
-use crate::reaper::Ending;
-use crate::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
-use crate::rolling::passes;
+use crate::shell::message::{BootFailure, Booted};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 use super::super::app::{App, Condition};
 use super::super::{AppAction, AppLog, News};
 use super::boot::no_answer_of_files;
-use crate::message::{BootFailure, Booted};
-use crate::restart::{Failure, Wish};
+use crate::core::restart::{Failure, Wish};
+use crate::shell::message::{BootFailure, Booted};
 use std::path::PathBuf;
 use std::sync::Arc;
 

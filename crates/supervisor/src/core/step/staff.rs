@@ -7,14 +7,14 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, News, Order};
 use super::end::FRONT_TIME;
+use crate::core::refork::ReforkStage;
+use crate::core::restart::{Failure, Stage};
+use crate::core::restart_policy::{Life, Verdict};
+use crate::core::rolling::{Move, Tally};
 use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::message::Booted;
-use crate::refork::ReforkStage;
-use crate::restart::{Failure, Stage};
-use crate::restart_policy::{Life, Verdict};
-use crate::rolling::{Move, Tally};
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::Booted;
 use std::sync::Arc;
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.

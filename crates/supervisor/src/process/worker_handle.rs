@@ -1,11 +1,11 @@
 //! What is held of a worker: its process, its control socket, its ring. Its state is the core's.
 
-use crate::control_socket::ControlSocket;
-use crate::event::{HeldProcess, Inbox, Watch, Who};
-use crate::identity;
-use crate::message::{RubyHeap, ThreadPlace, ToWorker};
-use crate::mold::MoldHandle;
-use crate::questions::{Answer, NotAsked, Questions};
+use crate::process::identity;
+use crate::process::mold::MoldHandle;
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::event::{HeldProcess, Inbox, Watch, Who};
+use crate::shell::message::{RubyHeap, ThreadPlace, ToWorker};
+use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::User;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};

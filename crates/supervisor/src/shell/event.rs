@@ -1,12 +1,12 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
-use crate::app_files::Found;
-use crate::control_socket::ControlSocket;
-use crate::handover::{FromSuccessor, ToStandIn};
-use crate::message::{FromMold, FromWorker};
+use crate::core::event::Received;
 use crate::rate_limit::RateLimit;
-use crate::signals::Received;
-use crate::watched_fd::watched;
+use crate::shell::app_files::Found;
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::message::{FromMold, FromWorker};
+use crate::shell::watched_fd::watched;
+use crate::upgrade::handover::{FromSuccessor, ToStandIn};
 use crate::Order;
 use highball_config::AppId;
 use rustix::process::{pidfd_send_signal, Pid, Signal};

@@ -2,8 +2,8 @@
 //! site. All of that is in files that are the application's.
 
 use crate::child;
-use crate::interpreter::Interpreter;
-use crate::site::Site;
+use crate::process::interpreter::Interpreter;
+use crate::process::site::Site;
 use highball_config::App;
 use highball_tenant::TenantFolder;
 use highball_users::OutOfReach;

@@ -2,11 +2,11 @@
 
 use crate::app_output::AppOutput;
 use crate::child::{Child, Output};
-use crate::control_socket::ControlSocket;
-use crate::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
-use crate::interpreter::Interpreter;
-use crate::message::{RubyHeap, ToMold};
-use crate::questions::{Answer, NotAsked, Questions};
+use crate::process::interpreter::Interpreter;
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
+use crate::shell::message::{RubyHeap, ToMold};
+use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::{App, LogFormat, User};
 use highball_tenant::TenantFolder;
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};

@@ -1,6 +1,6 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
-use crate::spawn_journey::Step;
+use crate::process::spawn_journey::Step;
 use highball_config::LogFormat;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

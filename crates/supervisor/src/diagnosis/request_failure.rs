@@ -1,9 +1,9 @@
 //! A request that got an error in the place of its answer, in words: what happened, and what to do about it. In
 //! development only: who is told is for others to decide.
 
-use crate::failed_request::RawRequest;
-use crate::message::{Account, RubyError, ThreadPlace};
-use crate::reaper::Ending;
+use crate::core::ending::Ending;
+use crate::diagnosis::failed_request::RawRequest;
+use crate::shell::message::{Account, RubyError, ThreadPlace};
 use highball_config::App;
 use std::collections::VecDeque;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! A hot restart as the new process sees it: what it inherits from the old one, and what it says to it.
 
-use crate::control_socket::{receive_packet, send_packet, ControlSocket};
-use crate::handover::{FromSuccessor, ToSuccessor, VARIABLE};
-use crate::inherited_fd;
+use crate::shell::control_socket::{receive_packet, send_packet, ControlSocket};
+use crate::upgrade::handover::{FromSuccessor, ToSuccessor, VARIABLE};
+use crate::upgrade::inherited_fd;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;

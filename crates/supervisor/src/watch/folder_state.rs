@@ -1,6 +1,6 @@
 //! Whether anything in an application's folder has changed: names, sizes and times of its files, in one number.
 
-use crate::folder_walk::{sum, Found};
+use crate::watch::folder_walk::{sum, Found};
 use highball_tenant::{About, Kind, TenantFolder};
 use highball_users::User;
 use std::collections::hash_map::DefaultHasher;

@@ -11,47 +11,23 @@
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are opened anew |
 
+use crate::core::event::Received;
 use std::io::{self, IsTerminal};
 use tokio::signal::unix::{signal, Signal, SignalKind};
 
-/// A signal that has arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// TERM or QUIT.
-    Terminate,
-    /// INT, mostly from Ctrl-C.
-    Interrupt,
-    /// HUP, without a terminal that could have closed.
-    Hangup,
-    /// USR1.
-    Restart,
-    /// URG.
-    Refork,
-    /// USR2.
-    Upgrade,
-    /// TTIN.
-    MoreWorkers,
-    /// TTOU.
-    FewerWorkers,
-    /// CHLD.
-    ChildEnded,
-}
-
-impl Received {
-    /// The signal by which this is passed on to another process; none, where it concerns this process alone.
-    pub(crate) fn to_pass_on(self) -> Option<rustix::process::Signal> {
-        use rustix::process::Signal;
-        match self {
-            Received::Terminate => Some(Signal::TERM),
-            Received::Interrupt => Some(Signal::INT),
-            Received::Hangup => Some(Signal::HUP),
-            Received::Restart => Some(Signal::USR1),
-            Received::Refork => Some(Signal::URG),
-            Received::Upgrade => Some(Signal::USR2),
-            Received::MoreWorkers => Some(Signal::TTIN),
-            Received::FewerWorkers => Some(Signal::TTOU),
-            Received::ChildEnded => None,
-        }
+/// The signal by which this is passed on to another process; none, where it concerns this process alone.
+pub(crate) fn to_pass_on(signal: Received) -> Option<rustix::process::Signal> {
+    use rustix::process::Signal;
+    match signal {
+        Received::Terminate => Some(Signal::TERM),
+        Received::Interrupt => Some(Signal::INT),
+        Received::Hangup => Some(Signal::HUP),
+        Received::Restart => Some(Signal::USR1),
+        Received::Refork => Some(Signal::URG),
+        Received::Upgrade => Some(Signal::USR2),
+        Received::MoreWorkers => Some(Signal::TTIN),
+        Received::FewerWorkers => Some(Signal::TTOU),
+        Received::ChildEnded => None,
     }
 }
 

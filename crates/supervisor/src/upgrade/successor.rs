@@ -1,8 +1,8 @@
 //! The process that is to take this one's place in a hot restart, as the old one sees it.
 
-use crate::control_socket::ControlSocket;
-use crate::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
-use crate::handover::{ToStandIn, ToSuccessor, VARIABLE};
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
+use crate::upgrade::handover::{ToStandIn, ToSuccessor, VARIABLE};
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ impl Heritage {
         let Some(socket) = &self.stand_in else { return false };
         let told = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
             let message = ToStandIn::Succeeded { pid: pid.as_raw_pid() };
-            crate::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
+            crate::shell::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
         });
         if let Err(error) = &told {
             tracing::debug!(%error, "nobody stands in for this process any more");

@@ -2,7 +2,7 @@
 //! that everything it told us has been heard. The news come in any order; a process that dies while it starts
 //! has gone only when both are there, because what it said last is why.
 
-use crate::reaper::Ending;
+use crate::core::ending::Ending;
 use std::time::Duration;
 
 /// How long the second half may be missing: a child of the process may hold its control socket open.

@@ -1,12 +1,15 @@
 //! A failure, of a boot or of a request, with everything that helps to mend it: what the terminal, the page in the
 //! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
+pub(crate) mod failed_request;
+pub(crate) mod request_failure;
+
 use crate::child;
-use crate::failed_request::FailedRequest;
-use crate::message::{Account, BootFailure, RubyError, ThreadPlace};
-use crate::request_failure::{Death, RequestFailure};
-use crate::restart::Failure;
-use crate::spawn_journey::Step;
+use crate::core::restart::Failure;
+use crate::diagnosis::failed_request::FailedRequest;
+use crate::diagnosis::request_failure::{Death, RequestFailure};
+use crate::process::spawn_journey::Step;
+use crate::shell::message::{Account, BootFailure, RubyError, ThreadPlace};
 use highball_config::App;
 use highball_secrets::Secrets;
 use highball_tenant::{Links, TenantFolder};

@@ -1,8 +1,8 @@
 //! `tmp/restart.txt`: touching it asks for a restart. `rails restart` does that, and so do tools made for Passenger.
 //! While there is `tmp/always_restart.txt`, every change of the application's files asks for one.
 
-use crate::restart::Asked;
-use crate::source_files::fingerprint;
+use crate::core::restart::Asked;
+use crate::watch::source_files::fingerprint;
 use highball_tenant::{Links, TenantFolder};
 use highball_users::User;
 use std::path::PathBuf;

@@ -5,10 +5,12 @@
 //! There is one such process at most: the first. Those that come later tell it who succeeds them, and end; being a
 //! subreaper it becomes the parent of those that it stands in for.
 
-use crate::control_socket::ControlSocket;
-use crate::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
-use crate::reaper::{has_children, reap, Ending};
-use crate::signals::{Received, Signals};
+use crate::core::ending::Ending;
+use crate::core::event::Received;
+use crate::shell::control_socket::ControlSocket;
+use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
+use crate::shell::reaper::{has_children, reap};
+use crate::shell::signals::{to_pass_on, Signals};
 use highball_config::AppId;
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
@@ -54,7 +56,7 @@ impl Succession {
 
     /// Passes a signal on to the one that serves.
     pub(crate) fn pass_on(&self, signal: Received) {
-        if let Some(signal) = signal.to_pass_on().filter(|_| self.stands_in()) {
+        if let Some(signal) = to_pass_on(signal).filter(|_| self.stands_in()) {
             debug!(?signal, pid = self.pid.as_raw_pid(), "a signal is passed on");
             self.process.signal(signal);
         }

@@ -1,10 +1,10 @@
 //! What is done with an application's files: aside from the loop, one thing at a time for each application. A file system
 //! that does not answer, or a folder with too much in it, holds up that application alone.
 
-use crate::boot_plan::{NotStarted, Start};
 use crate::core::AppEvent;
-use crate::event::Inbox;
-use crate::restart_file::Look;
+use crate::process::boot_plan::{NotStarted, Start};
+use crate::shell::event::Inbox;
+use crate::watch::restart_file::Look;
 use highball_config::App;
 use std::path::PathBuf;
 use std::sync::Arc;

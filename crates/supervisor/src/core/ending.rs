@@ -1,0 +1,44 @@
+//! How a process ended, and the words for it.
+
+use std::fmt;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal with this number killed it.
+    Killed(i32),
+    /// It is gone, but it was not our child to ask.
+    Unknown,
+}
+
+impl Ending {
+    /// The exit code by which a shell tells of it.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Ending::Exited(code) => code as u8,
+            Ending::Killed(signal) => 128 + signal as u8,
+            Ending::Unknown => 1,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Exited(code) => write!(f, "exited with code {code}"),
+            Ending::Killed(9) => f.write_str(
+                "killed by SIGKILL: if nobody sent it, by the kernel for lack of memory (see dmesg)",
+            ),
+            Ending::Killed(6) => f.write_str("killed by SIGABRT: the interpreter or an extension aborted"),
+            Ending::Killed(11) => {
+                f.write_str("killed by SIGSEGV: a crash in the interpreter or an extension")
+            }
+            Ending::Killed(7) => f.write_str("killed by SIGBUS: a crash in the interpreter or an extension"),
+            Ending::Killed(15) => f.write_str("killed by SIGTERM"),
+            Ending::Killed(signal) => write!(f, "killed by signal {signal}"),
+            Ending::Unknown => f.write_str("ended"),
+        }
+    }
+}

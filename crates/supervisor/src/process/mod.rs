@@ -1,0 +1,11 @@
+//! The processes of an application, as they are held by the shell: [`mold`], [`worker_handle`]. [`boot_plan`] says where
+//! and how a mold boots, with the Ruby of [`interpreter`], or that the folder is a static [`site`]; [`spawn_journey`] names
+//! the steps. [`identity`]: whether a process is whose it is said to be.
+
+pub(crate) mod boot_plan;
+pub(crate) mod identity;
+pub(crate) mod interpreter;
+pub(crate) mod mold;
+pub(crate) mod site;
+pub(crate) mod spawn_journey;
+pub(crate) mod worker_handle;

@@ -1,0 +1,38 @@
+//! The one place that waits for child processes.
+
+use crate::core::ending::Ending;
+use rustix::process::{wait, waitid, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+
+/// Whether there are children, also such as have ended and are not reaped yet.
+pub(crate) fn has_children() -> bool {
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT).is_ok()
+}
+
+/// Children reaped at a time, so that a storm of short-lived orphans cannot hold up the event loop.
+const SLICE: usize = 128;
+
+/// Children that have ended, ours and the orphans that came to us as their subreaper.
+#[derive(Debug)]
+pub(crate) struct Reaped {
+    pub(crate) ended: Vec<(Pid, Ending)>,
+    /// There may be more. No signal comes for them: the kernel sends one SIGCHLD for many that end together.
+    pub(crate) may_have_left_some: bool,
+}
+
+/// Reaps a slice of the children that have ended.
+pub(crate) fn reap() -> Reaped {
+    let next = || match wait(WaitOptions::NOHANG) {
+        Ok(Some((pid, status))) => Some((pid, ending_of(status))),
+        Ok(None) | Err(_) => None, // nothing has ended, or there are no children at all
+    };
+    let ended: Vec<_> = std::iter::from_fn(next).take(SLICE).collect();
+    Reaped { may_have_left_some: ended.len() == SLICE, ended }
+}
+
+fn ending_of(status: WaitStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Killed(signal),
+        (None, None) => Ending::Unknown,
+    }
+}
