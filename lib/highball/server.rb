@@ -125,10 +125,11 @@ module Highball
     end
 
     # The app raised: the front makes a 500 of it if nothing was sent yet, and there is a log entry either way. (That a
-    # client left is no error.)
+    # client left is no error.) The entry comes first: what the client does next may end this process.
     def failed(ticket, env, error)
-      @ring.fail(ticket, @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "")
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
+    ensure
+      @ring.fail(ticket, @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "")
     end
 
     # The callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
