@@ -54,7 +54,7 @@ impl ConfigError {
 
 /// Why an application cannot be brought up as it is configured, while the others are served: its own configuration file or
 /// its folder is to blame.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Fault {
     /// What is wrong, and what to do.
     pub message: String,

@@ -25,6 +25,7 @@ pub(crate) struct ServerFields {
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
     pub(crate) pidfile: Option<PathBuf>,
+    pub(crate) server_user: Option<String>,
     /// But for the folder of spool files.
     pub(crate) limits: Limits,
     pub(crate) spool_dir: Option<PathBuf>,

@@ -11,6 +11,7 @@
 //! - `cpus`: how many CPUs this process may use;
 //! - `ownership`: who an application runs as;
 //! - `trust`: whose word a configuration file is, the server's or one application's;
+//! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
@@ -30,6 +31,7 @@ mod manual;
 mod options;
 mod ownership;
 mod resolve;
+mod root_table;
 pub mod settings;
 mod trust;
 mod value;
@@ -41,10 +43,12 @@ pub use changes::Changes;
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;
+pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, RunsAs, Settings,
     ShowDiagnosis, StaticFiles,
 };
+pub use trust::why_not_roots;
 
 /// A user of this machine.
 pub use highball_users::User;

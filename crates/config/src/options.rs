@@ -262,6 +262,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Ruby to run the application with. A name without a slash is looked up in `PATH`.",
     },
     Opt {
+        name: "server_user",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Word(|f, user| f.server.server_user = Some(user)),
+        default: Default::Without("`highball` if there is such a user, else the number 65534 (nobody)"),
+        section: Section::Server,
+        example: "highball",
+        doc: "User that the server itself runs as where root starts it: the processes that read what clients send. A user of \
+              its own is best (adduser --system --group highball). With `root` it stays root, which is not recommended. See \
+              [security.md](security.md).",
+    },
+    Opt {
         name: "pidfile",
         scope: Scope::Server,
         short: None,

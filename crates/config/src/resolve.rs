@@ -418,6 +418,7 @@ fn server(
     Ok(Settings {
         binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
         pidfile: fields.pidfile,
+        server_user: fields.server_user,
         limits: Limits { spool_dir, ..fields.limits },
         drain_timeout: fields.drain_timeout,
         hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),

@@ -12,16 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_users::User;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 
 /// Everything one run of `highball serve` needs to know.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where to listen, in the order given; never empty.
     pub binds: Vec<Bind>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
+    /// Who the server itself runs as where root starts it, if that is said.
+    pub server_user: Option<String>,
     /// Limits that hold whichever application is meant.
     pub limits: Limits,
     /// Time requests in flight have to end after TERM; beyond it the workers are halted.
@@ -39,6 +42,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The same, as another process has read them, with numbers of this one.
+    #[must_use]
+    pub fn renumbered(mut self) -> Settings {
+        self.apps.iter_mut().for_each(|app| Arc::make_mut(app).id = AppId::next());
+        self
+    }
+
     /// Whether every application runs in development.
     pub fn is_development(&self) -> bool {
         self.apps.iter().all(|app| app.is_development())
@@ -46,7 +56,7 @@ impl Settings {
 }
 
 /// Where it was said which applications there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Named {
     /// Each in an `[[app]]` of the configuration file.
     InFile,
@@ -61,7 +71,7 @@ pub enum Named {
 
 /// An application's number. Numbers are never used twice in a process: what is said of an application that was removed
 /// cannot meet another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AppId(pub u32);
 
 impl AppId {
@@ -79,7 +89,7 @@ impl fmt::Display for AppId {
 }
 
 /// One application.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct App {
     /// Its number.
     pub id: AppId,
@@ -149,6 +159,11 @@ impl App {
         shared.filter(|_| self.prefix == other.prefix)
     }
 
+    /// Its path as it was given: the folder's, with its symbolic links, or that of the file in it that was named.
+    pub fn path(&self) -> PathBuf {
+        self.file.as_ref().map_or_else(|| self.link.clone(), |file| self.link.join(file))
+    }
+
     /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the
     /// front alone differs.
     pub fn has_processes_of(&self, other: &App) -> bool {
@@ -170,7 +185,7 @@ impl App {
 }
 
 /// Who an application's processes run as.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunsAs {
     /// Who runs Highball.
     Starter,
@@ -191,7 +206,7 @@ impl RunsAs {
 }
 
 /// Limits on the requests of one application.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppLimits {
     /// Largest request body, in bytes; beyond it 413. `None`: no limit.
     pub body_bytes: Option<u64>,
@@ -204,7 +219,7 @@ pub struct AppLimits {
 }
 
 /// Where an application's lines of the access log go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessLog {
     /// Where those of the server go ([`Log::access`]).
     OfServer,
@@ -215,7 +230,7 @@ pub enum AccessLog {
 }
 
 /// Who is shown what went wrong, in development; stricter from one to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum ShowDiagnosis {
     /// Every client on this machine that names no proxy.
     Local,
@@ -227,7 +242,7 @@ pub enum ShowDiagnosis {
 }
 
 /// One address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bind {
     /// A TCP address.
     Tcp(SocketAddr),
@@ -245,7 +260,7 @@ impl fmt::Display for Bind {
 }
 
 /// Limits on requests, connections and buffers, whichever application is meant. Sizes in bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Longest request target; beyond it 414.
     pub target_bytes: usize,
@@ -276,7 +291,7 @@ pub struct Limits {
 }
 
 /// Rules for static files.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StaticFiles {
     /// Whether files of the public folder are served without asking the application.
     pub enabled: bool,
@@ -285,7 +300,7 @@ pub struct StaticFiles {
 }
 
 /// Process life.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Time the application has to boot; beyond it the boot has failed.
     pub boot_timeout: Duration,
@@ -303,7 +318,7 @@ pub struct Process {
 }
 
 /// How log lines look.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogFormat {
     /// One readable line per event.
     #[default]
@@ -313,7 +328,7 @@ pub enum LogFormat {
 }
 
 /// Logging.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     /// The form of event lines on standard error.
     pub format: LogFormat,

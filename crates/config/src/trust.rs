@@ -135,6 +135,11 @@ pub(crate) fn stranger_to_root(file: &Path) -> Option<Stranger> {
     })
 }
 
+/// How others than root could change a file of root's: the file itself, or where its path leads.
+pub fn why_not_roots(file: &Path) -> Option<String> {
+    stranger_to_root(file).map(|stranger| stranger.reason(file))
+}
+
 /// The first owner from the application's folder on who is neither root nor the one who starts Highball. (Who may write
 /// where is that user's own affair: it is that user's application.)
 pub(crate) fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Stranger> {

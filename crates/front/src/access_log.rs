@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use place::Place;
+pub use place::{open_access_logs_by, open_log_of_root, OpenLogBy};
 use writer::Writer;
 
 /// What the last lines may take at the end of the server.

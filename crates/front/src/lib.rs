@@ -65,9 +65,10 @@ use tokio::sync::oneshot;
 
 use crate::static_files::Assets;
 
+pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
 pub use failure::Failure;
 pub use front::run;
-pub use listener::{adopt, bind, BindError, Listener};
+pub use listener::{adopt, bind, over, BindError, Listener, SocketPath};
 
 /// Most requests placed ahead in a ring, beyond those that its threads can begin.
 const LOOK_AHEAD: u32 = 32;

@@ -144,6 +144,19 @@ pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
 /// # Errors
 /// It is not such a socket.
 pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
+    let mut listener = over(bind, socket, true)?;
+    if let Bound::Unix(path, _) = &mut listener.socket {
+        *path = SocketPath::inherited(&path.path);
+    }
+    Ok(listener)
+}
+
+/// Takes over a socket that was bound to this address for this server, or for one before it (`inherited`), and listens on.
+/// Another process looks after its path.
+///
+/// # Errors
+/// It is not such a socket.
+pub fn over(bind: &Bind, socket: OwnedFd, inherited: bool) -> Result<Listener, BindError> {
     let socket = match bind {
         Bind::Tcp(address) => {
             let listener = StdTcpListener::from(socket);
@@ -155,10 +168,11 @@ pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
             let listener = StdUnixListener::from(socket);
             let failed = |source| BindError::new(format!("unix:{}", path.display()), source);
             listener.local_addr().map_err(failed)?;
-            Bound::Unix(SocketPath::inherited(path), listener)
+            let path = SocketPath { path: path.clone(), file: None, stays: Cell::new(true) };
+            Bound::Unix(path, listener)
         }
     };
-    Ok(Listener { socket, inherited: true })
+    Ok(Listener { socket, inherited })
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
@@ -247,6 +261,14 @@ impl Listener {
         }
     }
 
+    /// The socket alone, for another process, and its path.
+    pub fn into_parts(self) -> (OwnedFd, Option<SocketPath>) {
+        match self.socket {
+            Bound::Tcp(listener, _) => (listener.into(), None),
+            Bound::Unix(path, listener) => (listener.into(), Some(path)),
+        }
+    }
+
     /// The TCP port.
     pub fn port(&self) -> Option<u16> {
         match &self.socket {
@@ -273,7 +295,7 @@ impl Listener {
 
 /// The path of a Unix socket, which goes before nobody accepts on it any more; but only if it still is that socket's.
 #[derive(Debug)]
-struct SocketPath {
+pub struct SocketPath {
     path: PathBuf,
     /// The socket's file; none where it was inherited, and is not there to be held.
     file: Option<Box<(Place, Found)>>,
@@ -283,13 +305,24 @@ struct SocketPath {
 
 impl SocketPath {
     /// Of a socket that another server has bound, which looks after the path until this one accepts.
-    fn inherited(path: &Path) -> SocketPath {
+    pub fn inherited(path: &Path) -> SocketPath {
         let find = || {
             let place = Place::open(path).ok()?;
             let found = place.find().ok()??;
             found.is_socket().then(|| Box::new((place, found)))
         };
         SocketPath { path: path.into(), file: find(), stays: Cell::new(true) }
+    }
+
+    /// Whether another server looks after it from here on, or this one does.
+    pub fn stays(&self, stays: bool) {
+        self.stays.set(stays);
+    }
+
+    /// Leaves it to another server if that listens on it; one that has not kept the address does not.
+    pub fn stays_if_answered(&self) {
+        let is_answered = |found| is_answered(found).unwrap_or(true);
+        self.stays.set(self.file.as_deref().is_some_and(|(_, found)| is_answered(found)));
     }
 }
 

@@ -50,6 +50,9 @@ use safe_path::SafePath;
 /// How long an answer of the file system is believed, in milliseconds.
 const FRESH_MS: u64 = 200;
 
+/// The same where another process opens the files.
+const FRESH_BY_OPENER_MS: u64 = 1000;
+
 /// Most files that are kept open (each with up to two compressed siblings).
 const KEPT_FILES: usize = 64;
 
@@ -58,6 +61,8 @@ const KEPT_FILES: usize = 64;
 pub struct StaticFiles {
     folder: RefCell<Folder>,
     kept: RefCell<HashMap<Box<[u8]>, Rc<FoundFile>>>,
+    /// Paths that are none of files, and until when that is believed, in milliseconds: where it costs to ask again.
+    absent: RefCell<HashMap<Box<[u8]>, u64>>,
     /// Header fields for every file, encoded.
     extra_fields: Vec<u8>,
     /// Header fields for files that will never change, encoded.
@@ -129,6 +134,7 @@ impl StaticFiles {
         StaticFiles {
             folder: RefCell::new(Folder::new(root, follow_symlinks)),
             kept: RefCell::default(),
+            absent: RefCell::default(),
             fields_of_immutable: [&extra_fields, immutable].concat(),
             extra_fields,
             assets: None,
@@ -206,6 +212,7 @@ impl StaticFiles {
     /// Closes files that have not been asked for lately.
     pub fn close_idle(&self, now_ms: u64) {
         self.kept.borrow_mut().retain(|_, found| found.is_fresh(now_ms));
+        self.absent.borrow_mut().retain(|_, until_ms| now_ms < *until_ms);
     }
 
     fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Result<Option<Rc<FoundFile>>, Unread> {
@@ -237,13 +244,22 @@ impl StaticFiles {
         if !folder.may_hold(path.first_component(), now_ms) {
             return None;
         }
-        path.candidates().find_map(|candidate| {
+        let mut absent = self.absent.borrow_mut();
+        if absent.get(path.as_bytes()).is_some_and(|until_ms| now_ms < *until_ms) {
+            return None;
+        }
+        let found = path.candidates().find_map(|candidate| {
             let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
             let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
             let mut found = FoundFile::open(&folder, &candidate, fields, now_ms)?;
             found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
             Some(found)
-        })
+        });
+        let is_costly = folder.fresh_ms() > FRESH_MS;
+        if found.is_none() && is_costly && absent.len() < KEPT_FILES {
+            absent.insert(path.as_bytes().into(), now_ms + FRESH_MS);
+        }
+        found
     }
 
     fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Result<FoundFile, Unread>> {

@@ -1,9 +1,10 @@
 //! The configuration that is followed, and reading it anew after HUP.
 
+use crate::at_root;
 use crate::wiring::UNHEARD;
-use highball_config::{App, AppId, Changes, ConfigError, Invocation, Limits, Named, Settings};
+use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
-use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, MoldSource, Order};
+use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, Notify};
@@ -23,11 +24,13 @@ pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
     /// HUP has come.
     pub(crate) hangup: Arc<Notify>,
+    launcher: Launcher,
 }
 
 impl Configuration {
-    pub(crate) fn new(settings: Arc<Settings>) -> Configuration {
-        Configuration { settings: Arc::new(Mutex::new(settings)), hangup: Arc::new(Notify::new()) }
+    pub(crate) fn new(settings: Arc<Settings>, launcher: Launcher) -> Configuration {
+        let settings = Arc::new(Mutex::new(settings));
+        Configuration { settings, hangup: Arc::new(Notify::new()), launcher }
     }
 
     pub(crate) fn now(&self) -> Arc<Settings> {
@@ -59,7 +62,8 @@ impl Configuration {
                     continue;
                 }
             }
-            let mut reading = spawn_blocking(read);
+            let launcher = self.launcher.clone();
+            let mut reading = spawn_blocking(move || at_root::read_configuration(&launcher));
             unfinished = None;
             match timeout(READING_TIME, &mut reading).await {
                 Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
@@ -78,7 +82,7 @@ impl Configuration {
 
     async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, supervisor: &mpsc::Sender<Order>) {
         let old = self.now();
-        if let Some(why) = cannot_follow(&new, &old) {
+        if let Some(why) = cannot_follow(&new, &old, &self.launcher) {
             return error!(why, "the configuration cannot be followed, and stays as it was");
         }
         let Changes { settings, added, changed, removed, refused, is_about_server } =
@@ -128,10 +132,6 @@ impl Configuration {
 }
 
 /// Reads what is configured by now.
-fn read() -> Result<Invocation, ConfigError> {
-    highball_config::parse(std::env::args_os(), &|name| std::env::var(name).ok())
-}
-
 /// What the application is brought up from in a server that serves already.
 async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
     let geometry = geometry(limits, app.threads);
@@ -166,8 +166,14 @@ pub(crate) fn none_is_named(settings: &Settings) -> Option<String> {
     })
 }
 
+/// An application for which root would have started this server otherwise.
+fn needs_spawner<'a>(new: &'a Settings, launcher: &Launcher) -> Option<&'a App> {
+    let has_none = matches!(launcher, Launcher::Direct) && new.server_user.is_none();
+    new.apps.iter().map(|app| &**app).find(|app| has_none && app.runs_as.another().is_some())
+}
+
 /// Why this configuration cannot take the place of the one that is followed.
-fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
+fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
     if new.apps.len() > UNHEARD {
         return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
     }
@@ -178,6 +184,13 @@ fn cannot_follow(new: &Settings, old: &Settings) -> Option<String> {
     }
     if let Some(why) = crate::one_too_many(new) {
         return Some(why.into());
+    }
+    if let Some(app) = needs_spawner(new, launcher) {
+        return Some(format!(
+            "{} runs as another user, and this server has stayed root, as all its applications were root's: put a new server in \
+             its place, which does not (highball upgrade)",
+            app.name
+        ));
     }
     let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {

@@ -4,7 +4,7 @@ use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
 use highball_supervisor::{
     visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
-    Finding, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
+    Finding, Launcher, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -179,7 +179,13 @@ fn boot(
     let geometry = front::geometry(&settings.limits, app.threads);
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
     let output = crate::log::app_output(LogFormat::Human);
-    let blueprint = Blueprint { settings: Arc::clone(settings), apps, purpose: Purpose::Examine, output };
+    let blueprint = Blueprint {
+        settings: Arc::clone(settings),
+        apps,
+        purpose: Purpose::Examine,
+        output,
+        launcher: Launcher::Direct,
+    };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
     let runtime = crate::event_loop()?;

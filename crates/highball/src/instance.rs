@@ -10,6 +10,7 @@ use rustix::process::getpid;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -306,12 +307,25 @@ pub(crate) struct WorkerStatus {
     pub(crate) served: u64,
 }
 
+/// The file of a control socket, which goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct MadeSocket {
+    place: Place,
+    file: Found,
+}
+
+impl Drop for MadeSocket {
+    fn drop(&mut self) {
+        let _ = self.place.remove(&self.file); // the next `highball status` removes what is left behind
+    }
+}
+
 /// The listening socket of this instance; its file goes when this is dropped, unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct InstanceSocket {
     listener: UnixListener,
-    place: Place,
-    file: Found,
+    /// What this process has made; none where another process has, which removes it too.
+    made: Option<(Place, Found)>,
 }
 
 impl InstanceSocket {
@@ -378,12 +392,23 @@ impl InstanceSocket {
         listen(&socket, BACKLOG)?;
         let listener = UnixListener::from_std(socket.into())?;
         let file = temporary.publish()?;
-        Ok(InstanceSocket { listener, place, file })
+        Ok(InstanceSocket { listener, made: Some((place, file)) })
+    }
+
+    /// Takes over a socket that another process has made.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<InstanceSocket> {
+        Ok(InstanceSocket { listener: UnixListener::from_std(socket.into())?, made: None })
+    }
+
+    /// Makes it for another process: the socket, and what this one has made.
+    pub(crate) fn into_parts(mut self) -> io::Result<(OwnedFd, Option<MadeSocket>)> {
+        let socket = self.listener.as_fd().try_clone_to_owned()?;
+        Ok((socket, self.made.take().map(|(place, file)| MadeSocket { place, file })))
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
-        self.place.path()
+        self.made.as_ref().map_or(Path::new(""), |(place, _)| place.path())
     }
 
     /// Answers questions for ever, several at a time: one may wait for a worker that is busy.
@@ -419,7 +444,9 @@ impl InstanceSocket {
 
 impl Drop for InstanceSocket {
     fn drop(&mut self) {
-        let _ = self.place.remove(&self.file); // the next `highball status` removes what is left behind
+        if let Some((place, file)) = self.made.take() {
+            drop(MadeSocket { place, file });
+        }
     }
 }
 

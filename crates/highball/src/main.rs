@@ -1,7 +1,8 @@
 //! The binary: parse, build, run, drain.
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
-//! joined), `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
+//! joined), `root_policy` (the process that stays root), `at_root` (what is asked of it) and `openers` (those that open files),
+//! `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
 //! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
@@ -10,6 +11,7 @@
 //! `service_notification` (telling systemd).
 
 mod asking;
+mod at_root;
 mod commands;
 mod configuration;
 mod control_places;
@@ -19,23 +21,25 @@ mod doctor;
 mod instance;
 mod log;
 mod memory;
+mod openers;
 mod pidfile;
 mod readiness;
+mod root_policy;
 mod service_notification;
 mod started_path;
 mod succession;
 mod wiring;
 
 use configuration::Configuration;
-use control_places::ControlPlaces;
 use front::Opening;
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
+use highball_spawner::{exec, Role, READER};
 use highball_supervisor::{
-    AppBlueprint, Blueprint, Heritage, MoldSource, Outcome, Predecessor, Purpose, Site, Supervisor,
+    become_mold, AppBlueprint, Blueprint, Client, Heritage, Launcher, MoldSource, Outcome, Predecessor,
+    Purpose, Site, Supervisor,
 };
-use instance::InstanceSocket;
 use pidfile::Pidfile;
 use readiness::Readiness;
 use rustix::process::geteuid;
@@ -56,7 +60,22 @@ use wiring::{tell_front, tell_supervisor, Spokesman, UNHEARD};
 const FAREWELL: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // First of all: it takes descriptors and a variable that nobody else may inherit.
+    // First of all: these take descriptors and variables that nobody else may inherit.
+    if let Some(code) = serve_the_spawner() {
+        return code;
+    }
+    let launcher = match Client::from_environment() {
+        Ok(spawner) => spawner.map_or(Launcher::Direct, |spawner| Launcher::Spawner(Arc::new(spawner))),
+        Err(error) => {
+            eprintln!("highball: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Launcher::Direct = launcher {
+        if let Some(code) = root_policy::stay_root() {
+            return code;
+        }
+    }
     let predecessor = match Predecessor::from_environment() {
         Ok(predecessor) => predecessor,
         Err(error) => {
@@ -64,13 +83,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let env = |name: &str| std::env::var(name).ok();
-    let asked = highball_config::parse(std::env::args_os(), &env);
+    at_root::open_files_by(&launcher);
+    let asked = at_root::read_configuration(&launcher);
     if matches!(asked, Ok(Invocation::Help(_) | Invocation::Version(_) | Invocation::Config(_))) {
         end_with_the_reader();
     }
     let done = match asked {
-        Ok(Invocation::Serve(settings)) => serve(*settings, predecessor),
+        Ok(Invocation::Serve(settings)) => serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Config(deployment)) => print_config(&deployment),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
@@ -98,6 +117,18 @@ fn main() -> ExitCode {
     })
 }
 
+/// What this process does where the spawner has started it as the user of an application.
+fn serve_the_spawner() -> Option<ExitCode> {
+    let socket = |role: Role| exec::take(role.variable());
+    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER)) {
+        (Ok(None), Ok(None), Ok(None)) => None,
+        (Ok(Some(socket)), _, _) => Some(become_mold(socket)),
+        (_, Ok(Some(socket)), _) => Some(highball_tenant::serve(socket)),
+        (_, _, Ok(Some(socket))) => Some(at_root::read_for_server(socket)),
+        _ => Some(ExitCode::FAILURE),
+    }
+}
+
 /// Text that nobody reads any more (`highball --help | head -1`) ends the process, as it does others. Not where sockets
 /// are written to: their ends are errors to be told.
 fn end_with_the_reader() {
@@ -118,8 +149,12 @@ fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
-fn serve(settings: Settings, mut predecessor: Option<Predecessor>) -> Result<ExitCode, Box<dyn Error>> {
-    let begun = Begun::begin(settings, predecessor.as_mut());
+fn serve(
+    settings: Settings,
+    mut predecessor: Option<Predecessor>,
+    launcher: Launcher,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let begun = Begun::begin(settings, predecessor.as_mut(), launcher);
     let predecessor = predecessor.map(Arc::new);
     let done = begun.and_then(|begun| begun.run(predecessor.clone()));
     if let (Err(error), Some(predecessor)) = (&done, predecessor) {
@@ -137,12 +172,14 @@ struct Begun {
     listeners: Vec<front::Listener>,
     /// What a successor will be made from; none where the application was given as an object.
     heritage: Option<Heritage>,
+    launcher: Launcher,
 }
 
 impl Begun {
     fn begin(
         mut settings: Settings,
         mut predecessor: Option<&mut Predecessor>,
+        launcher: Launcher,
     ) -> Result<Begun, Box<dyn Error>> {
         let started = Instant::now();
         if let Some(why) = one_too_many(&settings) {
@@ -156,32 +193,34 @@ impl Begun {
         }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
-            (Some(path), None) => Some(Pidfile::claim(path)?),
+            (Some(path), None) => at_root::write_pidfile(path, false, &launcher)?,
             _ => None, // or once we have taken over
         };
         log::start(settings.log.format);
         warn_of_root(&settings);
         warn_of_ignored(&settings);
-        let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut()));
+        let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let stand_in = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_stand_in()
         });
         let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, stand_in)? };
-        Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage })
+        Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
     }
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let Begun { settings, started, apps, mut pidfile, listeners, heritage } = self;
+        let Begun { settings, started, apps, mut pidfile, listeners, heritage, launcher } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
-        let configuration = Configuration::new(Arc::clone(&settings));
+        let configuration = Configuration::new(Arc::clone(&settings), launcher.clone());
         let is_any_in_development = settings.apps.iter().any(|app| app.is_development());
-        let load = if is_any_in_development { developer_key::load } else { developer_key::temporary };
+        // Where root has started this process as another user, it has no place of its own to keep one.
+        let can_keep = is_any_in_development && matches!(launcher, Launcher::Direct);
+        let load = if can_keep { developer_key::load } else { developer_key::temporary };
         let key = Arc::new(load()?);
 
         let (to_front, commands) = mpsc::channel(UNHEARD);
@@ -193,8 +232,9 @@ impl Begun {
         let (to_supervisor, orders) = mpsc::channel(UNHEARD);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
         let output = log::app_output(settings.log.format);
-        let supervisor =
-            Supervisor::new(Blueprint { settings: Arc::clone(&settings), apps, purpose, output }, notify);
+        let blueprint =
+            Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
+        let supervisor = Supervisor::new(blueprint, notify);
         let spokesman = Arc::new(Spokesman {
             configuration: configuration.clone(),
             started,
@@ -204,12 +244,14 @@ impl Begun {
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             supervisor: to_supervisor.clone(),
             front: to_front.clone(),
+            launcher: launcher.clone(),
         });
 
         let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
         // A candidate says elsewhere that it serves.
-        let readiness = Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one());
+        let readiness =
+            Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one(), launcher.clone());
         let mut succession = Succession {
             settings,
             binds,
@@ -220,6 +262,7 @@ impl Begun {
             serving: serving_in,
             news,
             awaited: candidate.awaited(),
+            launcher,
         };
 
         let runtime = event_loop()?;
@@ -254,10 +297,14 @@ impl Begun {
 }
 
 /// Listens on an address: with the socket that the process before has for it, or with one of its own.
-fn listen(bind: &Bind, predecessor: Option<&mut Predecessor>) -> Result<front::Listener, front::BindError> {
+fn listen(
+    bind: &Bind,
+    predecessor: Option<&mut Predecessor>,
+    launcher: &Launcher,
+) -> Result<front::Listener, Box<dyn Error>> {
     match predecessor.and_then(|predecessor| predecessor.take_listener(&bind.to_string())) {
-        Some(socket) => front::adopt(bind, socket),
-        None => front::bind(bind),
+        Some(socket) => Ok(at_root::adopt(bind, socket, launcher)?),
+        None => at_root::listen(bind, launcher),
     }
 }
 
@@ -382,7 +429,7 @@ async fn speak(
     if serving.wait_for(|serving| *serving).await.is_err() {
         return std::future::pending().await; // it has given up, and is ending
     }
-    let socket = InstanceSocket::open(&ControlPlaces::of_server(), predecessor.map(Predecessor::pid)).await;
+    let socket = at_root::control_socket(&spokesman.launcher, predecessor.map(Predecessor::pid)).await;
     if let Some(predecessor) = predecessor {
         predecessor.serving(); // whoever asks for the server finds us from here on
     }
@@ -418,6 +465,7 @@ fn start_front(
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
+        openers::hurry_on_this_thread();
         if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }

@@ -1,10 +1,11 @@
 //! When a server says that it serves: to the log, and to systemd.
 
+use crate::at_root;
 use crate::configuration::Configuration;
-use crate::service_notification::notify;
 use highball_config::{App, AppId, ShowDiagnosis};
 use highball_front::developer_key::DeveloperKey;
-use highball_supervisor::AppNotice;
+use highball_spawner::ServiceState;
+use highball_supervisor::{AppNotice, Launcher};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracing::info;
@@ -20,6 +21,7 @@ pub(crate) struct Readiness {
     said: bool,
     /// Whether it was said how an application that did not boot is mended.
     told_of_failure: bool,
+    launcher: Launcher,
 }
 
 impl Readiness {
@@ -29,9 +31,14 @@ impl Readiness {
         binds: Vec<String>,
         key: Arc<DeveloperKey>,
         said: bool,
+        launcher: Launcher,
     ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, key, coming, said, told_of_failure: false }
+        Readiness { configuration, binds, key, coming, said, told_of_failure: false, launcher }
+    }
+
+    pub(crate) fn launcher(&self) -> &Launcher {
+        &self.launcher
     }
 
     /// Nobody has to be waited for, where all applications boot when they are asked for.
@@ -72,7 +79,7 @@ impl Readiness {
         if std::mem::replace(&mut self.said, true) {
             return;
         }
-        info!(pid = std::process::id(), "serving on {}", self.binds.join(" "));
+        info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
         let apps = &self.configuration.now().apps;
         if apps.len() > 1 {
             for app in apps {
@@ -84,7 +91,7 @@ impl Readiness {
         } else if let Some(link) = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key)) {
             info!("in your browser: {link}");
         }
-        notify("READY=1");
+        at_root::tell(ServiceState::Ready, &self.launcher);
     }
 
     fn link_or_url(&self, app: &App) -> String {

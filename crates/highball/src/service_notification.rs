@@ -1,6 +1,7 @@
 //! Telling systemd how things are (`sd_notify(3)`): only where it wants to know, which is where it has set
 //! `NOTIFY_SOCKET`.
 
+use highball_spawner::ServiceState;
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +17,16 @@ pub(crate) fn is_wanted() -> bool {
     address().is_some()
 }
 
-/// Tells it: variables as `NAME=value`, one a line.
-pub(crate) fn notify(state: &str) {
+/// Tells it.
+pub(crate) fn notify(state: ServiceState) {
+    match state {
+        ServiceState::Ready => send("READY=1"),
+        ServiceState::HandedOver(pid) => send(&format!("MAINPID={}\nREADY=1", pid.as_raw_pid())),
+    }
+}
+
+/// Sends variables as `NAME=value`, one a line.
+fn send(state: &str) {
     let Some(address) = address() else { return };
     let told = || {
         let name = address.as_bytes();
@@ -45,9 +54,9 @@ mod tests {
         let systemd = UnixDatagram::bind(&path).unwrap();
         std::env::set_var("NOTIFY_SOCKET", &path);
         assert!(is_wanted());
-        notify("MAINPID=42\nREADY=1");
+        notify(ServiceState::HandedOver(rustix::process::Pid::from_raw(42).unwrap()));
         std::env::remove_var("NOTIFY_SOCKET");
-        notify("READY=1"); // to nobody
+        notify(ServiceState::Ready); // to nobody
         let mut heard = [0; 64];
         let length = systemd.recv(&mut heard).unwrap();
         assert_eq!(&heard[..length], b"MAINPID=42\nREADY=1");

@@ -2,11 +2,12 @@
 //! is a candidate: it boots, starts its workers, asks the first of them for the probe path, and tells the old process
 //! that it is ready. Only when that says so are connections accepted.
 
+use crate::at_root;
 use crate::pidfile::Pidfile;
 use crate::wiring::UNHEARD;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
-use highball_supervisor::{checkpoint, time_for_turns, Heritage, Order, Predecessor};
+use highball_supervisor::{checkpoint, time_for_turns, Heritage, Launcher, Order, Predecessor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -183,6 +184,7 @@ pub(crate) struct Succession {
     pub(crate) news: Option<mpsc::Receiver<(AppId, News)>>,
     /// The applications that have to come up.
     pub(crate) awaited: Vec<AppId>,
+    pub(crate) launcher: Launcher,
 }
 
 impl Succession {
@@ -236,10 +238,10 @@ impl Succession {
     async fn begin_to_serve(&self, old: &Predecessor) -> Option<Pidfile> {
         checkpoint::pass("upgrade.let_in").await;
         let _ = self.front.send(Command::Open).await; // if it has gone, the run is ending
-        info!(pid = std::process::id(), old = old.pid(), "serving on {}", self.binds.join(" "));
-        let pidfile = self.settings.pidfile.as_deref().map(Pidfile::write).transpose();
-        pidfile.unwrap_or_else(|error| {
-            error!(%error, "the new process id is not written");
+        info!(pid = self.launcher.pid().as_raw_pid(), old = old.pid(), "serving on {}", self.binds.join(" "));
+        let path = self.settings.pidfile.as_deref()?;
+        at_root::write_pidfile(path, true, &self.launcher).unwrap_or_else(|error| {
+            error!(error, "the new process id is not written");
             None
         })
     }

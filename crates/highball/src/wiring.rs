@@ -1,6 +1,7 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other is told, and
 //! puts their two reports together.
 
+use crate::at_root;
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::instance::{
@@ -8,7 +9,6 @@ use crate::instance::{
     UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
-use crate::service_notification::notify;
 use crate::succession::{Candidate, News};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
@@ -18,11 +18,13 @@ use highball_front::{
     static_files, AppCommand, AppEvent, AppFailure, AppReport as FrontAppReport, Command, Event, Failure,
     NewWorker, Report as FrontReport,
 };
+use highball_spawner::ServiceState;
 use highball_supervisor::{
-    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, MoldReport, NotAsked,
-    Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure, RestartReport,
-    RubyHeap, UpgradeReport, What, WorkerReport,
+    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
+    NotAsked, Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure,
+    RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
 };
+use rustix::process::Pid;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -49,7 +51,9 @@ pub(crate) async fn tell_front(
                 Command::ToApp(id, command)
             }
             Notice::HandOver { pid, kept } => {
-                notify(&format!("MAINPID={pid}\nREADY=1"));
+                if let Some(pid) = Pid::from_raw(pid) {
+                    at_root::tell(ServiceState::HandedOver(pid), readiness.launcher());
+                }
                 Command::HandOver { kept }
             }
             Notice::Hangup => {
@@ -201,33 +205,39 @@ pub(crate) struct Spokesman {
     pub(crate) predecessor: Option<i32>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     pub(crate) front: mpsc::Sender<Command>,
+    pub(crate) launcher: Launcher,
 }
 
 impl Spokesman {
+    /// The process id that people know Highball by.
+    fn pid(&self) -> i32 {
+        self.launcher.pid().as_raw_pid()
+    }
+
     /// `None` when the run is ending and nobody is left to ask.
     pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
         match question {
             Question::Stop => {
                 self.supervisor.send(Order::Stop).await.ok()?;
                 let drain_seconds = self.configuration.now().drain_timeout.as_secs();
-                Some(Answer::Stopping { pid: pid(), drain_seconds })
+                Some(Answer::Stopping { pid: self.pid(), drain_seconds })
             }
             Question::Restart { app } => {
                 let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Restart(to))).await?;
                 Some(match asked {
-                    Ok(generation) => Answer::Restarting { pid: pid(), generation },
+                    Ok(generation) => Answer::Restarting { pid: self.pid(), generation },
                     Err(why) => Answer::Refused { why },
                 })
             }
             Question::Refork { app } => {
                 let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Refork(to))).await?;
                 Some(match asked {
-                    Ok(number) => Answer::Reforking { pid: pid(), number },
+                    Ok(number) => Answer::Reforking { pid: self.pid(), number },
                     Err(why) => Answer::Refused { why },
                 })
             }
             Question::Upgrade => Some(match self.ask(Order::Upgrade).await? {
-                Ok(number) => Answer::Upgrading { pid: pid(), number },
+                Ok(number) => Answer::Upgrading { pid: self.pid(), number },
                 Err(why) => Answer::Refused { why },
             }),
             Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
@@ -278,10 +288,10 @@ impl Spokesman {
         let app = |report: AppReport| {
             let app = settings.apps.iter().find(|app| app.id == report.id)?;
             let requests = requests.apps.iter().find(|requests| requests.app == report.id);
-            Some(app_status(app, report, requests, &self.binds, &self.key))
+            Some(app_status(app, report, requests, (&self.binds, &self.key), &self.launcher))
         };
         Status {
-            pid: pid(),
+            pid: self.pid(),
             version: env!("CARGO_PKG_VERSION").into(),
             phase: processes.phase.into(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -304,8 +314,8 @@ fn app_status(
     app: &App,
     report: AppReport,
     requests: Option<&FrontAppReport>,
-    binds: &[String],
-    key: &DeveloperKey,
+    (binds, key): (&[String], &DeveloperKey),
+    launcher: &Launcher,
 ) -> AppStatus {
     let none = Vec::new();
     let load = requests.map_or(&none, |requests| &requests.workers);
@@ -320,7 +330,7 @@ fn app_status(
         app: report.folder,
         link: app.link.clone(),
         environment: app.environment.clone(),
-        user: user(app),
+        user: user(app, launcher),
         framework: report.app.as_ref().map(|app| app.framework.clone()),
         ruby: report.app.and_then(|app| app.ruby),
         generation: report.generation,
@@ -340,8 +350,12 @@ fn app_status(
 }
 
 /// The name of the user that it runs as.
-fn user(app: &App) -> String {
-    let own = || highball_users::name_of(rustix::process::geteuid().as_raw()).unwrap_or_default();
+fn user(app: &App, launcher: &Launcher) -> String {
+    let starter = match launcher {
+        Launcher::Direct => rustix::process::geteuid().as_raw(),
+        Launcher::Spawner(_) => 0,
+    };
+    let own = || highball_users::name_of(starter).unwrap_or_default();
     app.runs_as.another().map_or_else(own, |user| user.name.clone())
 }
 
@@ -411,8 +425,4 @@ fn not_asked(why: NotAsked, state: &str) -> String {
 fn heap_told(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
     let heap = told.ok_or("ended before it answered")?;
     Ok(heap.ok_or("its garbage collector does not tell")?)
-}
-
-fn pid() -> i32 {
-    rustix::process::getpid().as_raw_nonzero().get()
 }

@@ -11,7 +11,8 @@ pub(crate) use relay::Relay;
 
 use highball_config::{App, User};
 use relay::Source;
-use rustix::fs::{fchown, open, Mode, OFlags};
+use rustix::fs::{fchmod, fchown, open, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::pipe::{pipe_with, PipeFlags};
 use rustix::process::{Gid, Uid};
 use std::io;
@@ -70,7 +71,11 @@ impl AppOutput {
     fn open(&self, user: &User) -> io::Result<AppPipe> {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
         // So that the user may open /dev/stdout.
-        fchown(&end, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
+        match fchown(&end, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid))) {
+            // Where this process is not root: nobody else reaches it by its number.
+            Err(Errno::PERM) => fchmod(&end, Mode::from_raw_mode(0o666))?,
+            changed => changed?,
+        }
         let reader = self.relay.read(out, Arc::clone(&self.source))?;
         Ok(AppPipe { uid: user.uid, end, reader })
     }

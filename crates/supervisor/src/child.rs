@@ -7,6 +7,7 @@ use crate::process::interpreter::Interpreter;
 use environment::Environment;
 use highball_config::{App, User};
 use rustix::io::{fcntl_setfd, FdFlags};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +28,7 @@ pub(crate) struct Child {
 }
 
 /// Where standard output and standard error of a process go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Output {
     /// Where those of Highball go, and its standard input is that of Highball: a debugger has the terminal.
     Inherited,
@@ -78,14 +79,28 @@ impl Child {
         control: OwnedFd,
         pipe: Option<OwnedFd>,
     ) -> io::Result<std::process::Child> {
+        self.command(Some(folder), &control, pipe)?.spawn()
+    }
+
+    /// The command that starts it, or that this process becomes, in this folder, if it is not there already.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub(crate) fn command(
+        &self,
+        folder: Option<&Path>,
+        control: &OwnedFd,
+        pipe: Option<OwnedFd>,
+    ) -> io::Result<Command> {
         // The only descriptor that is inherited beside the first three. Nothing else is started while it is open here.
-        fcntl_setfd(&control, FdFlags::empty())?;
+        fcntl_setfd(control, FdFlags::empty())?;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).current_dir(folder);
+        command.args(&self.arguments);
+        folder.map(|folder| command.current_dir(folder));
         command.env_clear().envs(&self.environment);
         command.env("HIGHBALL_CONTROL_FD", control.as_raw_fd().to_string());
         if let Some(user) = &self.user {
-            user.runs(&mut command, control.as_fd())?;
+            user.becomes(&mut command, &[control.as_raw_fd()])?;
         }
         match self.output {
             Output::Inherited => {}
@@ -97,7 +112,7 @@ impl Child {
                 command.stdin(Stdio::null()).stdout(pipe.try_clone()?).stderr(pipe);
             }
         }
-        command.spawn()
+        Ok(command)
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! - [`core`]: decides, from events and the time alone, and says by actions what is to be done;
 //! - [`shell`]: performs the actions, and tells the core what comes of them and what else happens;
-//! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; whether a process is whose it is said
-//!   to be;
+//! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; who starts and signals processes;
+//!   whether a process is whose it is said to be;
 //! - [`child`]: what a process is started with; [`app_output`]: what it prints, within a [`rate_limit`] and [`visible`];
 //!   [`message_log`]: how much of what it tells is logged;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
@@ -39,9 +39,12 @@ pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::{Diagnosis, Excerpt};
+pub use process::launcher::Launcher;
 pub use process::mold::MoldSource;
+pub use process::mold_process::become_mold;
 pub use process::site::{may_be_served, Site};
 pub use process::spawn_journey::Step;
+pub use process::spawner_client::Client;
 pub use report::{
     AppReport, AskedHeap, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
 };

@@ -19,22 +19,27 @@
 //! - `walk`: the same where there is no `openat2`;
 //! - `file_systems`: those that hold no files of anybody.
 //!
+//! - `opener`: opening by another process, which runs as the user.
+//!
 //! A [`Request`] and its answer, a descriptor with what [is known about it](About), are plain data, so that another
 //! process can be the one that opens.
 
 mod about;
 mod error;
 mod file_systems;
+mod opener;
 mod resolve;
 mod walk;
 
 pub use about::{About, Kind};
 pub use error::OpenError;
+pub use opener::{is_by_opener, open_by, reaches, serve, Answer, Openers};
 pub use resolve::Links;
 
 use highball_users::{with_rights_of, User};
 use resolve::Resolver;
 use rustix::fs::{fstat, statat, AtFlags, Dir, FileType, Mode, OFlags, CWD};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -225,6 +230,10 @@ impl TenantFolder {
     /// # Errors
     /// It cannot be read, or has more names.
     pub fn entries(&self, limit: usize) -> Result<Vec<Entry>, OpenError> {
+        if let Some(openers) = opener::openers_of(self.user()) {
+            let list = opener::list(openers, self.user(), self.as_fd());
+            return self.entries_of(list, limit);
+        }
         self.with_rights(|| self.entries_now(limit))
     }
 
@@ -234,6 +243,9 @@ impl TenantFolder {
     /// # Errors
     /// It cannot be read, or has more names.
     pub fn survey(&self, limit: usize) -> Result<Vec<(OsString, About)>, OpenError> {
+        if let Some(openers) = opener::openers_of(self.user()) {
+            return opener::survey(openers, self.user(), self.as_fd(), limit);
+        }
         self.with_rights(|| {
             let known = |name: OsString| {
                 let stat = statat(&self.descriptor, &name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT);
@@ -245,24 +257,18 @@ impl TenantFolder {
 
     fn entries_now(&self, limit: usize) -> Result<Vec<Entry>, OpenError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.entries_of(rustix::fs::openat(&self.descriptor, c".", flags, Mode::empty()), limit)
+    }
+
+    fn entries_of(&self, list: Result<OwnedFd, Errno>, limit: usize) -> Result<Vec<Entry>, OpenError> {
         let failed = |errno| OpenError::of(errno, Purpose::Folder, Links::Refused, self.user.as_ref());
-        let descriptor = rustix::fs::openat(&self.descriptor, c".", flags, Mode::empty()).map_err(failed)?;
-        resolve::not_of_the_kernel(&descriptor)?;
-        let mut entries = Vec::new();
-        for entry in Dir::new(descriptor).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") {
-                continue;
-            }
-            if entries.len() == limit {
-                return Err(OpenError::TooManyNames { limit });
-            }
-            let kind = entry.file_type();
-            let kind = (kind != FileType::Unknown).then(|| Kind::of(kind));
-            entries.push(Entry { name: OsStr::from_bytes(name).into(), kind });
+        let list = list.map_err(failed)?;
+        resolve::not_of_the_kernel(&list)?;
+        match walk_limit(list, limit) {
+            Err(Errno::OVERFLOW) => Err(OpenError::TooManyNames { limit }),
+            Err(errno) => Err(failed(errno)),
+            Ok(entries) => Ok(entries.into_iter().map(|(name, kind)| Entry { name, kind }).collect()),
         }
-        Ok(entries)
     }
 
     fn with_rights<T>(&self, act: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
@@ -274,6 +280,25 @@ impl AsFd for TenantFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// The names in an open folder, and what they name. More than `limit` of them are an [overflow](Errno::OVERFLOW).
+fn walk_limit(list: OwnedFd, limit: usize) -> Result<Vec<(OsString, Option<Kind>)>, Errno> {
+    let mut entries = Vec::new();
+    for entry in Dir::new(list)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if matches!(name, b"." | b"..") {
+            continue;
+        }
+        if entries.len() == limit {
+            return Err(Errno::OVERFLOW);
+        }
+        let kind = entry.file_type();
+        let kind = (kind != FileType::Unknown).then(|| Kind::of(kind));
+        entries.push((OsStr::from_bytes(name).into(), kind));
+    }
+    Ok(entries)
 }
 
 /// Opens a regular file at a path that comes from the application itself, as those in a backtrace.

@@ -1,6 +1,6 @@
 //! From a name to a descriptor.
 
-use crate::{file_systems, walk, About, Kind, OpenError, Opened, Purpose, Request};
+use crate::{file_systems, opener, walk, About, Kind, OpenError, Opened, Purpose, Request};
 use highball_users::{with_rights_of, User};
 use rustix::fs::{fstat, openat2, readlink, Mode, OFlags, ResolveFlags, CWD};
 use rustix::io::Errno;
@@ -56,12 +56,18 @@ impl Resolver {
         request: &Request,
         user: Option<&User>,
     ) -> Result<Opened, OpenError> {
-        let descriptor = with_rights_of(user, || self.descriptor(folder, request)).map_err(OpenError::Io)?;
+        let descriptor = match opener::openers_of(user) {
+            Some(openers) => {
+                let folder = (folder.as_raw_fd() != CWD.as_raw_fd()).then_some(folder);
+                opener::open(openers, user, folder, request)
+            }
+            None => with_rights_of(user, || self.descriptor(folder, request)).map_err(OpenError::Io)?,
+        };
         let failed = |errno| OpenError::of(errno, request.purpose, request.links, user);
         judged(descriptor.map_err(failed)?, request.purpose)
     }
 
-    fn descriptor(self, folder: BorrowedFd<'_>, request: &Request) -> Result<OwnedFd, Errno> {
+    pub(crate) fn descriptor(self, folder: BorrowedFd<'_>, request: &Request) -> Result<OwnedFd, Errno> {
         let flags = request.purpose.flags();
         let mode = request.purpose.mode();
         if self == Resolver::Walk {
@@ -121,6 +127,9 @@ fn judged(descriptor: OwnedFd, purpose: Purpose) -> Result<Opened, OpenError> {
     let needs_file = matches!(purpose, Purpose::Read | Purpose::Append { .. });
     if needs_file && about.kind != Kind::File {
         return Err(OpenError::NotAFile(about.kind));
+    }
+    if purpose == Purpose::Folder && about.kind != Kind::Folder {
+        return Err(OpenError::NotFound); // only another process passes such a descriptor
     }
     // A folder holds nothing itself; what is opened in it is judged, and so it is where its names are read.
     if purpose != Purpose::Folder {

@@ -8,7 +8,7 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use std::ffi::OsStr;
 use std::fs::read_dir;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -31,10 +31,10 @@ impl User {
     ///
     /// # Errors
     /// The descriptors of this process cannot be listed.
-    pub fn runs(&self, command: &mut Command, also: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn becomes(&self, command: &mut Command, also: &[RawFd]) -> io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         let groups: Vec<Gid> = self.groups.iter().copied().map(Gid::from_raw).collect();
-        let open = descriptors()?.into_iter().filter(|fd| *fd > 2 && *fd != also.as_raw_fd());
+        let open = descriptors()?.into_iter().filter(|fd| *fd > 2 && !also.contains(fd));
         let others: Vec<RawFd> = open.collect();
         // In this order: each needs rights that the last one takes away, for good (setuid(2) as root). Between fork and
         // exec there is one thread, so that what is the thread's is the process's.

@@ -16,10 +16,11 @@ mod rights;
 
 pub use own_place::{NotOwn, OwnPlace};
 pub use place::{open_folder_to_find, Found, Place, PlaceError, PlaceLock, Temporary};
-pub use rights::{with_rights_of, OutOfReach};
+pub use rights::{barrier, with_rights_of, OutOfReach};
 
 use rustix::process::geteuid;
 use rustix::thread::{capabilities, CapabilitySet};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +32,7 @@ const HOME_OF_NOBODY: &str = "/";
 const SHELL_OF_NOBODY: &str = "/bin/sh";
 
 /// A user, as a login would have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The login name; the number, where there is none.
     pub name: String,

@@ -2,7 +2,7 @@
 
 use crate::User;
 use rustix::fs::{open, Mode, OFlags};
-use rustix::process::{getegid, getgroups, Gid, Uid};
+use rustix::process::{getegid, geteuid, getgroups, Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::error::Error;
 use std::fmt;
@@ -36,6 +36,9 @@ struct Rights {
 
 impl Rights {
     fn of(user: &User) -> io::Result<Rights> {
+        if !geteuid().is_root() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         // From here on all is undone, wherever it ends.
         let rights = Rights { own_group: getegid(), own_groups: getgroups()? };
         let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
@@ -79,14 +82,30 @@ impl User {
     /// Not so; in whose way it is.
     pub fn reaches(&self, path: &Path) -> Result<(), OutOfReach> {
         let found = with_rights_of(Some(self), || barrier(path)).unwrap_or_else(|error| Some((path, error)));
+        OutOfReach::of(&self.name, path, found)
+    }
+}
+
+impl OutOfReach {
+    /// As another process has found it.
+    pub fn new(user: String, path: PathBuf, barrier: PathBuf, source: io::Error) -> OutOfReach {
+        OutOfReach { user, path, barrier, source }
+    }
+
+    /// The system's error number.
+    pub fn errno(&self) -> Option<i32> {
+        self.source.raw_os_error()
+    }
+
+    fn of(user: &str, path: &Path, found: Option<(&Path, io::Error)>) -> Result<(), OutOfReach> {
         found.map_or(Ok(()), |(barrier, source)| {
-            Err(OutOfReach { user: self.name.clone(), path: path.into(), barrier: barrier.into(), source })
+            Err(OutOfReach::new(user.into(), path.into(), barrier.into(), source))
         })
     }
 }
 
 /// What keeps the calling thread from reading this file, or from entering this folder.
-fn barrier(path: &Path) -> Option<(&Path, io::Error)> {
+pub fn barrier(path: &Path) -> Option<(&Path, io::Error)> {
     let folder_opens = |folder: &Path| metadata(folder.join(".")).map(drop);
     // Whatever is there by now: a named pipe is not waited for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -7,7 +7,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use highball_tenant::TenantFolder;
 use highball_users::{may_change_users, with_rights_of, NotOwn, OwnPlace, User};
@@ -56,6 +57,14 @@ impl Place {
             }
             _ => {}
         }
+        if let Some(open) = BY_ANOTHER.get() {
+            return match (open(&self.path), &self.user) {
+                (Ok(file), _) => Ok(OpenLog { file, user: None }),
+                // Written with the rights of this process: it has none that the user lacks.
+                (Err(_), Some(user)) => Ok(OpenLog { user: None, ..self.open_as(user)? }),
+                (Err(error), None) => Err(error.to_string()),
+            };
+        }
         if !may_change_users() {
             let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(said)?;
             return Ok(OpenLog { file, user: None });
@@ -63,12 +72,7 @@ impl Place {
         match (OwnPlace::of(&self.path), &self.user) {
             (Ok(place), _) => own(open_own(&place)),
             (Err(_), Some(user)) => self.open_as(user),
-            (Err(problem @ NotOwn::OfOthers { .. }), None) => Err(format!(
-                "{problem}, and Highball runs as root: whoever can change that could have root write to any file. Choose \
-                 a folder of root's, such as /var/log/highball, or write this line into the [[app]] of an application: \
-                 the log is then written as that application's user"
-            )),
-            (Err(problem), None) => Err(problem.to_string()),
+            (Err(problem), None) => Err(advice(problem)),
         }
     }
 
@@ -81,6 +85,37 @@ impl Place {
         let file = folder.append(name, MODE).map_err(|error| error.to_string())?;
         Ok(OpenLog { file, user: Some(user.clone()) })
     }
+}
+
+fn advice(problem: NotOwn) -> String {
+    match problem {
+        NotOwn::OfOthers { .. } => format!(
+            "{problem}, and Highball runs as root: whoever can change that could have root write to any file. Choose a \
+             folder of root's, such as /var/log/highball, or write this line into the [[app]] of an application: the log is \
+             then written as that application's user"
+        ),
+        _ => problem.to_string(),
+    }
+}
+
+/// Opens a log as root, where nobody else can put anything.
+///
+/// # Errors
+/// What is wrong, and what to do.
+pub fn open_log_of_root(path: &Path) -> Result<OwnedFd, String> {
+    let place = OwnPlace::of(path).map_err(advice)?;
+    open_own(&place).map_err(|error| error.to_string())
+}
+
+/// Opens a log for appending.
+pub type OpenLogBy = Box<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
+
+/// How logs are opened that are root's, if another process does that.
+static BY_ANOTHER: OnceLock<OpenLogBy> = OnceLock::new();
+
+/// Has another process open the logs that are root's, from here on.
+pub fn open_access_logs_by(open: OpenLogBy) {
+    let _ = BY_ANOTHER.set(open); // once in a process
 }
 
 /// Without waiting for a reader, where it is a named pipe of root's.

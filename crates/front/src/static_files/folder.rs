@@ -14,7 +14,7 @@ use std::time::Duration;
 use highball_tenant::{About, Entry, Links, OpenError, TenantFolder};
 use highball_users::User;
 
-use super::FRESH_MS;
+use super::{FRESH_BY_OPENER_MS, FRESH_MS};
 
 /// Most names that are kept; larger folders are asked for every request.
 const MOST_NAMES: usize = 4096;
@@ -49,9 +49,18 @@ impl Folder {
         Folder { root, links, user: None, checked_ms: None, opened: None }
     }
 
+    /// How long what was found is believed, in milliseconds.
+    pub(super) fn fresh_ms(&self) -> u64 {
+        if highball_tenant::is_by_opener(self.user.as_ref()) {
+            FRESH_BY_OPENER_MS
+        } else {
+            FRESH_MS
+        }
+    }
+
     /// Whether a path that begins with this component could be that of a file.
     pub(super) fn may_hold(&mut self, first_component: &[u8], now_ms: u64) -> bool {
-        if self.checked_ms.is_none_or(|checked| now_ms >= checked + FRESH_MS) {
+        if self.checked_ms.is_none_or(|checked| now_ms >= checked + self.fresh_ms()) {
             self.checked_ms = Some(now_ms);
             self.opened = self.look();
         }

@@ -19,7 +19,8 @@ pub(super) const SMALL_BYTES: u64 = 16 * 1024;
 /// A file and its compressed siblings.
 #[derive(Debug)]
 pub(super) struct FoundFile {
-    checked_ms: u64,
+    /// Until when the file system need not be asked again, in milliseconds.
+    fresh_until_ms: u64,
     /// The path that was asked for is that of a folder, and this is the page in it.
     pub(super) is_page_of_folder: bool,
     plain: Representation,
@@ -59,7 +60,7 @@ impl FoundFile {
             Some(Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES))
         };
         let mut found = FoundFile {
-            checked_ms: now_ms,
+            fresh_until_ms: now_ms + folder.fresh_ms(),
             is_page_of_folder: false,
             plain,
             brotli: sibling(b".br"),
@@ -83,12 +84,18 @@ impl FoundFile {
         now_ms: u64,
     ) -> Self {
         plain.describe(content_type, None, false, extra_fields);
-        FoundFile { checked_ms: now_ms, is_page_of_folder: false, plain, brotli: None, gzip: None }
+        FoundFile {
+            fresh_until_ms: now_ms + FRESH_MS,
+            is_page_of_folder: false,
+            plain,
+            brotli: None,
+            gzip: None,
+        }
     }
 
     /// Whether the file system need not be asked again yet.
     pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
-        now_ms < self.checked_ms + FRESH_MS
+        now_ms < self.fresh_until_ms
     }
 
     /// The form to send to a client with this Accept-Encoding.

@@ -75,8 +75,8 @@ impl BootPlan {
     ) -> Result<Start, NotStarted> {
         let user = self.app.runs_as.another();
         if let Some(user) = user {
-            user.reaches(boot_file)?;
-            user.reaches(folder)?;
+            highball_tenant::reaches(user, boot_file)?;
+            highball_tenant::reaches(user, folder)?;
         }
         let opened = opened.map_err(NotStarted::NoFolder)?;
         let environment = child::inherited(&self.app, folder);

@@ -3,13 +3,14 @@
 use crate::app_output::AppOutput;
 use crate::child::{Child, Output};
 use crate::process::interpreter::Interpreter;
+use crate::process::launcher::{Launched, Launching};
 use crate::shell::control_socket::ControlSocket;
-use crate::shell::event::{watch_mold, HeldProcess, Inbox, Watch, Who};
-use crate::shell::message::{RubyHeap, ToMold};
+use crate::shell::event::{watch_mold, HeldProcess, Inbox, Start, Watch, Who};
+use crate::shell::message::{BootFailure, RubyHeap, ToMold};
 use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::{App, LogFormat, User};
 use highball_tenant::TenantFolder;
-use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -54,32 +55,39 @@ pub(crate) struct MoldHandle {
 }
 
 impl MoldHandle {
-    /// Starts this Ruby with Highball's own code. From here on the mold reports by messages.
-    pub(crate) fn spawn(
+    /// What has to be started: this Ruby with Highball's own code. Its control socket is at this end.
+    pub(crate) fn launching(
         app: &App,
-        (folder, opened): (&Path, &TenantFolder),
+        (folder, opened): (&Path, Box<TenantFolder>),
         (ruby, boot_file): (&Interpreter, &Path),
-        (boot, examine): (u32, bool),
+        examine: bool,
         output: &mut AppOutput,
-        inbox: &Inbox,
-    ) -> io::Result<MoldHandle> {
+    ) -> io::Result<(ControlSocket, Launching)> {
         let child = Child::mold(app, folder, (ruby, boot_file), examine);
         let (control, theirs) = ControlSocket::pair()?;
         let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
         let pipe = piped.map(|user| output.pipe(user)).transpose()?;
-        // Not by its path: this process, which may be root, enters it before it becomes the user.
-        let child = child.start(&opened.working_folder(), theirs, pipe)?;
-        let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok((control, Launching { app: app.path(), child, folder: opened, control: theirs, pipe }))
+    }
+
+    /// It was started. From here on the mold reports by messages; `failure` words why it could not begin.
+    pub(crate) fn started(
+        launched: Launched,
+        control: ControlSocket,
+        (boot, user): (u32, Option<User>),
+        failure: impl Fn(io::Error) -> BootFailure + Send + Sync + 'static,
+        inbox: &Inbox,
+    ) -> io::Result<MoldHandle> {
+        let Launched { pid, pidfd, trouble } = launched;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
-        let user = app.runs_as.another().cloned();
-        Ok(MoldHandle::over(Arc::new(control), boot, Some(pid), user, Some(process), inbox))
+        let start = trouble.map(|socket| Start::heard_on(socket, failure)).transpose()?;
+        Ok(MoldHandle::over(Arc::new(control), boot, (Some(pid), user), Some(process), start, inbox))
     }
 
     /// Talks with a caller that has loaded the application already.
     pub(crate) fn adopt(socket: OwnedFd, boot: u32, inbox: &Inbox) -> io::Result<MoldHandle> {
         let control = ControlSocket::over(socket)?;
-        Ok(MoldHandle::over(Arc::new(control), boot, None, None, None, inbox))
+        Ok(MoldHandle::over(Arc::new(control), boot, (None, None), None, None, inbox))
     }
 
     /// A worker that has become a mold: over the same control socket, as the same process.
@@ -91,15 +99,15 @@ impl MoldHandle {
         boot: u32,
         inbox: &Inbox,
     ) -> MoldHandle {
-        MoldHandle::over(control, boot, pid, user, Some(process), inbox)
+        MoldHandle::over(control, boot, (pid, user), Some(process), None, inbox)
     }
 
     fn over(
         control: Arc<ControlSocket>,
         boot: u32,
-        pid: Option<Pid>,
-        user: Option<User>,
+        (pid, user): (Option<Pid>, Option<User>),
         process: Option<HeldProcess>,
+        start: Option<Start>,
         inbox: &Inbox,
     ) -> MoldHandle {
         MoldHandle {
@@ -107,7 +115,7 @@ impl MoldHandle {
             user,
             process,
             heap_questions: Questions::default(),
-            _watch: watch_mold(Arc::clone(&control), boot, inbox.clone()),
+            _watch: watch_mold(Arc::clone(&control), boot, start, inbox.clone()),
             control,
         }
     }

@@ -14,7 +14,7 @@ use crate::process::boot_plan::{BootPlan, NotStarted, Start};
 use crate::process::interpreter::Interpreter;
 use crate::process::mold::{MoldHandle, MoldSource};
 use crate::process::worker_handle::WorkerHandle;
-use crate::shell::app_files::{AppFiles, Found, Plan, Planned};
+use crate::shell::app_files::{AppFiles, Found, Launch, Plan, Planned};
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_worker, Inbox};
 use crate::shell::message::{BootFailure, ToWorker};
@@ -251,41 +251,69 @@ impl AppSupervisor {
                 AppEvent::NoSite { generation, folder, failure }
             }
             (Planned::Mold(boot), start) => {
-                let spawned = match start {
+                let launching = match start {
                     Ok(Start::Ruby(ruby, opened)) => {
-                        self.spawn_mold(&ruby, (&folder, &opened), boot).map_err(NotStarted::from)
+                        self.launch_mold(&ruby, (&folder, opened), boot).map_err(NotStarted::from)
                     }
                     Ok(Start::Site(_)) => Err(NotStarted::NoSite), // it is none
                     Err(error) => Err(error),
                 };
-                match spawned {
-                    Ok(()) => AppEvent::MoldStarted { boot, folder },
-                    Err(error) => {
-                        let failure = Box::new(not_started(&self.app, &folder, &error));
-                        AppEvent::MoldNotStarted { boot, folder, failure }
-                    }
+                match launching {
+                    Ok(Some(launched)) => return self.found(launched, core),
+                    Ok(None) => return None,
+                    Err(error) => self.not_started(boot, folder, &error),
                 }
             }
         })
     }
 
-    fn spawn_mold(
+    fn not_started(&self, boot: u32, folder: PathBuf, why: &NotStarted) -> AppEvent {
+        let failure = Box::new(not_started(&self.app, &folder, why));
+        AppEvent::MoldNotStarted { boot, folder, failure }
+    }
+
+    /// Has a mold started. What has come of it, if that is known at once; else it comes as an event.
+    fn launch_mold(
         &mut self,
         ruby: &Interpreter,
-        (folder, opened): (&Path, &TenantFolder),
+        (folder, opened): (&Path, Box<TenantFolder>),
         boot: u32,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Found>> {
         let Some(boot_file) = self.source.boot_file() else {
             return Err(io::Error::other("it is not Highball that starts this application's Ruby"));
         };
         let user = self.app.runs_as.another().map(tracing::field::display);
         info!(app = %folder.display(), environment = self.app.environment, user, "booting");
         let examine = self.is_examined;
-        let (output, inbox) = (&mut self.output, &self.inbox);
         let (place, program) = ((folder, opened), (ruby, boot_file.as_path()));
-        let mold = MoldHandle::spawn(&self.app, place, program, (boot, examine), output, inbox)?;
-        self.molds.insert(boot, mold);
-        Ok(())
+        let (control, launching) =
+            MoldHandle::launching(&self.app, place, program, examine, &mut self.output)?;
+        let (app, folder) = (Arc::clone(&self.app), folder.to_owned());
+        let launched =
+            move |launched| Found::Launch(Box::new(Launch { boot, app, folder, control, launched }));
+        Ok(self.inbox.launcher.start_mold(launching, launched, &self.inbox))
+    }
+
+    /// A mold was started, or could not be. One that was given up meanwhile is killed.
+    fn launched(&mut self, launch: Launch, core: &Core) -> Option<AppEvent> {
+        let Launch { boot, app, folder, control, launched } = launch;
+        let is_awaited = core.molds().any(|mold| mold.boot == boot && !mold.is_started);
+        let user = app.runs_as.another().cloned();
+        let of = folder.clone();
+        let failure = move |why: io::Error| not_started(&app, &of, &why.into());
+        let mold = launched
+            .and_then(|launched| MoldHandle::started(launched, control, (boot, user), failure, &self.inbox));
+        match mold {
+            Ok(mold) if is_awaited => {
+                self.molds.insert(boot, mold);
+                Some(AppEvent::MoldStarted { boot, folder })
+            }
+            Ok(mold) => {
+                mold.signal(Signal::KILL);
+                None
+            }
+            Err(error) => is_awaited.then(|| self.not_started(boot, folder, &error.into())),
+        }
     }
 
     /// Asks a mold for a worker.
@@ -453,6 +481,7 @@ impl AppSupervisor {
                 None
             }
             Found::Plan(plan) => self.planned(*plan, core),
+            Found::Launch(launch) => self.launched(*launch, core),
             Found::Event(event) => Some(*event),
         }
     }

@@ -3,9 +3,12 @@
 
 use crate::core::AppEvent;
 use crate::process::boot_plan::{NotStarted, Start};
+use crate::process::launcher::Launched;
+use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::Inbox;
 use crate::watch::restart_file::Look;
 use highball_config::App;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +23,8 @@ pub(crate) enum Found {
     Restart(Option<Look>),
     /// Where and how to boot.
     Plan(Box<Plan>),
+    /// A mold was started, or could not be.
+    Launch(Box<Launch>),
     /// What the core has asked for.
     Event(Box<AppEvent>),
 }
@@ -35,6 +40,18 @@ pub(crate) struct Plan {
     /// The folder, without links.
     pub(crate) folder: PathBuf,
     pub(crate) start: Result<Start, NotStarted>,
+}
+
+/// A mold that was started, or could not be.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) boot: u32,
+    /// The configuration that it was started with.
+    pub(crate) app: Arc<App>,
+    /// Its folder, without links.
+    pub(crate) folder: PathBuf,
+    pub(crate) control: ControlSocket,
+    pub(crate) launched: io::Result<Launched>,
 }
 
 /// What is to boot.

@@ -4,6 +4,7 @@ use crate::app_output::OutputSink;
 use crate::core::server::Purpose;
 use crate::core::server::TURN;
 use crate::core::{AppConfig, Source};
+use crate::process::launcher::Launcher;
 use crate::process::mold::MoldSource;
 use highball_config::{App, Settings};
 use highball_ring::Geometry;
@@ -32,6 +33,8 @@ pub struct Blueprint {
     pub purpose: Purpose,
     /// Where it goes what the processes of other users print.
     pub output: OutputSink,
+    /// Who starts and signals processes.
+    pub launcher: Launcher,
 }
 
 /// What the supervisor of an application is built from.

@@ -8,7 +8,7 @@ use highball_users::OutOfReach;
 use std::io;
 use std::path::Path;
 
-pub(super) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
+pub(crate) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFailure {
     match why {
         NotStarted::OutOfReach(out) => out_of_reach(out),
         NotStarted::NoFolder(error) => no_ruby(app, folder, error, false),

@@ -1,15 +1,17 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
 use crate::core::event::Received;
+use crate::process::launcher::Launcher;
+use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
 use crate::shell::control_socket::ControlSocket;
-use crate::shell::message::{FromMold, FromWorker};
+use crate::shell::message::{BootFailure, FromMold, FromWorker};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::{FromSuccessor, ToStandIn};
 use crate::Order;
 use highball_config::AppId;
-use rustix::process::{pidfd_send_signal, Pid, Signal};
+use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -56,18 +58,20 @@ pub(crate) struct Inbox {
     /// Whose processes they watch.
     app: Option<AppId>,
     news: mpsc::Sender<(Option<AppId>, News)>,
+    /// Who starts and signals them.
+    pub(crate) launcher: Launcher,
 }
 
 impl Inbox {
     /// One for what concerns no application, and the end where it all comes out.
-    pub(crate) fn new(capacity: usize) -> (Inbox, mpsc::Receiver<(Option<AppId>, News)>) {
+    pub(crate) fn new(capacity: usize, launcher: Launcher) -> (Inbox, mpsc::Receiver<(Option<AppId>, News)>) {
         let (news, out) = mpsc::channel(capacity);
-        (Inbox { app: None, news }, out)
+        (Inbox { app: None, news, launcher }, out)
     }
 
     /// The same one, for the processes of an application.
     pub(crate) fn of_app(&self, app: AppId) -> Inbox {
-        Inbox { app: Some(app), news: self.news.clone() }
+        Inbox { app: Some(app), ..self.clone() }
     }
 
     /// Something was found out about the application's files. If nobody listens any more, everything is ending.
@@ -127,10 +131,42 @@ impl Drop for Watch {
     }
 }
 
-/// Reads the mold's control socket until it closes.
-pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, inbox: Inbox) -> Watch {
+/// Reads the mold's control socket until it closes; `start` is heard first, where the mold begins as another program.
+pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, start: Option<Start>, inbox: Inbox) -> Watch {
     let said = move |message, _descriptors| Said::Mold { boot, message };
-    Watch(tokio::spawn(read_all(socket, Who::Mold(boot), inbox, said)))
+    Watch(tokio::spawn(async move {
+        if let Some(failure) = watch_start(start).await {
+            let message = FromMold::Failed(Box::new(failure));
+            inbox.put(News::Said(Said::Mold { boot, message })).await;
+        }
+        read_all(socket, Who::Mold(boot), inbox, said).await;
+    }))
+}
+
+/// The words for why a process could not become a mold.
+type Failure = Box<dyn Fn(io::Error) -> BootFailure + Send + Sync>;
+
+/// Where a process reports why it could not become a mold.
+pub(crate) struct Start {
+    socket: ControlSocket,
+    failure: Failure,
+}
+
+impl Start {
+    pub(crate) fn heard_on(
+        socket: OwnedFd,
+        failure: impl Fn(io::Error) -> BootFailure + Send + Sync + 'static,
+    ) -> io::Result<Start> {
+        Ok(Start { socket: ControlSocket::over(socket)?, failure: Box::new(failure) })
+    }
+}
+
+/// Waits until a process has become a mold; why, if it could not.
+async fn watch_start(start: Option<Start>) -> Option<BootFailure> {
+    let Start { socket, failure } = start?;
+    // Closed, or not understood: the process has become something else, and has its control socket.
+    let packet = socket.receive::<Trouble>().await.ok()??;
+    Some(failure(packet.message.into()))
 }
 
 /// Reads a worker's control socket until it closes.
@@ -183,6 +219,7 @@ async fn read_all<M: DeserializeOwned>(
 #[derive(Debug)]
 pub(crate) struct HeldProcess {
     pidfd: Arc<AsyncFd<OwnedFd>>,
+    launcher: Launcher,
     _watch: Watch,
 }
 
@@ -194,12 +231,14 @@ impl HeldProcess {
 
     fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, inbox: Inbox) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
+        let launcher = inbox.launcher.clone();
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
+                inbox.launcher.settle().await;
                 inbox.put(News::Ended(who)).await;
             }
         }));
-        HeldProcess { pidfd, _watch: watch }
+        HeldProcess { pidfd, launcher, _watch: watch }
     }
 
     /// The same process, as something else from now on.
@@ -209,10 +248,6 @@ impl HeldProcess {
 
     /// Sends a signal; one that has ended meanwhile does not mind.
     pub(crate) fn signal(&self, signal: Signal) {
-        if let Err(error) = pidfd_send_signal(self.pidfd.get_ref(), signal) {
-            if error != rustix::io::Errno::SRCH {
-                tracing::error!(%error, ?signal, "cannot send a signal");
-            }
-        }
+        self.launcher.signal(&self.pidfd, signal);
     }
 }

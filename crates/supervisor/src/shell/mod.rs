@@ -35,8 +35,8 @@ use crate::core::ending::Ending;
 use crate::core::event::Received;
 use crate::core::restart::Asked;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
+use crate::process::launcher::Endings;
 use crate::shell::event::{Happening, Inbox, News, Who};
-use crate::shell::reaper::reap;
 use crate::shell::signals::Signals;
 use crate::upgrade::stand_in::StandIn;
 use crate::{checkpoint, AppOrder, Notice, Order};
@@ -80,6 +80,7 @@ pub struct Supervisor {
     is_quiet: bool,
     /// Where it goes what the processes of other users print.
     output: Relay,
+    endings: Endings,
     news: mpsc::Receiver<(Option<AppId>, News)>,
     inbox: Inbox,
     notices: mpsc::Sender<Notice>,
@@ -88,8 +89,8 @@ pub struct Supervisor {
 impl Supervisor {
     /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, apps, purpose, output } = blueprint;
-        let (inbox, news) = Inbox::new(NEWS);
+        let Blueprint { settings, apps, purpose, output, launcher } = blueprint;
+        let (inbox, news) = Inbox::new(NEWS, launcher);
         let config = ServerConfig {
             is_development: settings.is_development(),
             drain_timeout: settings.drain_timeout,
@@ -108,6 +109,7 @@ impl Supervisor {
             unreaped: false,
             is_quiet: false,
             output: Relay::new(output),
+            endings: Endings::Direct,
             news,
             inbox,
             notices,
@@ -126,12 +128,14 @@ impl Supervisor {
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
         set_child_subreaper(Some(getpid()))?;
         let mut signals = Signals::listen()?;
+        self.endings = self.inbox.launcher.endings()?;
         self.tell(Event::Tick).await;
         while !self.has_ended {
             self.look_at_restart_files();
             let deadline = if self.unreaped { Some(Instant::now()) } else { self.next_deadline() };
             let happening = tokio::select! {
                 signal = signals.next() => Happening::Signal(signal),
+                () = self.endings.changed() => Happening::Signal(Received::ChildEnded),
                 Some(order) = orders.recv() => Happening::Order(order),
                 Some((app, news)) = self.news.recv() => Happening::News(app, news),
                 () = sleep_until(deadline) => Happening::Deadline,
@@ -141,10 +145,11 @@ impl Supervisor {
         self.hear_the_last_lines().await;
         if let Some(succession) = self.upgrading.succession.take() {
             let drain_time = 2 * self.settings.drain_timeout;
-            let (news, inbox) = (self.news, self.inbox);
+            let (news, inbox, endings) = (self.news, self.inbox, self.endings);
             return Ok(Outcome::HandedOver(Box::new(StandIn {
                 succession,
                 signals,
+                endings,
                 news,
                 inbox,
                 drain_time,
@@ -257,7 +262,7 @@ impl Supervisor {
     }
 
     fn reap(&mut self) {
-        let reaped = reap();
+        let reaped = self.endings.reap();
         self.unreaped = reaped.may_have_left_some;
         for (pid, ending) in reaped.ended {
             let owner = self.apps.iter().find_map(|(id, app)| Some((*id, app.owner_of(pid)?)));

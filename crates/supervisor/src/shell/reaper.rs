@@ -21,12 +21,18 @@ pub(crate) struct Reaped {
 
 /// Reaps a slice of the children that have ended.
 pub(crate) fn reap() -> Reaped {
-    let next = || match wait(WaitOptions::NOHANG) {
+    Reaped::slice(|| match wait(WaitOptions::NOHANG) {
         Ok(Some((pid, status))) => Some((pid, ending_of(status))),
         Ok(None) | Err(_) => None, // nothing has ended, or there are no children at all
-    };
-    let ended: Vec<_> = std::iter::from_fn(next).take(SLICE).collect();
-    Reaped { may_have_left_some: ended.len() == SLICE, ended }
+    })
+}
+
+impl Reaped {
+    /// As many as fit into a slice of those that there are.
+    pub(crate) fn slice(next: impl FnMut() -> Option<(Pid, Ending)>) -> Reaped {
+        let ended: Vec<_> = std::iter::from_fn(next).take(SLICE).collect();
+        Reaped { may_have_left_some: ended.len() == SLICE, ended }
+    }
 }
 
 fn ending_of(status: WaitStatus) -> Ending {

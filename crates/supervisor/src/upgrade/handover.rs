@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The variable that names the new process's end of the control socket.
-pub(crate) const VARIABLE: &str = "HIGHBALL_PREDECESSOR_FD";
+pub(crate) use highball_spawner::spawner::HANDOVER as VARIABLE;
 
 /// What the old process tells the new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

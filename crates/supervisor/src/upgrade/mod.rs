@@ -1,9 +1,7 @@
 //! The handover between two versions of Highball: [`successor`] is the new process as the old one sees it, [`predecessor`]
-//! the old one as the new one does, with what it finds by [`inherited_fd`]. They speak by [`handover`]. [`stand_in`] is the
-//! first process, when it has been succeeded. What is decided stands in `core/upgrade.rs`.
+//! the old one as the new one does. They speak by [`handover`]. [`stand_in`] is the first process, when it has been succeeded. What is decided stands in `core/upgrade.rs`.
 
 pub(crate) mod handover;
-pub(crate) mod inherited_fd;
 pub(crate) mod predecessor;
 pub(crate) mod stand_in;
 pub(crate) mod successor;

@@ -2,7 +2,6 @@
 
 use crate::shell::control_socket::{receive_packet, send_packet, ControlSocket};
 use crate::upgrade::handover::{FromSuccessor, ToSuccessor, VARIABLE};
-use crate::upgrade::inherited_fd;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -24,7 +23,7 @@ impl Predecessor {
     /// # Errors
     /// It has gone, or said what cannot be understood.
     pub fn from_environment() -> io::Result<Option<Predecessor>> {
-        let Some(control) = inherited_fd::take(VARIABLE)? else { return Ok(None) };
+        let Some(control) = highball_spawner::exec::take(VARIABLE)? else { return Ok(None) };
         let (mut listeners, mut stand_in) = (Vec::new(), None);
         loop {
             let (bytes, mut descriptors) =

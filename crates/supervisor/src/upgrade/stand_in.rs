@@ -7,9 +7,9 @@
 
 use crate::core::ending::Ending;
 use crate::core::event::Received;
+use crate::process::launcher::Endings;
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
-use crate::shell::reaper::{has_children, reap};
 use crate::shell::signals::{to_pass_on, Signals};
 use highball_config::AppId;
 use rustix::process::Pid;
@@ -98,6 +98,7 @@ impl Succession {
 pub struct StandIn {
     pub(crate) succession: Succession,
     pub(crate) signals: Signals,
+    pub(crate) endings: Endings,
     pub(crate) news: mpsc::Receiver<(Option<AppId>, News)>,
     pub(crate) inbox: Inbox,
     /// How long its successors may be at their last requests when they end.
@@ -120,7 +121,7 @@ impl StandIn {
         }
         let limit = self.drain_time + END_TIME;
         let left = async {
-            while has_children() {
+            while self.inbox.launcher.has_children() {
                 self.next().await;
             }
         };
@@ -136,6 +137,7 @@ impl StandIn {
                 Received::ChildEnded => self.reap().await,
                 signal => self.succession.pass_on(signal),
             },
+            () = self.endings.changed() => self.reap().await,
             Some((_, news)) = self.news.recv() => match news {
                 News::Said(Said::Succeeded { pid, descriptors }) => {
                     self.succession.succeeded(pid, descriptors, &self.inbox);
@@ -152,7 +154,7 @@ impl StandIn {
     /// Until there is none left: no signal comes for those of a later slice.
     async fn reap(&mut self) {
         loop {
-            let reaped = reap();
+            let reaped = self.endings.reap();
             for (pid, ending) in reaped.ended {
                 self.succession.ended(pid, ending);
             }

@@ -2,15 +2,12 @@
 
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
-use crate::upgrade::handover::{ToStandIn, ToSuccessor, VARIABLE};
-use rustix::io::{fcntl_setfd, FdFlags};
-use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags, Signal};
+use crate::upgrade::handover::{ToStandIn, ToSuccessor};
+use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 
 /// What a process needs to have a successor.
@@ -68,17 +65,10 @@ impl Successor {
         if let Some(socket) = stand_in {
             control.send(&ToSuccessor::StandIn, &[socket.as_fd()])?;
         }
-        control.send(&ToSuccessor::Begin { pid: getpid().as_raw_pid(), broken }, &[])?;
-        // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-        fcntl_setfd(&theirs, FdFlags::empty())?;
-        let mut command = Command::new(&heritage.program);
-        if let [name, arguments @ ..] = &heritage.arguments[..] {
-            command.arg0(name).args(arguments);
-        }
-        let child = command.env(VARIABLE, theirs.as_raw_fd().to_string()).spawn()?;
-        let pid = Pid::from_child(&child);
-        let process =
-            HeldProcess::hold(pidfd_open(pid, PidfdFlags::empty())?, Who::Successor(pid), inbox.clone())?;
+        let own = inbox.launcher.pid().as_raw_pid();
+        control.send(&ToSuccessor::Begin { pid: own, broken }, &[])?;
+        let (pid, pidfd) = inbox.launcher.start_successor(heritage, theirs)?;
+        let process = HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone())?;
         let control = Arc::new(control);
         let watch = watch_successor(Arc::clone(&control), pid, inbox.clone());
         Ok(Successor { pid, process, control, _watch: watch })

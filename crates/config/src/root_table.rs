@@ -1,0 +1,180 @@
+//! What root's configuration says, and nothing else: what the process that stays root may be ordered to do. It comes from the
+//! command line, the environment and a file of root's. Files of applications are not opened for it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::command_line::{self, Command};
+use crate::error::ConfigError;
+use crate::file::{self, File};
+use crate::form::Place;
+use crate::given::Given;
+use crate::options::Scope;
+use crate::ownership::{owner, Starter};
+use crate::resolve::split_file;
+use crate::settings::{Bind, RunsAs};
+use crate::trust::Author;
+
+/// What root's configuration says.
+#[derive(Debug, Clone)]
+pub struct RootTable {
+    /// Where to listen.
+    pub binds: Vec<Bind>,
+    /// The PID file.
+    pub pidfile: Option<PathBuf>,
+    /// The access logs: the server's, and those of applications.
+    pub logs: Vec<PathBuf>,
+    /// Who the applications run as, by [`crate::App::path`].
+    pub apps: BTreeMap<PathBuf, RunsAs>,
+    /// Who the server runs as, where it is said.
+    pub server_user: Option<String>,
+}
+
+/// Reads it; `None` where the command line asks for something else than to serve.
+///
+/// # Errors
+/// What [`crate::parse`] would say too.
+pub fn root_table(
+    args: impl IntoIterator<Item = OsString>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<RootTable>, ConfigError> {
+    let Command::Serve { paths, mut given } = command_line::read(args)? else { return Ok(None) };
+    let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
+    given.add_environment(env);
+    let place = Place { current: current.clone(), env };
+    let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
+    let file = match (&named, own_file_of_root(&paths, &current)) {
+        (Some(path), _) => {
+            Starter::now().believes_named(path)?;
+            file::read_named(path, &file::folder_of(path))?
+        }
+        (None, Some((folder, path))) => file::read_named(&path, &folder)?,
+        (None, None) => File::default(),
+    };
+    let single = paths.len() < 2 && file.entries.is_empty();
+    let entries: Vec<(PathBuf, Given)> = match (file.entries.is_empty(), paths.is_empty()) {
+        (false, _) => file.entries.into_iter().map(|entry| (entry.path, entry.given)).collect(),
+        (true, true) => vec![(PathBuf::new(), Given::default())],
+        (true, false) => paths.into_iter().map(|path| (path, Given::default())).collect(),
+    };
+    let mut logs = Vec::new();
+    let mut apps = BTreeMap::new();
+    for (path, own) in entries {
+        let mut all = given.clone();
+        all.add_all(&own, |option| option.scope != Scope::Server);
+        all.add_all(&file.top, |option| single || option.scope.is_shared());
+        logs.extend(own.fields(&place, |option| option.scope == Scope::ServerAndApp)?.access_log.flatten());
+        let (folder, name) = split_file(Some(path));
+        let link = current.join(folder.unwrap_or_default());
+        // One that is not there is not started.
+        if let Ok(folder) = link.canonicalize() {
+            let asked = all.fields(&place, |option| option.scope == Scope::Privileged)?.app.user;
+            let owned = || Starter::now().runs_unasked(owner(&link, &folder, name.as_deref()).user);
+            let path = name.as_ref().map_or_else(|| link.clone(), |name| link.join(name));
+            apps.insert(path, asked.unwrap_or_else(owned));
+        }
+    }
+    given.add_all(&file.top, |_| true);
+    let fields =
+        given.fields(&place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    logs.extend(fields.access_log.flatten());
+    logs.retain(|path| path != Path::new("-"));
+    let fields = fields.server;
+    Ok(Some(RootTable {
+        binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        pidfile: fields.pidfile,
+        logs,
+        apps,
+        server_user: fields.server_user,
+    }))
+}
+
+/// The configuration file in the folder of the only application, if nobody but root could have put it there; and the folder.
+fn own_file_of_root(paths: &[PathBuf], current: &Path) -> Option<(PathBuf, PathBuf)> {
+    if paths.len() > 1 {
+        return None;
+    }
+    let (folder, _) = split_file(paths.first().cloned());
+    let link = current.join(folder.unwrap_or_default());
+    let folder = link.canonicalize().ok()?;
+    let is_roots = |place: &str| {
+        Starter::now().author(&folder, &link.join(place)) == Author::Server && folder.join(place).is_file()
+    };
+    let place = file::PLACES.into_iter().find(|place| is_roots(place))?;
+    Some((folder.clone(), folder.join(place)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highball_users::may_change_users;
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink, PermissionsExt};
+
+    fn table(args: &[&str]) -> RootTable {
+        let args = ["highball", "serve"].iter().chain(args).map(OsString::from);
+        root_table(args, &|_| None).unwrap().unwrap()
+    }
+
+    fn app_of(place: &Path, name: &str, uid: u32) -> PathBuf {
+        let folder = place.join(name);
+        fs::create_dir_all(folder.join("config")).unwrap();
+        fs::write(folder.join("config/highball.toml"), "user = 'root'\npidfile = '/run/x'\n").unwrap();
+        for path in [folder.clone(), folder.join("config"), folder.join("config/highball.toml")] {
+            chown(path, Some(uid), None).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn files_of_applications_do_not_count() {
+        if !may_change_users() {
+            return println!("skipped: only root can give files away");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let of_tenant = app_of(place.path(), "tenant", 5);
+        let found = table(&[of_tenant.to_str().unwrap()]);
+        assert_eq!(found.pidfile, None);
+        assert_eq!(found.apps[&of_tenant].another().unwrap().uid, 5);
+        let of_root = app_of(place.path(), "root", 0);
+        let found = table(&[of_root.to_str().unwrap()]);
+        assert_eq!(found.pidfile, Some("/run/x".into()));
+        assert_eq!(found.apps[&of_root], RunsAs::Starter);
+        // A link of the tenant's to root's file, and root's file in a folder that others may write to.
+        fs::remove_file(of_tenant.join("config/highball.toml")).unwrap();
+        symlink(of_root.join("config/highball.toml"), of_tenant.join("config/highball.toml")).unwrap();
+        assert_eq!(table(&[of_tenant.to_str().unwrap()]).pidfile, None);
+        fs::set_permissions(of_root.join("config"), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(table(&[of_root.to_str().unwrap()]).pidfile, None);
+    }
+
+    #[test]
+    fn it_has_what_roots_file_says() {
+        if !may_change_users() {
+            return println!("skipped: only root can give files away");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (one, two) = (app_of(place.path(), "one", 5), app_of(place.path(), "two", 5));
+        let path = place.path().join("server.toml");
+        let text = "bind = ['127.0.0.1:81']\naccess_log = '/var/log/a'\nserver_user = 'daemon'\n[[app]]\npath = 'one'\n\
+                    user = 'games'\naccess_log = '/var/log/one'\n[[app]]\npath = 'two'\n[[app]]\npath = 'gone'\n";
+        fs::write(&path, text).unwrap();
+        let found = table(&["-c", path.to_str().unwrap()]);
+        assert_eq!(found.binds, [Bind::Tcp("127.0.0.1:81".parse().unwrap())]);
+        assert_eq!(found.logs, [Path::new("/var/log/one"), Path::new("/var/log/a")]);
+        assert_eq!(found.server_user.as_deref(), Some("daemon"));
+        let users: Vec<_> =
+            found.apps.iter().map(|(path, user)| (path, user.another().unwrap().name.clone())).collect();
+        assert_eq!(users, [(&one, "games".to_owned()), (&two, User5::name())]);
+    }
+
+    /// The user with the number 5.
+    struct User5;
+
+    impl User5 {
+        fn name() -> String {
+            highball_users::User::with_uid(5, 5).name
+        }
+    }
+}

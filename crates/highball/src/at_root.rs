@@ -1,0 +1,185 @@
+//! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
+
+use crate::control_places::ControlPlaces;
+use crate::instance::InstanceSocket;
+use crate::openers::Openers;
+use crate::pidfile::Pidfile;
+use crate::service_notification;
+use highball_config::{Bind, ConfigError, Invocation, Settings};
+use highball_front as front;
+use highball_spawner::channel::{pair, receive, send, Received};
+use highball_spawner::ServiceState;
+use highball_supervisor::Launcher;
+use rustix::fs::{memfd_create, MemfdFlags};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufReader, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tracing::warn;
+
+/// Time for reading the configuration.
+const READ_TIME: Duration = Duration::from_secs(10);
+
+/// The processes that open files for this one.
+static OPENERS: OnceLock<Openers> = OnceLock::new();
+
+/// What a process of root's has read.
+#[derive(Debug, Serialize, Deserialize)]
+enum Read {
+    /// These settings, of a server.
+    Settings(Box<Settings>),
+    /// Something else.
+    NoServer,
+    /// What is wrong with it, and the exit code.
+    Wrong(String, u8),
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    /// Something is wrong with them.
+    #[error(transparent)]
+    Wrong(#[from] ConfigError),
+    /// The same, as another process says it.
+    #[error("{0}")]
+    SaidElsewhere(String, u8),
+    /// They cannot be read by another process.
+    #[error("the configuration cannot be read: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Unread {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Unread::Wrong(error) => error.exit_code(),
+            Unread::SaidElsewhere(_, code) => *code,
+            Unread::System(_) => 1,
+        }
+    }
+}
+
+/// Reads command line, environment and files; where this process is not root, a process of root's does.
+pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unread> {
+    let Launcher::Spawner(spawner) = launcher else { return Ok(read_here()?) };
+    let (ours, theirs) = pair()?;
+    spawner.read_configuration(theirs.as_fd())?;
+    drop(theirs);
+    set_socket_timeout(&ours, Timeout::Recv, Some(READ_TIME)).map_err(io::Error::from)?;
+    let Received::Packet(_, Some(read)) = receive(&ours, true)? else {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    };
+    let mut read = File::from(read);
+    read.rewind()?;
+    match serde_json::from_reader(BufReader::new(read)).map_err(io::Error::from)? {
+        Read::Settings(settings) => {
+            let settings = settings.renumbered();
+            for app in &settings.apps {
+                let uid = app.runs_as.another().map_or(0, |user| user.uid);
+                OPENERS.get().inspect(|openers| openers.know(&app.path(), uid));
+            }
+            Ok(Invocation::Serve(Box::new(settings)))
+        }
+        Read::NoServer => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+        Read::Wrong(text, code) => Err(Unread::SaidElsewhere(text, code)),
+    }
+}
+
+fn read_here() -> Result<Invocation, ConfigError> {
+    highball_config::parse(std::env::args_os(), &|name| std::env::var(name).ok())
+}
+
+/// Reads the configuration for the server, as root, and ends.
+pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
+    let read = match read_here() {
+        Ok(Invocation::Serve(settings)) => Read::Settings(settings),
+        Ok(_) => Read::NoServer,
+        Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
+    };
+    let pass = || -> io::Result<()> {
+        let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
+        file.write_all(&serde_json::to_vec(&read)?)?;
+        send(&socket, &[0], Some(file.as_fd()))
+    };
+    match pass() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("highball: the configuration cannot be passed on: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Has files opened by processes that may, where this one is not root.
+pub(crate) fn open_files_by(launcher: &Launcher) {
+    if let Launcher::Spawner(spawner) = launcher {
+        let openers = OPENERS.get_or_init(|| Openers::new(Arc::clone(spawner)));
+        highball_tenant::open_by(openers);
+        let spawner = Arc::clone(spawner);
+        front::open_access_logs_by(Box::new(move |path| spawner.open_log(path).map(File::from)));
+    }
+}
+
+/// Listens on an address.
+pub(crate) fn listen(bind: &Bind, launcher: &Launcher) -> Result<front::Listener, Box<dyn Error>> {
+    match launcher {
+        Launcher::Direct => Ok(front::bind(bind)?),
+        Launcher::Spawner(spawner) => Ok(front::over(bind, spawner.listen(&bind.to_string())?, false)?),
+    }
+}
+
+/// Writes the PID file; where the spawner has written it, it also removes it. `succeeds`: it is another server's so far.
+pub(crate) fn write_pidfile(
+    path: &Path,
+    succeeds: bool,
+    launcher: &Launcher,
+) -> Result<Option<Pidfile>, Box<dyn Error>> {
+    match launcher {
+        Launcher::Direct if succeeds => Ok(Some(Pidfile::write(path)?)),
+        Launcher::Direct => Ok(Some(Pidfile::claim(path)?)),
+        Launcher::Spawner(spawner) => {
+            spawner.write_pidfile()?;
+            Ok(None)
+        }
+    }
+}
+
+/// Takes over the socket that another server has for an address, and that listens on.
+pub(crate) fn adopt(
+    bind: &Bind,
+    socket: OwnedFd,
+    launcher: &Launcher,
+) -> Result<front::Listener, front::BindError> {
+    match launcher {
+        Launcher::Direct => front::adopt(bind, socket),
+        Launcher::Spawner(_) => front::over(bind, socket, true),
+    }
+}
+
+/// Makes the control socket.
+pub(crate) async fn control_socket(
+    launcher: &Launcher,
+    predecessor: Option<i32>,
+) -> io::Result<InstanceSocket> {
+    match launcher {
+        Launcher::Direct => InstanceSocket::open(&ControlPlaces::of_server(), predecessor).await,
+        Launcher::Spawner(spawner) => InstanceSocket::over(spawner.open_control_socket()?),
+    }
+}
+
+/// Tells systemd.
+pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
+    match launcher {
+        Launcher::Direct => service_notification::notify(state),
+        Launcher::Spawner(spawner) => {
+            if let Err(error) = spawner.tell(state) {
+                warn!(%error, "systemd cannot be told how things are");
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The processes that open files for the server, where that is not root: one of each user, and a second and third one where
+//! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced.
+
+use highball_spawner::channel::{pair, receive, send, Received};
+use highball_spawner::Role;
+use highball_supervisor::Client;
+use highball_tenant::Answer;
+use highball_users::User;
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::process::Signal;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// Processes of a user at a time.
+const MOST: usize = 3;
+/// Time for an answer, where nothing else waits meanwhile.
+const TIME: Duration = Duration::from_secs(2);
+/// Time for an answer on the thread that serves all clients.
+const SHORT_TIME: Duration = Duration::from_millis(100);
+/// After a process that has not answered, none of its user is asked for so long; the double after the next one, and so on.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+thread_local! {
+    static TIME_HERE: Cell<Duration> = const { Cell::new(TIME) };
+}
+
+/// This thread serves all clients, and does not wait for long.
+pub(crate) fn hurry_on_this_thread() {
+    TIME_HERE.set(SHORT_TIME);
+}
+
+/// All openers.
+#[derive(Debug)]
+pub(crate) struct Openers {
+    spawner: Arc<Client>,
+    /// An application of each user, by which the spawner knows the user.
+    apps: Mutex<HashMap<u32, PathBuf>>,
+    users: Mutex<HashMap<u32, Arc<OpenersOfUser>>>,
+}
+
+impl Openers {
+    pub(crate) fn new(spawner: Arc<Client>) -> Openers {
+        Openers { spawner, apps: Mutex::default(), users: Mutex::default() }
+    }
+
+    /// The application at this path is this user's.
+    pub(crate) fn know(&self, path: &Path, uid: u32) {
+        lock(&self.apps).insert(uid, path.to_owned());
+    }
+
+    fn of(&self, uid: u32) -> Arc<OpenersOfUser> {
+        Arc::clone(lock(&self.users).entry(uid).or_default())
+    }
+
+    fn start(&self, uid: u32) -> io::Result<Opener> {
+        let app = lock(&self.apps).get(&uid).cloned();
+        let app = app.ok_or_else(|| io::Error::other("this user has no application"))?;
+        let (ours, theirs) = pair()?;
+        let (_, pidfd) = self.spawner.start(&app, uid, Role::Opener, theirs.as_fd())?;
+        Ok(Opener { socket: ours, pidfd })
+    }
+
+    fn asked(&self, uid: u32, question: &[u8], folder: Option<BorrowedFd<'_>>) -> io::Result<Answer> {
+        let until = Instant::now() + TIME_HERE.get();
+        let user = self.of(uid);
+        let mut opener = match user.take(until)? {
+            Some(idle) => idle,
+            None => self.start(uid).inspect_err(|_| user.lost(false))?,
+        };
+        let mut answer = opener.ask(question, folder, until);
+        if matches!(&answer, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+            // It was killed; whoever did so can do it again.
+            opener = self.start(uid).inspect_err(|_| user.lost(false))?;
+            answer = opener.ask(question, folder, until);
+        }
+        match &answer {
+            Ok(_) => user.give_back(opener),
+            Err(error) => {
+                let is_stuck = error.kind() == io::ErrorKind::WouldBlock;
+                if is_stuck {
+                    warn!(
+                        uid,
+                        "no answer from the process that opens files of this user, which is replaced: the file system does \
+                         not answer, or the user has stopped the process"
+                    );
+                    let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL);
+                    // it may have ended
+                }
+                user.lost(is_stuck);
+            }
+        }
+        answer
+    }
+}
+
+impl highball_tenant::Openers for Openers {
+    fn have(&self, user: Option<&User>) -> bool {
+        lock(&self.apps).contains_key(&uid(user))
+    }
+
+    fn ask(
+        &self,
+        user: Option<&User>,
+        question: &[u8],
+        folder: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Answer> {
+        self.asked(uid(user), question, folder)
+    }
+}
+
+fn uid(user: Option<&User>) -> u32 {
+    user.map_or(0, |user| user.uid)
+}
+
+/// One process.
+#[derive(Debug)]
+struct Opener {
+    socket: OwnedFd,
+    pidfd: OwnedFd,
+}
+
+impl Opener {
+    fn ask(&self, question: &[u8], folder: Option<BorrowedFd<'_>>, until: Instant) -> io::Result<Answer> {
+        send(&self.socket, question, folder)?;
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        set_socket_timeout(&self.socket, Timeout::Recv, Some(left))?;
+        match receive(&self.socket, true)? {
+            Received::Packet(bytes, descriptor) => Ok((bytes, descriptor)),
+            Received::CutOff => Err(io::ErrorKind::InvalidData.into()),
+            Received::Closed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// The processes of a user.
+#[derive(Debug, Default)]
+struct OpenersOfUser {
+    state: Mutex<State>,
+    given_back: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Vec<Opener>,
+    busy: usize,
+    /// Those that have not answered since one has.
+    stuck: u32,
+    paused_until: Option<Instant>,
+}
+
+impl OpenersOfUser {
+    /// One that is idle; `None`: one may be started. Either has to be given back, or lost.
+    fn take(&self, until: Instant) -> io::Result<Option<Opener>> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.paused_until.is_some_and(|paused_until| Instant::now() < paused_until) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if let Some(opener) = state.idle.pop() {
+                state.busy += 1;
+                return Ok(Some(opener));
+            }
+            if state.busy < MOST {
+                state.busy += 1;
+                return Ok(None);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let waited = self.given_back.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn give_back(&self, opener: Opener) {
+        let mut state = lock(&self.state);
+        state.busy -= 1;
+        state.stuck = 0;
+        state.idle.push(opener);
+        self.given_back.notify_one();
+    }
+
+    fn lost(&self, is_stuck: bool) {
+        let mut state = lock(&self.state);
+        state.busy -= 1;
+        if is_stuck {
+            let pause = PAUSE.saturating_mul(1 << state.stuck.min(16)).min(LONGEST_PAUSE);
+            state.stuck += 1;
+            state.paused_until = Some(Instant::now() + pause);
+        }
+        self.given_back.notify_one();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opener() -> (Opener, OwnedFd) {
+        let (socket, theirs) = pair().unwrap();
+        let pidfd = socket.try_clone().unwrap();
+        (Opener { socket, pidfd }, theirs)
+    }
+
+    #[test]
+    fn one_that_is_stuck_is_waited_for_once_and_then_its_user_is_not_asked_for_a_while() {
+        let user = OpenersOfUser::default();
+        let soon = || Instant::now() + Duration::from_millis(20);
+        assert!(user.take(soon()).unwrap().is_none(), "one may be started");
+        let (stuck, _theirs) = opener();
+        assert_eq!(stuck.ask(b"?", None, soon()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        user.lost(true);
+        assert_eq!(user.take(soon()).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        lock(&user.state).paused_until = None;
+        assert!(user.take(soon()).is_ok());
+        user.lost(true);
+        let pause = lock(&user.state).paused_until.unwrap() - Instant::now();
+        assert!(pause > PAUSE, "the second time it is longer: {pause:?}");
+    }
+
+    #[test]
+    fn there_are_three_of_a_user_and_they_are_used_again() {
+        let user = OpenersOfUser::default();
+        let soon = || Instant::now() + Duration::from_millis(20);
+        for _ in 0..MOST {
+            assert!(user.take(soon()).unwrap().is_none());
+        }
+        assert!(user.take(soon()).is_err());
+        user.give_back(opener().0);
+        assert!(user.take(soon()).unwrap().is_some());
+        let (gone, theirs) = opener();
+        drop(theirs);
+        assert_eq!(gone.ask(b"?", None, soon()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,202 @@
+//! Where root starts the server: the process that stays root, and what it may be ordered to do.
+
+use crate::at_root::read_configuration;
+use crate::control_places::ControlPlaces;
+use crate::instance::{InstanceSocket, MadeSocket};
+use crate::pidfile::Pidfile;
+use crate::{is_given_as_object, service_notification, started_path};
+use highball_config::{root_table, why_not_roots, Bind, RootTable, RunsAs, User};
+use highball_front as front;
+use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
+use highball_spawner::spawner::{Spawner, HANDOVER};
+use highball_spawner::{exec, ServiceState};
+use highball_supervisor::Launcher;
+use highball_users::may_change_users;
+use rustix::process::{getppid, Pid};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The user of the server, unless another one is named.
+const SERVER_USER: &str = "highball";
+/// And where there is none of this name: a number that owns nothing.
+const NOBODY: u32 = 65534;
+
+/// Stays root for the server, where root starts it for applications of others, until it has ended. `None`: this process
+/// is itself the server, or does something else. To be called before there are threads.
+pub(crate) fn stay_root() -> Option<ExitCode> {
+    if !may_change_users() || is_given_as_object() {
+        return None;
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        eprintln!("highball: {error}");
+        Some(ExitCode::FAILURE)
+    };
+    let table = match read_table() {
+        Ok(table) => table?,
+        // The usual way reads it again, and says what is wrong to a server that is to be taken over from, too.
+        Err(_) if read_configuration(&Launcher::Direct).is_err() => return None,
+        Err(error) => return failed(&error),
+    };
+    let user = match server_user(&table) {
+        Ok(user) => user?,
+        Err(why) => return failed(&why),
+    };
+    let handover = match exec::take(HANDOVER) {
+        Ok(handover) => handover,
+        Err(error) => return failed(&error),
+    };
+    let policy = RootPolicy::new(table, handover.is_some());
+    match Spawner::start(policy, &user, handover) {
+        Ok(spawner) => Some(ExitCode::from(spawner.run())),
+        Err(error) => failed(&format!("cannot start the server as the user {user}: {error}")),
+    }
+}
+
+fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
+    root_table(std::env::args_os(), &|name| std::env::var(name).ok())
+}
+
+/// Who the server runs as; `None`: as root.
+fn server_user(table: &RootTable) -> Result<Option<User>, String> {
+    match table.server_user.as_deref() {
+        Some(name) => match User::of(name) {
+            Some(user) => Ok(Some(user).filter(|user| user.uid != 0)),
+            None => Err(format!(
+                "option server_user: there is no user `{name}` on this machine; name one that there is, or make it: sudo \
+                 adduser --system --group {name}"
+            )),
+        },
+        // Where all applications are root's, whoever takes over the server is root by them.
+        None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => Ok(None),
+        None => Ok(Some(User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)))),
+    }
+}
+
+/// The table, and what was made by it.
+#[derive(Debug)]
+pub(crate) struct RootPolicy {
+    table: RootTable,
+    runners: BTreeMap<PathBuf, Runner>,
+    /// Whether the server is to take over from another one.
+    succeeds: bool,
+    has_handed_over: bool,
+    pidfile: Option<Pidfile>,
+    sockets: Vec<front::SocketPath>,
+    control_socket: Option<MadeSocket>,
+}
+
+impl RootPolicy {
+    fn new(table: RootTable, succeeds: bool) -> RootPolicy {
+        RootPolicy {
+            runners: runners(&table),
+            table,
+            succeeds,
+            has_handed_over: false,
+            pidfile: None,
+            sockets: Vec::new(),
+            control_socket: None,
+        }
+    }
+
+    /// A loop of its own, for as long as it takes: what is asked there may be another server, which answers at once.
+    fn make_control_socket(&self) -> io::Result<(OwnedFd, Option<MadeSocket>)> {
+        let predecessor = getppid().filter(|_| self.succeeds).map(Pid::as_raw_pid);
+        let made = crate::event_loop()?.block_on(async {
+            InstanceSocket::open(&ControlPlaces::of_server(), predecessor).await?.into_parts()
+        })?;
+        Ok(made)
+    }
+
+    fn unix_binds(&self) -> impl Iterator<Item = &Path> {
+        self.table.binds.iter().filter_map(|bind| match bind {
+            Bind::Unix(path) => Some(path.as_path()),
+            Bind::Tcp(_) => None,
+        })
+    }
+}
+
+fn runners(table: &RootTable) -> BTreeMap<PathBuf, Runner> {
+    let runner = |runs_as: &RunsAs| match runs_as {
+        RunsAs::Starter | RunsAs::RootUnasked => Runner::Root,
+        RunsAs::User(user) => Runner::User(user.clone()),
+    };
+    table.apps.iter().map(|(path, runs_as)| (path.clone(), runner(runs_as))).collect()
+}
+
+impl Policy for RootPolicy {
+    fn listen(&mut self, address: &str) -> Result<OwnedFd, Refusal> {
+        let bind = self.table.binds.iter().find(|bind| bind.to_string() == address);
+        let bind = bind.ok_or_else(Refusal::not_in_table)?;
+        let (socket, path) = front::bind(bind).map_err(Refusal::because)?.into_parts();
+        self.sockets.extend(path);
+        Ok(socket)
+    }
+
+    fn open_log(&mut self, path: &Path) -> Result<OwnedFd, Refusal> {
+        if !self.table.logs.iter().any(|log| log == path) {
+            return Err(Refusal::not_in_table());
+        }
+        front::open_log_of_root(path).map_err(Refusal::because)
+    }
+
+    fn write_pidfile(&mut self) -> Result<(), Refusal> {
+        let Some(path) = &self.table.pidfile else { return Ok(()) };
+        let write = if self.succeeds { Pidfile::write } else { Pidfile::claim };
+        self.pidfile = Some(write(path).map_err(Refusal::because)?);
+        Ok(())
+    }
+
+    fn open_control_socket(&mut self) -> Result<OwnedFd, Refusal> {
+        let (socket, made) = self.make_control_socket()?;
+        self.control_socket = made;
+        // From here on the server serves, and this process looks after the paths of sockets that another one has made.
+        if self.succeeds {
+            self.sockets.extend(self.unix_binds().map(front::SocketPath::inherited).collect::<Vec<_>>());
+        }
+        self.sockets.iter().for_each(|path| path.stays(false));
+        Ok(socket)
+    }
+
+    fn runner(&self, app: &Path) -> Option<&Runner> {
+        self.runners.get(app)
+    }
+
+    fn successor(&self) -> Result<Successor, Refusal> {
+        let program = started_path::started_path();
+        let program = program.ok_or_else(|| Refusal::because("its program is not known"))?;
+        if let Some(why) = why_not_roots(&program) {
+            let program = program.display();
+            return Err(Refusal::because(format!(
+                "root does not start {program}, as {why}: let it and its folders belong to root, and nobody else write to them"
+            )));
+        }
+        Ok(Successor { program, arguments: std::env::args_os().collect() })
+    }
+
+    fn tell(&mut self, state: ServiceState) -> Result<(), Refusal> {
+        self.has_handed_over |= matches!(state, ServiceState::HandedOver(_));
+        service_notification::notify(state);
+        Ok(())
+    }
+
+    fn read_again(&mut self) {
+        // What is wrong with it, the server says, which reads it too.
+        if let Ok(Some(table)) = read_table() {
+            self.runners = runners(&table);
+            let RootTable { logs, apps, .. } = table;
+            (self.table.logs, self.table.apps) = (logs, apps);
+        }
+    }
+
+    fn end(&mut self) {
+        self.pidfile = None;
+        self.control_socket = None;
+        for path in self.sockets.iter().filter(|_| self.has_handed_over) {
+            path.stays_if_answered();
+        }
+        self.sockets.clear();
+    }
+}

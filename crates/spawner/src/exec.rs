@@ -1,0 +1,60 @@
+//! What happens between fork and exec, and descriptors that stay open over exec. The only `unsafe` of this crate.
+#![allow(unsafe_code)]
+
+use rustix::io::{fcntl_setfd, FdFlags};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Leaves a descriptor open for the program that the command runs, and its number in this variable.
+pub fn inherits(command: &mut Command, variable: &str, descriptor: OwnedFd) {
+    command.env(variable, descriptor.as_raw_fd().to_string());
+    before(command, move || Ok(fcntl_setfd(&descriptor, FdFlags::empty())?));
+}
+
+/// Does something in the new process before it runs the program. It makes system calls, and takes no lock and allocates
+/// nothing.
+pub(crate) fn before(command: &mut Command, act: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: it runs in a copy of this process that has but one thread, where others may have held locks. Both callers
+    // in this crate only make system calls.
+    unsafe { command.pre_exec(act) };
+}
+
+/// Takes the descriptor whose number stands in this variable, and the variable out of the environment: no process that
+/// is started from here on inherits either. To be called before there are threads, and before anything is opened.
+///
+/// # Errors
+/// The variable holds something else.
+pub fn take(variable: &str) -> io::Result<Option<OwnedFd>> {
+    let Some(text) = std::env::var_os(variable) else { return Ok(None) };
+    std::env::remove_var(variable);
+    let number: Option<RawFd> = text.to_str().and_then(|text| text.parse().ok()).filter(|number| *number > 2);
+    let number =
+        number.ok_or_else(|| io::Error::other(format!("{variable} holds no descriptor's number")))?;
+    // SAFETY: the number was inherited, so nothing in this process has opened it; it is taken once, since the
+    // variable that names it is gone, and it is given up again where it is not open.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    if let Err(error) = fcntl_setfd(&fd, FdFlags::CLOEXEC) {
+        std::mem::forget(fd); // it is not open: nothing may close this number
+        return Err(io::Error::other(format!("{variable} names descriptor {number}: {error}")));
+    }
+    Ok(Some(fd))
+}
+
+/// Keeps every descriptor but the standard ones from the programs that this process runs: whoever started it may have
+/// left some open.
+///
+/// # Errors
+/// The descriptors of this process cannot be listed.
+pub(crate) fn close_all_on_exec() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|number| number.parse::<RawFd>().ok());
+        if let Some(number) = number.filter(|number| *number > 2) {
+            // SAFETY: it is borrowed for one call, which does nothing to a number that is not open any more.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC); // it fails only for such
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! The loop: an order from the server, a signal to pass on, a child that has ended.
+
+use crate::channel::{self, receive, send, Received};
+use crate::message::{Ended, How, Order, Reply, Role, ServiceState};
+use crate::policy::{Policy, Refusal, Successor};
+use crate::{descent, exec, start};
+use highball_users::User;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{
+    getpid, kill_process, pidfd_send_signal, set_child_subreaper, wait, Pid, Signal, WaitOptions, WaitStatus,
+};
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The variable by which a successor finds the socket to the server that it takes over from.
+pub const HANDOVER: &str = "HIGHBALL_PREDECESSOR_FD";
+/// The most processes that there are of those that were started.
+const MOST_STARTED: usize = 4096;
+/// The most successors at a time: one that takes over, and some that are ending.
+const MOST_SUCCESSORS: usize = 4;
+/// Time for the end of all processes, where the server has been killed.
+const END_TIME: Duration = Duration::from_secs(5);
+const END_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+/// How a Rust program ends that has panicked.
+const PANICKED: How = How::Exited(101);
+
+/// Signals that are the server's to act on.
+const PASSED_ON: [Signal; 9] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TERM,
+    Signal::TTIN,
+    Signal::TTOU,
+    Signal::URG,
+];
+
+/// The process that stays root.
+#[derive(Debug)]
+pub struct Spawner<P> {
+    policy: P,
+    server: Pid,
+    /// Where orders come from; none once the server has closed it.
+    orders: Option<OwnedFd>,
+    news: OwnedFd,
+    signals: Signals,
+    /// Processes of the applications' users, and what they were started as.
+    started: HashMap<Pid, Role>,
+    successors: HashSet<Pid>,
+    /// News for which the socket had no room; no other child is reaped before it is sent.
+    unsent: Option<Ended>,
+    /// Whether the server has ended otherwise than by itself.
+    has_crashed: bool,
+}
+
+impl<P: Policy> Spawner<P> {
+    /// Starts the server as this user. `handover` is the socket to the server that it takes over from.
+    ///
+    /// To be called before there are threads.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn start(policy: P, user: &User, handover: Option<OwnedFd>) -> io::Result<Spawner<P>> {
+        exec::close_all_on_exec()?;
+        set_child_subreaper(Some(getpid()))?;
+        let (orders, servers_orders) = channel::pair()?;
+        let (news, servers_news) = channel::pair()?;
+        let handover = handover.map(|socket| (HANDOVER, socket));
+        let server = start::server(user, servers_orders, servers_news, handover)?;
+        Ok(Spawner {
+            policy,
+            server,
+            orders: Some(orders),
+            news,
+            signals: Signals::listen()?,
+            started: HashMap::new(),
+            successors: HashSet::new(),
+            unsent: None,
+            has_crashed: false,
+        })
+    }
+
+    /// Follows orders until the server has ended. The exit code.
+    pub fn run(mut self) -> u8 {
+        loop {
+            self.pass_signals_on();
+            if let Some(how) = self.reap() {
+                return self.end(how);
+            }
+            self.wait();
+            self.follow_order();
+        }
+    }
+
+    /// Waits for an order, a signal, or room for news.
+    fn wait(&self) {
+        let watched = |fd, flags| PollFd::from_borrowed_fd(fd, flags);
+        let mut all = vec![watched(self.signals.wake.as_fd(), PollFlags::IN)];
+        all.extend(self.orders.as_ref().map(|orders| watched(orders.as_fd(), PollFlags::IN)));
+        all.extend(self.unsent.map(|_| watched(self.news.as_fd(), PollFlags::OUT)));
+        let _ = poll(&mut all, None); // interrupted by a signal at most
+    }
+
+    fn pass_signals_on(&mut self) {
+        for signal in self.signals.received() {
+            if signal == Signal::HUP {
+                self.policy.read_again(); // before the server reads it, and asks
+            }
+            let _ = kill_process(self.server, signal); // it has ended, and is reaped in a moment
+        }
+    }
+
+    /// Reaps children, and tells the server. How that has ended, if it has.
+    fn reap(&mut self) -> Option<How> {
+        loop {
+            if let Some(ended) = self.unsent.take() {
+                match send(&self.news, &ended.encode(), None) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.unsent = Some(ended);
+                        return None;
+                    }
+                    _ => {} // sent, or the server is gone
+                }
+            }
+            let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) else { return None };
+            let how = how(status);
+            if pid == self.server {
+                return Some(how);
+            }
+            self.started.remove(&pid);
+            self.successors.remove(&pid);
+            self.unsent = Some(Ended { pid, how });
+        }
+    }
+
+    fn follow_order(&mut self) {
+        let Some(orders) = &self.orders else { return };
+        let (packet, descriptor) = match receive(orders, false) {
+            Ok(Received::Packet(packet, descriptor)) => (packet, descriptor),
+            Ok(Received::CutOff) => return,
+            Ok(Received::Closed) => return self.orders = None,
+            Err(_) => return, // there is none
+        };
+        let Some((number, order)) = Order::decode(&packet) else { return };
+        let (reply, opened) = self
+            .obey(order, descriptor)
+            .unwrap_or_else(|refusal| (Reply::Refused { errno: refusal.errno, text: refusal.text }, None));
+        if let Some(orders) = &self.orders {
+            // One that does not read its replies need not get them.
+            let _ = send(orders, &reply.encode(number), opened.as_ref().map(OwnedFd::as_fd));
+        }
+    }
+
+    fn obey(&mut self, order: Order, with: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Refusal> {
+        let missing = || Refusal::because("a descriptor has to come with this order");
+        let opened = |descriptor| (Reply::Done, Some(descriptor));
+        let done = |()| (Reply::Done, None);
+        let started = |(pid, pidfd)| (Reply::Started(pid), Some(pidfd));
+        match order {
+            Order::Listen(address) => self.policy.listen(&address).map(opened),
+            Order::OpenLog(path) => self.policy.open_log(&path).map(opened),
+            Order::ReadConfiguration => {
+                start::reader(with.ok_or_else(missing)?)?;
+                Ok(done(()))
+            }
+            Order::WritePidfile => self.policy.write_pidfile().map(done),
+            Order::OpenControlSocket => self.policy.open_control_socket().map(opened),
+            Order::Start { app, uid, role } => {
+                let runner = self.policy.runner(&app).ok_or_else(Refusal::not_in_table)?;
+                if runner.user().map_or(0, |user| user.uid) != uid {
+                    return Err(Refusal::because("the application belongs to another user by now"));
+                }
+                let user = runner.user().cloned();
+                self.start_as(user.as_ref(), role, with.ok_or_else(missing)?).map(started)
+            }
+            Order::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
+            Order::StartSuccessor => self.start_successor(with.ok_or_else(missing)?).map(started),
+            Order::Tell(ServiceState::HandedOver(pid)) if !self.successors.contains(&pid) => {
+                Err(Refusal::because("this is no successor"))
+            }
+            Order::Tell(state) => self.policy.tell(state).map(done),
+            Order::AnyChildren => {
+                // Openers go with the server.
+                let is_own = |pid: &Pid| *pid == self.server || self.started.get(pid) == Some(&Role::Opener);
+                let any = descent::children()?.iter().any(|pid| !is_own(pid));
+                Ok((Reply::Children(any), None))
+            }
+        }
+    }
+
+    fn start_as(
+        &mut self,
+        user: Option<&User>,
+        role: Role,
+        socket: OwnedFd,
+    ) -> Result<(Pid, OwnedFd), Refusal> {
+        if self.started.len() >= MOST_STARTED {
+            return Err(Refusal::because("too many processes have been started"));
+        }
+        let (pid, pidfd) = start::as_user(user, role, socket)?;
+        self.started.insert(pid, role);
+        Ok((pid, pidfd))
+    }
+
+    fn start_successor(&mut self, socket: OwnedFd) -> Result<(Pid, OwnedFd), Refusal> {
+        if self.successors.len() >= MOST_SUCCESSORS {
+            return Err(Refusal::because("too many successors have been started"));
+        }
+        let Successor { program, arguments } = self.policy.successor()?;
+        let mut command = Command::new(program);
+        if let [name, arguments @ ..] = &arguments[..] {
+            command.arg0(name).args(arguments);
+        }
+        exec::inherits(&mut command, HANDOVER, socket);
+        let (pid, pidfd) = start::held(&mut command)?;
+        self.successors.insert(pid);
+        Ok((pid, pidfd))
+    }
+
+    /// The server has ended, and with it the openers. If it did not end by itself, all processes that were started end as
+    /// well; a successor is a server of its own.
+    fn end(mut self, how: How) -> u8 {
+        self.policy.end();
+        self.has_crashed = matches!(how, How::Killed(_)) || how == PANICKED;
+        self.end_all();
+        match how {
+            How::Exited(code) => code as u8,
+            How::Killed(signal) => 128 + signal as u8,
+        }
+    }
+
+    fn end_all(&mut self) {
+        let until = Instant::now() + END_TIME;
+        while Instant::now() < until {
+            while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
+                self.started.remove(&pid);
+            }
+            let children = descent::children().unwrap_or_default();
+            let left: Vec<Pid> = children.into_iter().filter(|pid| self.is_to_end(*pid)).collect();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL); // it is a child that is not reaped: the number is its own
+            }
+            let _ = poll(&mut [], Some(&END_PAUSE));
+        }
+    }
+
+    /// Whether a child was started for an application, or by one. Other children of root's are successors.
+    fn is_to_end(&self, pid: Pid) -> bool {
+        match self.started.get(&pid) {
+            Some(Role::Opener) => true,
+            Some(Role::Mold) => self.has_crashed,
+            None => self.has_crashed && descent::is_of_another_user(pid),
+        }
+    }
+}
+
+/// Sends a signal to a process below this one, and to no other.
+fn send_signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<(), Refusal> {
+    if !descent::is_below(pidfd)? {
+        return Err(rustix::io::Errno::SRCH.into());
+    }
+    Ok(pidfd_send_signal(pidfd, signal)?)
+}
+
+fn how(status: WaitStatus) -> How {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => How::Exited(code),
+        (None, signal) => How::Killed(signal.unwrap_or_default()),
+    }
+}
+
+/// The listening side of the signals: a flag for each, and a socket that wakes the loop.
+#[derive(Debug)]
+struct Signals {
+    flags: Vec<(Signal, Arc<AtomicBool>)>,
+    wake: UnixStream,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let mut flags = Vec::new();
+        for signal in PASSED_ON.into_iter().chain([Signal::CHILD]) {
+            let flag = Arc::new(AtomicBool::new(false));
+            // In this order: when it wakes, the flag is set.
+            signal_hook::flag::register(signal.as_raw(), Arc::clone(&flag))?;
+            signal_hook::low_level::pipe::register(signal.as_raw(), waker.try_clone()?)?;
+            flags.push((signal, flag));
+        }
+        Ok(Signals { flags, wake })
+    }
+
+    /// Those that have come, but for that of a child.
+    fn received(&self) -> Vec<Signal> {
+        let mut woken = [0; 64];
+        while (&self.wake).read(&mut woken).is_ok_and(|read| read == woken.len()) {}
+        let came = self.flags.iter().filter(|(_, flag)| flag.swap(false, Ordering::SeqCst));
+        came.map(|(signal, _)| *signal).filter(|signal| *signal != Signal::CHILD).collect()
+    }
+}

@@ -1,0 +1,101 @@
+//! Starting processes: the server without any of root's rights, and processes of the applications' users. All of them run
+//! this process's own program, whatever stands at its path by now: nothing that belongs to an application can hold the
+//! start up.
+
+use crate::exec;
+use crate::message::Role;
+use highball_users::User;
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::thread::{
+    capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    set_no_new_privs, CapabilitySet,
+};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The variables that name the server's ends of the two sockets.
+pub const ORDERS: &str = "HIGHBALL_SPAWNER_ORDERS_FD";
+/// See [`ORDERS`].
+pub const NEWS: &str = "HIGHBALL_SPAWNER_NEWS_FD";
+/// The variable in which the process that reads the configuration finds its socket.
+pub const READER: &str = "HIGHBALL_READER_FD";
+/// This process's own program.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+impl Role {
+    /// The variable in which the new process finds its socket.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Role::Mold => "HIGHBALL_MOLD_FD",
+            Role::Opener => "HIGHBALL_OPENER_FD",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Role::Mold => "highball: mold",
+            Role::Opener => "highball: opener",
+        }
+    }
+}
+
+/// Starts the server: with the arguments and the environment of this process, as an unprivileged user.
+pub(crate) fn server(
+    user: &User,
+    orders: OwnedFd,
+    news: OwnedFd,
+    handover: Option<(&str, OwnedFd)>,
+) -> io::Result<Pid> {
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg0("highball: server").args(std::env::args_os().skip(1));
+    // In this order: the bounding set needs rights that go with the user.
+    exec::before(&mut command, give_up_capabilities);
+    user.becomes(&mut command, &[])?;
+    let inherited = [(ORDERS, orders), (NEWS, news)].into_iter().chain(handover);
+    inherited.for_each(|(variable, descriptor)| exec::inherits(&mut command, variable, descriptor));
+    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Starts a process that reads the configuration, by the arguments and the environment of this one, for the server. It reads
+/// what applications say too, and so is not this process.
+pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg0("highball: configuration").args(std::env::args_os().skip(1));
+    exec::inherits(&mut command, READER, socket);
+    Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// Starts a process as this user, or as root where none is given, with an empty environment and a socket on which the
+/// server tells it what to do.
+pub(crate) fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg0(role.name()).env_clear();
+    if let Some(user) = user {
+        user.becomes(&mut command, &[])?;
+    }
+    exec::inherits(&mut command, role.variable(), socket);
+    held(&mut command)
+}
+
+/// Runs the command, and holds its process.
+pub(crate) fn held(command: &mut Command) -> io::Result<(Pid, OwnedFd)> {
+    let pid = Pid::from_child(&command.spawn()?);
+    Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)) // it is not reaped before
+}
+
+/// No program that this process runs can get any capability again. What goes with the user anyway is taken here too.
+fn give_up_capabilities() -> io::Result<()> {
+    for number in 0..64 {
+        // Beyond the last one that the kernel has it fails, and for a root that may not do this: then the user's rights
+        // and no_new_privs have to do.
+        let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));
+    }
+    let _ = clear_ambient_capability_set();
+    if let Ok(mut sets) = capabilities(None) {
+        sets.inheritable = CapabilitySet::empty();
+        let _ = set_capabilities(None, sets);
+    }
+    Ok(set_no_new_privs(true)?)
+}

@@ -1,0 +1,226 @@
+//! Who starts, signals and reaps processes: this process itself, or, where Highball was started as root, the spawner, which
+//! has stayed root. Everything that the rest of the supervisor has to know of the difference is here.
+
+use crate::child::Child;
+use crate::core::ending::Ending;
+use crate::process::mold_process;
+use crate::process::spawner_client::Client;
+use crate::shell::app_files::Found;
+use crate::shell::event::Inbox;
+use crate::shell::reaper::{self, Reaped};
+use crate::shell::watched_fd::watched;
+use crate::upgrade::handover::VARIABLE;
+use crate::upgrade::successor::Heritage;
+use highball_spawner::message::How;
+use highball_spawner::{Ended, Role};
+use highball_tenant::TenantFolder;
+use rustix::io::{fcntl_setfd, Errno, FdFlags};
+use rustix::process::{getpid, pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+
+/// The spawner tells of the end of a process; one that is not below it ends without that, and this is waited for.
+const NEWS_TIME: Duration = Duration::from_millis(300);
+
+/// Who does it.
+#[derive(Debug, Clone)]
+pub enum Launcher {
+    /// This process.
+    Direct,
+    /// The spawner.
+    Spawner(Arc<Client>),
+}
+
+/// A mold that has to be started.
+#[derive(Debug)]
+pub(crate) struct Launching {
+    /// The application, by which the spawner knows it.
+    pub(crate) app: PathBuf,
+    pub(crate) child: Child,
+    pub(crate) folder: Box<TenantFolder>,
+    /// Its end of the control socket.
+    pub(crate) control: OwnedFd,
+    /// The pipe for its output, if it is to have one.
+    pub(crate) pipe: Option<OwnedFd>,
+}
+
+impl Launching {
+    fn here(self) -> io::Result<Launched> {
+        // Not by its path: this process, which may be root, enters it before it becomes the user.
+        let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe)?;
+        let pid = Pid::from_child(&child);
+        Ok(Launched { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, trouble: None })
+    }
+
+    fn by(self, spawner: &Client) -> io::Result<Launched> {
+        let (ours, theirs) = highball_spawner::channel::pair()?;
+        mold_process::order(&ours, &self.child, self.folder.as_fd(), &self.control, self.pipe.as_ref())?;
+        let uid = self.child.user.as_ref().map_or(0, |user| user.uid);
+        let (pid, pidfd) = spawner.start(&self.app, uid, Role::Mold, theirs.as_fd())?;
+        Ok(Launched { pid, pidfd, trouble: Some(ours) })
+    }
+}
+
+/// A Ruby process that was started.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) pid: Pid,
+    pub(crate) pidfd: OwnedFd,
+    /// Where it says why it could not begin, if it does not say that at once.
+    pub(crate) trouble: Option<OwnedFd>,
+}
+
+impl Launcher {
+    /// The process id that people know Highball by.
+    pub fn pid(&self) -> Pid {
+        match self {
+            Launcher::Direct => getpid(),
+            Launcher::Spawner(spawner) => spawner.pid(),
+        }
+    }
+
+    /// Starts a mold. What comes of it is the result, or is found out later where the spawner's reply has to be waited for.
+    pub(crate) fn start_mold(
+        &self,
+        launching: Launching,
+        found: impl FnOnce(io::Result<Launched>) -> Found + Send + 'static,
+        inbox: &Inbox,
+    ) -> Option<Found> {
+        match self {
+            Launcher::Direct => Some(found(launching.here())),
+            Launcher::Spawner(spawner) => {
+                let launched = spawner.aside(|spawner| launching.by(spawner));
+                let inbox = inbox.clone();
+                tokio::spawn(async move { inbox.found(found(launched.await)).await });
+                None
+            }
+        }
+    }
+
+    /// Starts the process that takes over in a hot restart, and gives it `socket`.
+    pub(crate) fn start_successor(&self, heritage: &Heritage, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+        match self {
+            Launcher::Direct => {
+                // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
+                fcntl_setfd(&socket, FdFlags::empty())?;
+                let mut command = Command::new(&heritage.program);
+                if let [name, arguments @ ..] = &heritage.arguments[..] {
+                    command.arg0(name).args(arguments);
+                }
+                let child = command.env(VARIABLE, socket.as_raw_fd().to_string()).spawn()?;
+                let pid = Pid::from_child(&child);
+                Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))
+            }
+            Launcher::Spawner(spawner) => spawner.start_successor(socket.as_fd()),
+        }
+    }
+
+    /// Sends a signal to a process; one that has ended meanwhile is no error. Signals arrive in the order in which they were
+    /// sent; the spawner's reply is not waited for here.
+    pub(crate) fn signal(&self, pidfd: &Arc<AsyncFd<OwnedFd>>, signal: Signal) {
+        match self {
+            Launcher::Direct => {
+                let sent = pidfd_send_signal(pidfd.get_ref(), signal);
+                note_signal(signal, sent.map_err(io::Error::from));
+            }
+            Launcher::Spawner(spawner) => {
+                let pidfd = Arc::clone(pidfd);
+                drop(spawner.aside(move |spawner| {
+                    note_signal(signal, spawner.signal(pidfd.get_ref().as_fd(), signal));
+                    Ok(())
+                }));
+            }
+        }
+    }
+
+    /// Whether there are children, also such as have ended and are not reaped yet.
+    pub(crate) fn has_children(&self) -> bool {
+        match self {
+            Launcher::Direct => reaper::has_children(),
+            Launcher::Spawner(spawner) => spawner.has_children(),
+        }
+    }
+
+    /// Waits until it is known how a process has ended whose pidfd says that it has.
+    pub(crate) async fn settle(&self) {
+        if matches!(self, Launcher::Spawner(_)) {
+            tokio::time::sleep(NEWS_TIME).await;
+        }
+    }
+
+    /// Where the ends of processes are heard of.
+    pub(crate) fn endings(&self) -> io::Result<Endings> {
+        Ok(match self {
+            Launcher::Direct => Endings::Direct,
+            Launcher::Spawner(spawner) => {
+                let socket = watched(spawner.news().try_clone_to_owned()?, Interest::READABLE)?;
+                Endings::Spawner { client: Arc::clone(spawner), socket, heard: VecDeque::new() }
+            }
+        })
+    }
+}
+
+fn note_signal(signal: Signal, sent: io::Result<()>) {
+    // The spawner's refusals keep the kind of an error, and not its number.
+    let has_ended = |error: &io::Error| error.kind() == io::Error::from(Errno::SRCH).kind();
+    if let Some(error) = sent.err().filter(|error| !has_ended(error)) {
+        tracing::error!(%error, ?signal, "cannot send a signal");
+    }
+}
+
+/// Where the ends of processes are heard of.
+#[derive(Debug)]
+pub(crate) enum Endings {
+    /// They are this process's children, and SIGCHLD tells.
+    Direct,
+    /// They are the spawner's, which tells.
+    Spawner {
+        client: Arc<Client>,
+        socket: AsyncFd<OwnedFd>,
+        /// Those that were heard of, and not reaped yet.
+        heard: VecDeque<(Pid, Ending)>,
+    },
+}
+
+impl Endings {
+    /// Waits until there is one that SIGCHLD does not tell of.
+    pub(crate) async fn changed(&mut self) {
+        let Endings::Spawner { client, socket, heard } = self else { return pending().await };
+        loop {
+            let Ok(mut ready) = socket.readable().await else { return pending().await };
+            match ready.try_io(|_| client.next_ended()) {
+                Ok(Ok(ended)) => return heard.push_back(ending(ended)),
+                // The spawner has gone, and this process is about to.
+                Ok(Err(_)) => return pending().await,
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    /// A slice of those that have ended.
+    pub(crate) fn reap(&mut self) -> Reaped {
+        match self {
+            Endings::Direct => reaper::reap(),
+            Endings::Spawner { client, heard, .. } => {
+                Reaped::slice(|| heard.pop_front().or_else(|| client.next_ended().ok().map(ending)))
+            }
+        }
+    }
+}
+
+fn ending(ended: Ended) -> (Pid, Ending) {
+    let how = match ended.how {
+        How::Exited(code) => Ending::Exited(code),
+        How::Killed(signal) => Ending::Killed(signal),
+    };
+    (ended.pid, how)
+}

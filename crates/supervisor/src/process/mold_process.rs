@@ -1,0 +1,153 @@
+//! How a mold begins that the spawner has started: it is this program, runs as the application's user already, and is told
+//! by the server what to run. So nothing that belongs to the application can hold up the server or the spawner.
+
+use crate::child::{Child, Output};
+use crate::shell::control_socket::{receive_packet, send_packet};
+use rustix::fs::{memfd_create, MemfdFlags};
+use rustix::process::fchdir;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+/// The longest order.
+const ORDER_BYTES: u64 = 16 << 20;
+
+/// What to run.
+#[derive(Debug, Serialize, Deserialize)]
+struct MoldOrder {
+    program: OsString,
+    arguments: Vec<OsString>,
+    /// Names and values.
+    environment: Vec<(OsString, OsString)>,
+    output: Output,
+}
+
+/// Why it could not be run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Trouble {
+    errno: i32,
+    text: String,
+}
+
+impl From<&io::Error> for Trouble {
+    fn from(error: &io::Error) -> Trouble {
+        Trouble { errno: error.raw_os_error().unwrap_or_default(), text: error.to_string() }
+    }
+}
+
+impl From<Trouble> for io::Error {
+    fn from(trouble: Trouble) -> io::Error {
+        match trouble.errno {
+            0 => io::Error::other(trouble.text),
+            errno => io::Error::from_raw_os_error(errno),
+        }
+    }
+}
+
+/// Tells the process at the other end of `socket` what to become, in which folder, with this control socket, and the pipe
+/// for its output, if it is to have one.
+pub(crate) fn order(
+    socket: &OwnedFd,
+    child: &Child,
+    folder: BorrowedFd<'_>,
+    control: &OwnedFd,
+    pipe: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let order = MoldOrder {
+        program: child.program.clone().into(),
+        arguments: child.arguments.clone(),
+        environment: child.environment.clone().into_iter().collect(),
+        output: child.output,
+    };
+    let mut file = File::from(memfd_create(c"highball-order", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(&order)?)?;
+    let mut descriptors = vec![file.as_fd(), folder, control.as_fd()];
+    descriptors.extend(pipe.map(OwnedFd::as_fd));
+    send_packet(socket, &(), &descriptors)
+}
+
+/// Becomes a mold: receives the order from the server, and follows it.
+pub fn become_mold(socket: OwnedFd) -> ExitCode {
+    let error = match receive(&socket).and_then(run) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    let _ = send_packet(&socket, &Trouble::from(&error), &[]); // if the server has gone, so has the application
+    ExitCode::FAILURE
+}
+
+/// What the server has sent: the order, the folder, the control socket, and the pipe.
+type Received = (MoldOrder, OwnedFd, OwnedFd, Option<OwnedFd>);
+
+fn receive(socket: &OwnedFd) -> io::Result<Received> {
+    let (_, descriptors) = receive_packet(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let mut descriptors = descriptors.into_iter();
+    let (Some(order), Some(folder), Some(control)) =
+        (descriptors.next(), descriptors.next(), descriptors.next())
+    else {
+        return Err(io::Error::other("the server has sent no order"));
+    };
+    let mut order = File::from(order);
+    order.rewind()?;
+    let mut text = Vec::new();
+    order.take(ORDER_BYTES).read_to_end(&mut text)?;
+    Ok((serde_json::from_slice(&text)?, folder, control, descriptors.next()))
+}
+
+fn run((order, folder, control, pipe): Received) -> io::Result<Infallible> {
+    fchdir(folder)?;
+    let child = Child {
+        program: order.program.into(),
+        arguments: order.arguments,
+        user: None, // this process is the user's already
+        environment: order.environment.into_iter().collect(),
+        output: order.output,
+    };
+    Err(child.command(None, &control, pipe)?.exec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{Child, Output};
+    use crate::shell::control_socket::ControlSocket;
+
+    fn child(program: &str) -> Child {
+        Child {
+            program: program.into(),
+            arguments: vec!["boot.rb".into()],
+            user: None,
+            environment: [("RACK_ENV".into(), "production".into())].into(),
+            output: Output::Inherited,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_to_be_run_arrives_in_the_process_that_becomes_it() {
+        let (ours, theirs) = highball_spawner::channel::pair().unwrap();
+        let (_control, control) = ControlSocket::pair().unwrap();
+        let here = File::open(".").unwrap();
+        order(&ours, &child("/usr/bin/ruby"), here.as_fd(), &control, None).unwrap();
+        let (received, _, _, pipe) = receive(&theirs).unwrap();
+        assert_eq!((received.program, received.arguments), ("/usr/bin/ruby".into(), vec!["boot.rb".into()]));
+        assert_eq!(received.environment, [("RACK_ENV".into(), "production".into())]);
+        assert!(pipe.is_none());
+    }
+
+    #[tokio::test]
+    async fn it_says_why_it_cannot() {
+        let (ours, theirs) = highball_spawner::channel::pair().unwrap();
+        let (_control, control) = ControlSocket::pair().unwrap();
+        let here = File::open(".").unwrap();
+        order(&ours, &child("/nonexistent/ruby"), here.as_fd(), &control, None).unwrap();
+        assert_eq!(format!("{:?}", become_mold(theirs)), format!("{:?}", ExitCode::FAILURE));
+        let (text, _) = receive_packet(&ours).unwrap().unwrap();
+        let error = io::Error::from(serde_json::from_slice::<Trouble>(&text).unwrap());
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}
