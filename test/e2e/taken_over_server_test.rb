@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require_relative "../support/spawner_test_case"
+
+# What somebody could do who has taken over the server: it has the socket on which the spawner takes orders.
+class TakenOverServerTest < SpawnerTestCase
+  def test_forged_orders_are_refused
+    server = serve_tenants(top: "access_log = '#{@place}/access.log'")
+    orders = orders_of(server)
+    attacker = File.join(@place, "attacker")
+    bystander = Process.spawn("sleep", "1000")
+    forged_orders(attacker).each do |what, (kind, rest)|
+      assert_includes [REFUSED, nil], ask_spawner(orders, [kind, rest].pack("Ca*"), IO.pipe.first), what
+    end
+    [bystander, 1, Process.pid, server.pid].each do |pid|
+      assert_equal REFUSED, ask_spawner(orders, [7, Signal.list["TERM"]].pack("CC"), pidfd_of(pid)),
+                   "a signal to #{pid}"
+    end
+    assert_equal REFUSED, ask_spawner(orders, [7, Signal.list["TERM"]].pack("CC"), File.open(@root_file)), "no pidfd"
+    assert_nil Process.waitpid(bystander, Process::WNOHANG)
+    assert_root_file_untouched
+    assert_victim_serves(server)
+  ensure
+    HighballServer.kill(bystander) if bystander
+    Process.wait(bystander) if bystander
+  end
+
+  def test_what_the_table_has_is_done
+    orders = orders_of(serve_tenants)
+    as_attacker = [6, 0, Etc.getpwnam(ATTACKER).uid, File.join(@place, "attacker")].pack("CCVa*")
+    assert_equal STARTED, ask_spawner(orders, as_attacker, UNIXSocket.pair.first)
+  end
+
+  def test_garbage_on_the_socket_of_the_spawner_changes_nothing
+    server = serve_tenants
+    orders = orders_of(server)
+    garbage = ["x", "\0" * 5, "\xff" * 4127, "\0" * 60_000] + Array.new(200) { Random.bytes(rand(1..64)) }
+    garbage.each { |bytes| orders.sendmsg(bytes) }
+    many = Array.new(200) { File.open(File::NULL) }
+    orders.sendmsg([0, 3].pack("VC"), 0, nil, Socket::AncillaryData.unix_rights(*many))
+    assert_victim_serves(server)
+    before = Dir.children("/proc/#{server.pid}/fd").length
+    assert_operator before, :<, 30, "descriptors that nobody wants are closed"
+    server.signal("USR1")
+    wait_for("a restart", within: 30) { server.log.include?("restarted: the new version serves") }
+    assert_victim_serves(server)
+  end
+
+  private
+
+  def forged_orders(attacker)
+    {
+      "another address" => [1, "127.0.0.1:1"], "a log that is a file of root's" => [2, @root_file],
+      "a log by a detour" => [2, "#{@place}/../..#{@root_file}"],
+      "a log that is not a path" => [2, "access.log"],
+      "an application that is not there" => [6, [0, 0, "/usr"].pack("CVa*")],
+      "the attacker's application as root" => [6, [0, 0, attacker].pack("CVa*")],
+      "the attacker's application as the victim" => [6, [0, Etc.getpwnam(VICTIM).uid, attacker].pack("CVa*")],
+      "another role" => [6, [2, Etc.getpwnam(ATTACKER).uid, attacker].pack("CVa*")],
+      "a signal that is none of the server's" => [7, [Signal.list["STOP"]].pack("C")],
+      "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [11, ""], "nothing" => [0, ""]
+    }
+  end
+
+  # The first of the server's sockets is that on which it gives orders: fetched as a debugger would.
+  def orders_of(server)
+    front = front_of(server)
+    sockets = Dir.children("/proc/#{front}/fd").map(&:to_i).sort.select do |fd|
+      File.readlink("/proc/#{front}/fd/#{fd}").start_with?("socket:")
+    end
+    pidfd = pidfd_of(front)
+    fetched = sockets.map { |fd| Socket.for_fd(syscall(438, pidfd.fileno, fd, 0)) } # pidfd_getfd(2)
+    fetched.find do |socket|
+      socket.getsockopt(:SOCKET,
+                        :TYPE).int == Socket::SOCK_SEQPACKET && socket.getsockopt(:SOCKET,
+                                                                                  :RCVTIMEO).data.unpack1("q") == 10
+    end
+  end
+
+  # pidfd_open(2)
+  def pidfd_of(pid) = IO.for_fd(syscall(434, pid, 0))
+
+  REFUSED = 4
+  STARTED = 2
+  ANY_CHILDREN = 10
+
+  # The kind of the spawner's reply; nil if it gives none: then the reply to the next order is the first.
+  def ask_spawner(orders, order, descriptor)
+    number = rand(1 << 30) | (1 << 31)
+    rights = Socket::AncillaryData.unix_rights(descriptor)
+    orders.sendmsg([number].pack("V") + order, 0, nil, rights)
+    orders.sendmsg([number + 1, ANY_CHILDREN].pack("VC"))
+    replies = {}
+    until replies.key?(number + 1)
+      reply, = orders.recvmsg(scm_rights: true)
+      replies.store(*reply.unpack("VC"))
+    end
+    replies[number]
+  end
+end

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require_relative "tenants_test_case"
+
+# A test of a server that root has started for tenants, and of the process that has stayed root.
+class SpawnerTestCase < TenantsTestCase
+  NAMES = { "highball-server" => :server, "highball-opener" => :opener }.freeze
+
+  private
+
+  def front_of(server) = children_named(server, :server).first
+
+  def children_named(server, role)
+    ProcessFacts.tree(server.pid).select { |pid| NAMES[name_of(pid)] == role }
+  end
+
+  def openers_of(server, user)
+    uid = Etc.getpwnam(user).uid.to_s
+    children_named(server, :opener).select { |pid| status_of(pid)["Uid"].to_s.split.first == uid }
+  end
+
+  def name_of(pid)
+    File.read("/proc/#{pid}/comm").strip
+  rescue Errno::ENOENT, Errno::ESRCH
+    ""
+  end
+
+  def status_of(pid)
+    File.readlines("/proc/#{pid}/status").to_h { |line| line.strip.split(":\t", 2).push("").first(2) }
+  rescue Errno::ENOENT, Errno::ESRCH
+    {}
+  end
+
+  def server_env = { "XDG_RUNTIME_DIR" => runtime }
+
+  def status(server)
+    output, ended = HighballServer.run("status", "--json", *server.which, env: server_env)
+    assert_predicate ended, :success?, output
+    JSON.parse(output)
+  end
+
+  def victims_worker(server) = facts(server, { "Host" => HOSTS[VICTIM] })["pid"]
+end
