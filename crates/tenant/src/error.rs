@@ -40,6 +40,12 @@ pub enum OpenError {
     /// A process holds a lease on it.
     #[error("a process holds a lease on it (fcntl F_SETLEASE); try again when that process has released it")]
     Busy,
+    /// The opener has not answered in time, or has gone; or a file system of another machine has not.
+    #[error(
+        "no answer came in time; look whether its file system answers, and whether the process of its user that opens it \
+         (highball: opener) is stopped"
+    )]
+    NoAnswer,
     /// The name, or a link, leads out of the folder.
     #[error("it leads out of its folder; put the file itself there")]
     OutsideOfFolder,
@@ -74,6 +80,7 @@ impl OpenError {
             Errno::LOOP => OpenError::BadLink,
             Errno::XDEV => OpenError::OutsideOfFolder,
             Errno::WOULDBLOCK => OpenError::Busy,
+            Errno::TIMEDOUT => OpenError::NoAnswer,
             Errno::ISDIR => OpenError::NotAFile(Kind::Folder),
             // Opening these fails before they can be looked at.
             Errno::NXIO if matches!(purpose, Purpose::Append { .. }) => OpenError::NotAFile(Kind::Pipe),
@@ -95,6 +102,7 @@ impl From<OpenError> for io::Error {
             OpenError::NotFound => io::ErrorKind::NotFound,
             OpenError::DeniedTo(_) | OpenError::Denied => io::ErrorKind::PermissionDenied,
             OpenError::Busy => io::ErrorKind::WouldBlock,
+            OpenError::NoAnswer => io::ErrorKind::TimedOut,
             OpenError::NotText => io::ErrorKind::InvalidData,
             OpenError::Io(error) => error.kind(),
             _ => io::ErrorKind::InvalidInput,

@@ -33,7 +33,9 @@ mod walk;
 
 pub use about::{About, Kind};
 pub use error::OpenError;
-pub use opener::{is_by_opener, open_by, reaches, serve, Answer, Openers};
+pub use opener::{
+    answer_to, is_by_opener, never_ask_on_this_thread, open_by, reaches, serve, Answer, Openers,
+};
 pub use resolve::Links;
 
 use highball_users::{with_rights_of, User};

@@ -11,6 +11,7 @@ use highball_users::{OutOfReach, User};
 use rustix::fs::{fstatfs, memfd_create, openat, statat, AtFlags, FileType, MemfdFlags, Mode, OFlags, CWD};
 use rustix::io::Errno;
 use rustix::process::{set_dumpable_behavior, DumpableBehavior};
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -56,7 +57,33 @@ pub(crate) fn openers_of(user: Option<&User>) -> Option<&'static dyn Openers> {
     OPENERS.get().copied().filter(|openers| openers.have(user))
 }
 
-/// Whether another process opens this user's files, which costs more than opening them here.
+thread_local! {
+    static IS_FORBIDDEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets this thread ask no opener from here on, as others depend on it and an answer may take long.
+pub fn never_ask_on_this_thread() {
+    IS_FORBIDDEN.set(true);
+}
+
+/// Asks an opener.
+///
+/// # Errors
+/// It does not answer in time.
+fn ask(
+    openers: &dyn Openers,
+    user: Option<&User>,
+    question: &Question,
+    folder: Option<BorrowedFd<'_>>,
+) -> io::Result<Answer> {
+    if IS_FORBIDDEN.get() {
+        debug_assert!(false, "a thread that must not wait for an opener asks one: {question:?}");
+        return Err(io::Error::other("this thread asks no opener"));
+    }
+    openers.ask(user, &question.encode(), folder)
+}
+
+/// Whether another process opens this user's files: then looking for them may take as long as that user likes.
 pub fn is_by_opener(user: Option<&User>) -> bool {
     openers_of(user).is_some()
 }
@@ -131,7 +158,7 @@ pub(crate) fn open(
     folder: Option<BorrowedFd<'_>>,
     request: &Request,
 ) -> Result<OwnedFd, Errno> {
-    descriptor(openers.ask(user, &Question::Open(request.clone()).encode(), folder))
+    descriptor(ask(openers, user, &Question::Open(request.clone()), folder))
 }
 
 /// Opens a folder for reading its names.
@@ -140,7 +167,7 @@ pub(crate) fn list(
     user: Option<&User>,
     folder: BorrowedFd<'_>,
 ) -> Result<OwnedFd, Errno> {
-    descriptor(openers.ask(user, &Question::List.encode(), Some(folder)))
+    descriptor(ask(openers, user, &Question::List, Some(folder)))
 }
 
 /// What is known about each name in a folder.
@@ -150,9 +177,9 @@ pub(crate) fn survey(
     folder: BorrowedFd<'_>,
     limit: usize,
 ) -> Result<Vec<(OsString, About)>, OpenError> {
-    let question = Question::Survey(u32::try_from(limit).unwrap_or(u32::MAX)).encode();
+    let question = Question::Survey(u32::try_from(limit).unwrap_or(u32::MAX));
     let failed = |errno| OpenError::of(errno, Purpose::Folder, Links::Refused, user);
-    let told = match descriptor(openers.ask(user, &question, Some(folder))) {
+    let told = match descriptor(ask(openers, user, &question, Some(folder))) {
         Err(Errno::OVERFLOW) => return Err(OpenError::TooManyNames { limit }),
         told => told.map_err(failed)?,
     };
@@ -174,8 +201,8 @@ pub(crate) fn survey(
 pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
     let Some(openers) = openers_of(Some(user)) else { return user.reaches(path) };
     let out = |barrier: &Path, error| OutOfReach::new(user.name.clone(), path.into(), barrier.into(), error);
-    let question = Question::Reach(path.to_owned()).encode();
-    let (answer, _) = openers.ask(Some(user), &question, None).map_err(|error| out(path, error))?;
+    let question = Question::Reach(path.to_owned());
+    let (answer, _) = ask(openers, Some(user), &question, None).map_err(|error| out(path, error))?;
     match answer[..] {
         [OPENED] => Ok(()),
         [BARRIER, a, b, c, d, levels] => {
@@ -187,8 +214,7 @@ pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
 }
 
 fn descriptor(answer: io::Result<Answer>) -> Result<OwnedFd, Errno> {
-    let (answer, descriptor) =
-        answer.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::TIMEDOUT))?;
+    let (answer, descriptor) = answer.map_err(|_| Errno::TIMEDOUT)?; // whatever kept it from answering
     match (&answer[..], descriptor) {
         ([OPENED], Some(descriptor)) => Ok(descriptor),
         ([FAILED, a, b, c, d], _) => {
@@ -216,13 +242,18 @@ pub fn serve(socket: OwnedFd) -> ExitCode {
             Ok(Received::CutOff) => (Vec::new(), None),
             Ok(Received::Closed) | Err(_) => return ExitCode::SUCCESS,
         };
-        let (answer, descriptor) = match Question::decode(&bytes) {
-            Some(question) => answer(question, folder),
-            None => (failed(Errno::INVAL), None),
-        };
+        let (answer, descriptor) = answer_to(&bytes, folder);
         if send(&socket, &answer, descriptor.as_ref().map(AsFd::as_fd)).is_err() {
             return ExitCode::FAILURE;
         }
+    }
+}
+
+/// What an opener answers, with the rights of this process.
+pub fn answer_to(question: &[u8], folder: Option<OwnedFd>) -> Answer {
+    match Question::decode(question) {
+        Some(question) => answer(question, folder),
+        None => (failed(Errno::INVAL), None),
     }
 }
 
