@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,15 +12,17 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
+use crate::aside::Turn;
 use crate::budget::{Budget, Share};
 use crate::clock::now_ms;
 use crate::dispatch::Dispatcher;
+use crate::error_pages::ErrorPages;
 use crate::exchange::Exchange;
 use crate::failure::{Failure, ShedLog};
 use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
 use crate::response_head::DateCache;
-use crate::static_files::{Assets, StaticFiles};
+use crate::static_files::{Assets, Finder, StaticFiles};
 use crate::{AppEvent, AppFailure, AppReport, Event};
 
 /// Says what concerns one application.
@@ -62,8 +64,10 @@ pub(crate) struct AppState {
     has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
     failure: RefCell<Option<AppFailure>>,
-    /// Where it may have pages for its visitors: `503.html`.
-    public: RefCell<Option<PathBuf>>,
+    /// Its own pages for its visitors, where it may have some: `503.html`.
+    error_pages: RefCell<Option<Rc<ErrorPages>>>,
+    /// Whose turn it is to look for its files on another thread.
+    turn: Turn,
     /// What its spool files may hold.
     pub(crate) spool: Rc<Share>,
     shed_log: ShedLog,
@@ -103,7 +107,8 @@ impl AppState {
             statics: RefCell::new(None),
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
-            public: RefCell::new(None),
+            error_pages: RefCell::new(None),
+            turn: Turn::default(),
             spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
@@ -185,18 +190,18 @@ impl AppState {
         assets: Option<Box<Assets>>,
     ) {
         *self.failure.borrow_mut() = None;
-        self.public.borrow_mut().clone_from(&public);
+        self.set_error_pages(public.as_deref());
         let settings = self.settings();
         let rules = &settings.static_files;
         let folder = public.filter(|_| rules.enabled);
         let statics = folder.map(|root| {
-            let statics = StaticFiles::new(root, headers, rules.follow_symlinks);
-            match assets {
-                Some(assets) => statics.with_assets(*assets, rules.follow_symlinks),
-                None => statics,
-            }
+            let finder = Finder::new(root, headers, rules.follow_symlinks);
+            let finder = match assets {
+                Some(assets) => finder.with_assets(*assets, rules.follow_symlinks),
+                None => finder,
+            };
+            StaticFiles::new(finder, settings.runs_as.another(), &self.turn)
         });
-        let statics = statics.map(|statics| statics.opened_as(settings.runs_as.another()));
         *self.statics.borrow_mut() = statics.map(Rc::new);
         self.files_are_known();
     }
@@ -204,11 +209,18 @@ impl AppState {
     /// The files in this folder are all that there is. Nobody else will answer what waits already.
     pub(crate) fn open_site(&self, root: PathBuf) {
         let settings = self.settings();
-        let site = StaticFiles::of_site(root, settings.static_files.follow_symlinks);
-        let site = site.opened_as(settings.runs_as.another());
+        let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
+        let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
+    }
+
+    fn set_error_pages(&self, public: Option<&Path>) {
+        let settings = self.settings();
+        let pages =
+            |public: &Path| ErrorPages::new(public.to_owned(), settings.runs_as.another(), &self.turn);
+        *self.error_pages.borrow_mut() = public.map(pages);
     }
 
     /// What has waited for that and may be for a file is looked at again.
@@ -231,7 +243,7 @@ impl AppState {
 
     /// It did not boot: whoever waits for it is told.
     pub(crate) fn failed(&self, failure: AppFailure) {
-        *self.public.borrow_mut() = Some(failure.public.clone());
+        self.set_error_pages(Some(&failure.public));
         *self.failure.borrow_mut() = Some(failure);
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
     }
@@ -251,10 +263,9 @@ impl AppState {
     }
 
     /// Its own page for visitors who get this status in the place of an answer, if it has one.
-    pub(crate) fn page_for_everybody(&self, status: u16) -> Option<Page> {
-        let public = self.public.borrow();
-        // As with static files: the application decides what it is.
-        Page::of_the_application(public.as_deref()?, status, self.settings().runs_as.another())
+    pub(crate) async fn page_for_everybody(&self, status: u16) -> Option<Rc<Page>> {
+        let pages = self.error_pages.borrow().as_ref().map(Rc::clone)?;
+        pages.page(status).await
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.
@@ -283,6 +294,7 @@ impl AppState {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
         }
+        self.error_pages.borrow().iter().for_each(|pages| pages.forget_old(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.look_whether_idle(now_ms);
     }

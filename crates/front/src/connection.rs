@@ -29,7 +29,7 @@ use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
 use crate::response::FilePart;
 use crate::shared::{Counted, Shared};
-use crate::static_files::{StaticFiles, Unread};
+use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
 use crate::{AppEvent, DevelopmentPages};
 
@@ -57,8 +57,8 @@ struct Connection {
     out: Vec<u8>,
     written: usize,
     file: Option<FilePart>,
-    /// A file has just been read for the request at hand; no other one will be.
-    has_read: bool,
+    /// How often the request at hand has waited until more was known of a file.
+    waits: u8,
     /// The client has ended its side.
     eof: bool,
     /// Whether the client takes what it is sent.
@@ -106,8 +106,8 @@ enum Step {
     /// It was for a static file, for the list of applications, or a developer's link: the head, and what is small, are in `out`; a large
     /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
-    /// One of these files has to be read before it can be said whose it is. It is still in the buffer.
-    Read(Rc<StaticFiles>, Unread),
+    /// Something has to be found out before it can be said whose it is. It is still in the buffer.
+    Wait(Pending),
     /// It is for this application.
     Application(Rc<AppState>),
 }
@@ -128,7 +128,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         out: Vec::new(),
         written: 0,
         file: None,
-        has_read: false,
+        waits: 0,
         eof: false,
         stalled: Stalled::No,
         deadline_before_stall_ms: 0,
@@ -161,9 +161,9 @@ impl Connection {
                 self.log(status, body_bytes);
                 Ok(keep_alive)
             }
-            Step::Read(statics, unread) => {
-                statics.read(unread).await;
-                self.has_read = true;
+            Step::Wait(pending) => {
+                pending.await;
+                self.waits += 1;
                 Ok(true)
             }
             Step::Application(app) => {
@@ -206,7 +206,10 @@ impl Connection {
                 self.explain(app, failure).await.map(|pages| Page::of(&pages, form))
             }
         };
-        match page.or_else(|| app.page_for_everybody(refusal.status())) {
+        if let Some(page) = page {
+            return refusal.encode_with(&page.content(), keep_alive, head_method, date);
+        }
+        match app.page_for_everybody(refusal.status()).await {
             Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
             None => refusal.encode(keep_alive, head_method, date),
         }

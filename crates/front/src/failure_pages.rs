@@ -6,14 +6,9 @@ use crate::page::{Escaped, STYLE};
 use crate::refusal::Content;
 use crate::request_head::{known_key, RequestHead};
 use crate::DevelopmentPages;
-use highball_config::{Bind, ShowDiagnosis, User};
-use highball_tenant::{Links, TenantFolder};
+use highball_config::{Bind, ShowDiagnosis};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::path::Path;
-
-/// The largest page of the application's own, in bytes.
-const PUBLIC_BYTES: u64 = 256 * 1024;
 
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -151,6 +146,7 @@ fn is_ours(host: &str, binds: &[Bind]) -> bool {
 }
 
 /// What is shown in the place of an answer.
+#[derive(Debug)]
 pub(crate) struct Page {
     content_type: &'static str,
     fields: String,
@@ -200,22 +196,9 @@ impl Page {
         Page { content_type: HTML, fields, body: body.into() }
     }
 
-    /// `503.html` and the like in the application's folder of static files, for visitors. It is read when it is needed:
-    /// that is seldom, and it may have been replaced.
-    pub(crate) fn of_the_application(public: &Path, status: u16, user: Option<&User>) -> Option<Page> {
-        let name = format!("{status}.html");
-        let page = TenantFolder::open(public, user)
-            .and_then(|folder| folder.read(&name, Links::Anywhere, PUBLIC_BYTES));
-        match page {
-            Ok(body) => Some(Page { content_type: HTML, fields: FIELDS.into(), body }),
-            Err(error) if error.is_not_found() => None,
-            Err(error) => {
-                let path = public.join(name);
-                // No warning: the application decides how many there would be.
-                tracing::debug!(path = %path.display(), %error, "the application's page for errors is not shown");
-                None
-            }
-        }
+    /// One of the application's own, for visitors.
+    pub(crate) fn of_the_application(body: Vec<u8>) -> Page {
+        Page { content_type: HTML, fields: FIELDS.into(), body }
     }
 
     pub(crate) fn content(&self) -> Content<'_> {

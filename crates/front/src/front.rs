@@ -53,6 +53,8 @@ pub fn run(
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
 ) -> io::Result<()> {
+    // All clients depend on this thread, and each opener on a single user.
+    highball_tenant::never_ask_on_this_thread();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .on_thread_park(|| with_shared(Shared::before_sleep))

@@ -7,13 +7,14 @@
 //! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
 //! - [`router`], `apps`, `app_state`: whose it is, and what belongs to one application;
 //! - [`static_files`], with [`content_type`]: answered here, without Ruby;
+//! - `aside`: what is found out on other threads, as its answer may take long;
 //! - [`spool`]: where large bodies wait; [`budget`]: how much of them;
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
 //! - `app_list`: what is said where there is no application, with [`page`], the looks of such pages;
 //! - [`refusal`]: every answer that is an error of the front's own;
-//! - [`failure`]: what is known of a request that got one; `failure_pages`: what is said of it, or of an application that
+//! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what is said of it, or of an application that
 //!   did not boot, and to whom; [`developer_key`], `peer_user`: how a developer's browser is known;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
@@ -26,6 +27,7 @@ mod access_log;
 mod app_list;
 mod app_state;
 mod apps;
+mod aside;
 pub mod budget;
 mod canary;
 mod clock;
@@ -33,6 +35,7 @@ mod connection;
 pub mod content_type;
 pub mod developer_key;
 mod dispatch;
+mod error_pages;
 mod exchange;
 pub mod failure;
 mod failure_pages;
@@ -54,6 +57,8 @@ pub mod static_files;
 mod stream;
 #[cfg(test)]
 mod test_limits;
+#[cfg(test)]
+mod test_openers;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,6 +5,9 @@
 //! - [`safe_path`]: from the target's path to a relative path that cannot leave the folder;
 //! - [`folder`]: the public folder, opened, and a list of what is in it, so that a request that is not
 //!   for a file costs no system call;
+//! - [`finder`]: asking the file system;
+//! - [`here`]: where this process opens the files itself: it asks at once;
+//! - [`by_opener`]: where another one does: it is asked on another thread;
 //! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
 //! - [`fingerprint`]: whether its name says that it will never change;
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
@@ -14,82 +17,77 @@
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
+mod by_opener;
 mod conditions;
 mod encodings;
+mod finder;
 mod fingerprint;
 mod folder;
 mod found_file;
+mod here;
 mod pipeline;
 mod reading;
 mod safe_path;
 mod site;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
-use std::path::PathBuf;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use highball_config::User;
 use highball_ring::frame::is_token_byte;
-use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
+use highball_users::User;
 
-use crate::clock::now_ms;
+use crate::aside::Turn;
 use crate::request_head::{known_key, Method, RequestHead};
 use crate::response_head::{reason_phrase, write_connection, write_number, DateCache};
+use by_opener::ByOpener;
 use conditions::Verdict;
-use folder::Folder;
+pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
-use pipeline::Pipeline;
+use here::Here;
 pub use pipeline::{AssetDigest, AssetPipeline, Assets, PlainAsset};
-pub use reading::Unread;
 use safe_path::SafePath;
 
 /// How long an answer of the file system is believed, in milliseconds.
 const FRESH_MS: u64 = 200;
-
-/// The same where another process opens the files.
-const FRESH_BY_OPENER_MS: u64 = 1000;
 
 /// Most files that are kept open (each with up to two compressed siblings).
 const KEPT_FILES: usize = 64;
 
 /// The static files of one application, for one thread.
 #[derive(Debug)]
-pub struct StaticFiles {
-    folder: RefCell<Folder>,
-    kept: RefCell<HashMap<Box<[u8]>, Rc<FoundFile>>>,
-    /// Paths that are none of files, and until when that is believed, in milliseconds: where it costs to ask again.
-    absent: RefCell<HashMap<Box<[u8]>, u64>>,
-    /// Header fields for every file, encoded.
-    extra_fields: Vec<u8>,
-    /// Header fields for files that will never change, encoded.
-    fields_of_immutable: Vec<u8>,
-    /// Where the asset pipeline puts what it has built: a folder below the public one, with its slash.
-    assets: Option<Vec<u8>>,
-    /// What the asset pipeline answers with before anything is built.
-    pipeline: Option<RefCell<Pipeline>>,
-    /// Whose turn it is to read a large file.
-    turn: Mutex<()>,
+pub(crate) struct StaticFiles {
+    source: Source,
     /// Whether the files are all that there is.
     of_site: bool,
 }
 
+/// Who opens them.
+#[derive(Debug)]
+enum Source {
+    Here(Here),
+    ByOpener(Rc<ByOpener>),
+}
+
 /// A request that may be for a file.
 #[derive(Debug, Clone, Copy)]
-pub struct StaticRequest<'a> {
+pub(crate) struct StaticRequest<'a> {
     /// The request's head.
-    pub head: &'a RequestHead,
+    pub(crate) head: &'a RequestHead,
     /// The buffer that it was parsed from.
-    pub buffer: &'a [u8],
+    pub(crate) buffer: &'a [u8],
     /// What of its path is below the prefix of the application; empty if that is asked for without a slash at its end.
-    pub path: &'a [u8],
+    pub(crate) path: &'a [u8],
     /// Whether the connection is kept after the answer.
-    pub keep_alive: bool,
+    pub(crate) keep_alive: bool,
     /// The time, in milliseconds: a clock that only goes forward.
-    pub now_ms: u64,
+    pub(crate) now_ms: u64,
+    /// Whether it may be told to wait.
+    pub(crate) may_wait: bool,
 }
 
 impl StaticRequest<'_> {
@@ -100,11 +98,11 @@ impl StaticRequest<'_> {
 
 /// What became of a request.
 #[derive(Debug)]
-pub enum StaticAnswer {
+pub(crate) enum StaticAnswer {
     /// The application is to be asked.
     NotMine,
-    /// This file has to be read first (see [`StaticFiles::read`]); then the same is to be looked up again.
-    Unread(Unread),
+    /// Something has to be found out first; then the same is to be looked up again.
+    Pending(Pending),
     /// The whole answer has been written.
     Written {
         /// Its status.
@@ -125,146 +123,87 @@ pub enum StaticAnswer {
     },
 }
 
+/// What ends when something was found out on another thread, or should have been. It can be told from what is looked up then.
+pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
+
+impl Pending {
+    fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
+        Pending(Box::pin(found_out))
+    }
+}
+
+impl Future for Pending {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Pending")
+    }
+}
+
 impl StaticFiles {
-    /// Serves the files in the folder `root`, which need not exist (yet), with these header fields added.
-    pub fn new(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> Self {
-        let extra_fields = encode_extra_fields(headers);
-        let is_said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
-        let immutable = if is_said { b"" } else { fingerprint::IMMUTABLE };
-        StaticFiles {
-            folder: RefCell::new(Folder::new(root, follow_symlinks)),
-            kept: RefCell::default(),
-            absent: RefCell::default(),
-            fields_of_immutable: [&extra_fields, immutable].concat(),
-            extra_fields,
-            assets: None,
-            pipeline: None,
-            turn: Mutex::default(),
-            of_site: false,
-        }
-    }
-
-    /// The same with the assets of a Rails application.
-    #[must_use]
-    pub fn with_assets(mut self, assets: Assets, follow_symlinks: bool) -> Self {
-        let prefix = assets.prefix.trim_matches('/');
-        if !prefix.is_empty() {
-            let prefix = [prefix.as_bytes(), b"/"].concat();
-            let pipeline = assets.pipeline;
-            self.pipeline =
-                pipeline.map(|rules| RefCell::new(Pipeline::new(prefix.clone(), rules, follow_symlinks)));
-            self.assets = Some(prefix);
-        }
-        self
-    }
-
-    /// The same, but with files opened by the rights of this user: an application has a say in which they are, by links
-    /// and by what it says of itself, and is to give out none that it could not read.
-    #[must_use]
-    pub fn opened_as(mut self, user: Option<&User>) -> Self {
-        if let Some(user) = user {
-            self.folder.get_mut().user = Some(user.clone());
-            if let Some(pipeline) = &mut self.pipeline {
-                pipeline.get_mut().open_as(user);
-            }
-        }
-        self
+    /// Serves the files that are found so, as this user; what takes long is done in that `turn`.
+    pub(crate) fn new(finder: Finder, user: Option<&User>, turn: &Turn) -> Self {
+        let finder = finder.opened_as(user);
+        let source = if highball_tenant::is_by_opener(user) {
+            Source::ByOpener(ByOpener::new(finder, turn.clone()))
+        } else {
+            Source::Here(Here::new(finder, turn.clone()))
+        };
+        StaticFiles { source, of_site: false }
     }
 
     /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
-    pub fn lookup(&self, request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
+    pub(crate) fn lookup(
+        &self,
+        request: &StaticRequest<'_>,
+        date: &DateCache,
+        out: &mut Vec<u8>,
+    ) -> StaticAnswer {
         if !request.head.may_be_for_file() {
             return StaticAnswer::NotMine;
         }
         let Some(path) = SafePath::of_target(request.path) else {
             return StaticAnswer::NotMine;
         };
-        match self.find(&path, request.now_ms) {
+        match self.find(&path, request) {
             Ok(Some(found)) if self.of_site && path.lacks_slash(&found) => {
                 site::add_slash(request, date, out)
             }
             Ok(Some(found)) => answer(&found, request, date, out),
             Ok(None) => StaticAnswer::NotMine,
-            Err(unread) => StaticAnswer::Unread(unread),
-        }
-    }
-
-    /// Reads a large file on a thread of its own, one at a time. If that does not lead anywhere, because the file is being
-    /// written for example, it is still unread when it is looked up again.
-    pub async fn read(&self, unread: Unread) {
-        let Some(pipeline) = &self.pipeline else { return };
-        let _turn = self.turn.lock().await;
-        if pipeline.borrow().knows(&unread, now_ms()) {
-            return; // it has been read for somebody else
-        }
-        match spawn_blocking(move || unread.read()).await {
-            Ok(Ok((known, said))) => pipeline.borrow_mut().learn(known, said, now_ms()),
-            Ok(Err(error)) => tracing::debug!(%error, "an asset could not be read; the application is asked"),
-            Err(error) => tracing::error!(%error, "reading an asset failed; the application is asked"),
+            Err(pending) => StaticAnswer::Pending(pending),
         }
     }
 
     /// Whether the files are all that there is.
-    pub fn is_site(&self) -> bool {
+    pub(crate) fn is_site(&self) -> bool {
         self.of_site
     }
 
     /// Closes files that have not been asked for lately.
-    pub fn close_idle(&self, now_ms: u64) {
-        self.kept.borrow_mut().retain(|_, found| found.is_fresh(now_ms));
-        self.absent.borrow_mut().retain(|_, until_ms| now_ms < *until_ms);
+    pub(crate) fn close_idle(&self, now_ms: u64) {
+        match &self.source {
+            Source::Here(here) => here.close_idle(now_ms),
+            Source::ByOpener(files) => files.forget_old(now_ms),
+        }
     }
 
-    fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Result<Option<Rc<FoundFile>>, Unread> {
-        if let Some(found) = self.kept.borrow().get(path.as_bytes()) {
-            if found.is_fresh(now_ms) {
-                return Ok(Some(Rc::clone(found)));
-            }
-        }
-        let found = match self.find_in_public(path, now_ms) {
-            Some(found) => Some(found),
-            None => self.find_in_pipeline(path, now_ms).transpose()?,
+    fn find(
+        &self,
+        path: &SafePath<'_>,
+        request: &StaticRequest<'_>,
+    ) -> Result<Option<Rc<FoundFile>>, Pending> {
+        let found = match &self.source {
+            Source::Here(here) => here.find(path, request.now_ms),
+            Source::ByOpener(files) => files.find(path, request.now_ms),
         };
-        let Some(found) = found.map(Rc::new) else {
-            self.kept.borrow_mut().remove(path.as_bytes());
-            return Ok(None);
-        };
-        let mut kept = self.kept.borrow_mut();
-        if kept.len() >= KEPT_FILES {
-            kept.retain(|_, found| found.is_fresh(now_ms));
-        }
-        if kept.len() < KEPT_FILES {
-            kept.insert(path.as_bytes().into(), Rc::clone(&found));
-        }
-        Ok(Some(found))
-    }
-
-    fn find_in_public(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
-        let mut folder = self.folder.borrow_mut();
-        if !folder.may_hold(path.first_component(), now_ms) {
-            return None;
-        }
-        let mut absent = self.absent.borrow_mut();
-        if absent.get(path.as_bytes()).is_some_and(|until_ms| now_ms < *until_ms) {
-            return None;
-        }
-        let found = path.candidates().find_map(|candidate| {
-            let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
-            let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
-            let mut found = FoundFile::open(&folder, &candidate, fields, now_ms)?;
-            found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
-            Some(found)
-        });
-        let is_costly = folder.fresh_ms() > FRESH_MS;
-        if found.is_none() && is_costly && absent.len() < KEPT_FILES {
-            absent.insert(path.as_bytes().into(), now_ms + FRESH_MS);
-        }
-        found
-    }
-
-    fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<Result<FoundFile, Unread>> {
-        let pipeline = self.pipeline.as_ref().filter(|_| !path.is_of_folder())?;
-        pipeline.borrow_mut().find(path.name(), now_ms)
+        found.or_else(|pending| if request.may_wait { Err(pending) } else { Ok(None) })
     }
 }
 
@@ -403,5 +342,7 @@ fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
     encoded
 }
 
+#[cfg(test)]
+mod opener_tests;
 #[cfg(test)]
 mod tests;

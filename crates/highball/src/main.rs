@@ -465,7 +465,6 @@ fn start_front(
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        openers::hurry_on_this_thread();
         if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }

@@ -8,7 +8,6 @@ use highball_tenant::Answer;
 use highball_users::User;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::Signal;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,22 +18,12 @@ use tracing::warn;
 
 /// Processes of a user at a time.
 const MOST: usize = 3;
-/// Time for an answer, where nothing else waits meanwhile.
+/// Time for an answer. The thread that serves all clients waits for none.
 const TIME: Duration = Duration::from_secs(2);
-/// Time for an answer on the thread that serves all clients.
-const SHORT_TIME: Duration = Duration::from_millis(100);
-/// After a process that has not answered, none of its user is asked for so long; the double after the next one, and so on.
+/// After a process that has not answered, or two that were killed before they did, none of its user is asked for so long;
+/// the double after the next one, and so on.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-thread_local! {
-    static TIME_HERE: Cell<Duration> = const { Cell::new(TIME) };
-}
-
-/// This thread serves all clients, and does not wait for long.
-pub(crate) fn hurry_on_this_thread() {
-    TIME_HERE.set(SHORT_TIME);
-}
 
 /// All openers.
 #[derive(Debug)]
@@ -68,7 +57,7 @@ impl Openers {
     }
 
     fn asked(&self, uid: u32, question: &[u8], folder: Option<BorrowedFd<'_>>) -> io::Result<Answer> {
-        let until = Instant::now() + TIME_HERE.get();
+        let until = Instant::now() + TIME;
         let user = self.of(uid);
         let mut opener = match user.take(until)? {
             Some(idle) => idle,
@@ -84,6 +73,7 @@ impl Openers {
             Ok(_) => user.give_back(opener),
             Err(error) => {
                 let is_stuck = error.kind() == io::ErrorKind::WouldBlock;
+                let is_killed_again = error.kind() == io::ErrorKind::BrokenPipe;
                 if is_stuck {
                     warn!(
                         uid,
@@ -93,7 +83,7 @@ impl Openers {
                     let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL);
                     // it may have ended
                 }
-                user.lost(is_stuck);
+                user.lost(is_stuck || is_killed_again);
             }
         }
         answer
@@ -188,10 +178,10 @@ impl OpenersOfUser {
         self.given_back.notify_one();
     }
 
-    fn lost(&self, is_stuck: bool) {
+    fn lost(&self, is_to_pause: bool) {
         let mut state = lock(&self.state);
         state.busy -= 1;
-        if is_stuck {
+        if is_to_pause {
             let pause = PAUSE.saturating_mul(1 << state.stuck.min(16)).min(LONGEST_PAUSE);
             state.stuck += 1;
             state.paused_until = Some(Instant::now() + pause);

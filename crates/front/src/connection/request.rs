@@ -23,6 +23,10 @@ use crate::static_files::{StaticAnswer, StaticRequest};
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;
 
+/// How often a request waits until more is known of a file: once for the one that it names, and once for the page that says
+/// that there is none.
+const MOST_WAITS: u8 = 2;
+
 impl Connection {
     /// Reads the next request's head and decides what becomes of it.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
@@ -117,8 +121,11 @@ impl Connection {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
             Ok(Parsed::Complete { length }) => match self.route(&bytes[..length]) {
-                step @ Step::Read(..) => Some((step, 0)),
-                step => Some((step, length)),
+                step @ Step::Wait(_) => Some((step, 0)),
+                step => {
+                    self.waits = 0;
+                    Some((step, length))
+                }
             },
             Err(refusal) => Some((self.refuse_unread(refusal), bytes.len())),
         }
@@ -236,7 +243,9 @@ impl Connection {
     ) -> Option<Step> {
         let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
         let path = &self.head.path(bytes)[prefix_bytes..];
-        let request = StaticRequest { head: &self.head, buffer: bytes, path, keep_alive, now_ms: now_ms() };
+        let may_wait = self.waits < MOST_WAITS;
+        let request =
+            StaticRequest { head: &self.head, buffer: bytes, path, keep_alive, now_ms: now_ms(), may_wait };
         self.out.clear();
         self.written = 0;
         let date = &self.shared.date;
@@ -247,10 +256,9 @@ impl Connection {
             },
             answer => answer,
         };
-        let has_read = std::mem::take(&mut self.has_read);
         match answer {
-            StaticAnswer::Unread(unread) if !has_read => Some(Step::Read(statics, unread)),
-            StaticAnswer::NotMine | StaticAnswer::Unread(_) => None,
+            StaticAnswer::Pending(pending) => Some(Step::Wait(pending)),
+            StaticAnswer::NotMine => None,
             StaticAnswer::Written { status, body_bytes } => {
                 Some(Step::Static { keep_alive, status, body_bytes })
             }

@@ -9,12 +9,13 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use highball_tenant::{About, Entry, Links, OpenError, TenantFolder};
 use highball_users::User;
 
-use super::{FRESH_BY_OPENER_MS, FRESH_MS};
+use super::FRESH_MS;
 
 /// Most names that are kept; larger folders are asked for every request.
 const MOST_NAMES: usize = 4096;
@@ -39,8 +40,29 @@ struct Opened {
     folder: TenantFolder,
     /// Whether a change after the list was read must show in the folder's modification time.
     settled: bool,
-    /// The names, and those of pages (`name.html`) without their ending. `None`: too many.
-    names: Option<HashSet<Box<[u8]>>>,
+    names: Names,
+}
+
+/// What is in the folder.
+#[derive(Debug, Clone)]
+pub(super) enum Names {
+    /// Nothing: it is not there, or is not opened in time.
+    None,
+    /// These, and those of pages (`name.html`) without their ending.
+    Known(Arc<HashSet<Box<[u8]>>>),
+    /// It cannot be told, or there are too many.
+    Any,
+}
+
+impl Names {
+    /// Whether a path that begins with this component could be that of a file.
+    pub(super) fn may_hold(&self, first_component: &[u8]) -> bool {
+        match self {
+            Names::None => false,
+            Names::Known(names) => names.contains(first_component),
+            Names::Any => true,
+        }
+    }
 }
 
 impl Folder {
@@ -49,23 +71,23 @@ impl Folder {
         Folder { root, links, user: None, checked_ms: None, opened: None }
     }
 
-    /// How long what was found is believed, in milliseconds.
-    pub(super) fn fresh_ms(&self) -> u64 {
-        if highball_tenant::is_by_opener(self.user.as_ref()) {
-            FRESH_BY_OPENER_MS
-        } else {
-            FRESH_MS
-        }
-    }
-
     /// Whether a path that begins with this component could be that of a file.
     pub(super) fn may_hold(&mut self, first_component: &[u8], now_ms: u64) -> bool {
-        if self.checked_ms.is_none_or(|checked| now_ms >= checked + self.fresh_ms()) {
+        self.look_again(now_ms);
+        self.opened.as_ref().is_some_and(|opened| opened.names.may_hold(first_component))
+    }
+
+    /// What is in it.
+    pub(super) fn names_by_now(&mut self, now_ms: u64) -> Names {
+        self.look_again(now_ms);
+        self.opened.as_ref().map_or(Names::None, |opened| opened.names.clone())
+    }
+
+    fn look_again(&mut self, now_ms: u64) {
+        if self.checked_ms.is_none_or(|checked| now_ms >= checked + FRESH_MS) {
             self.checked_ms = Some(now_ms);
             self.opened = self.look();
         }
-        let Some(opened) = &self.opened else { return false };
-        opened.names.as_ref().is_none_or(|names| names.contains(first_component))
     }
 
     /// Opens the folder again (it may have been replaced), and reads its names if they may have changed.
@@ -77,7 +99,11 @@ impl Folder {
             }
         }
         let settled = folder.about().modified_at().elapsed().is_ok_and(|age| age >= SETTLED);
-        let names = folder.entries(MOST_NAMES).ok().map(with_pages);
+        let names = match folder.entries(MOST_NAMES) {
+            Ok(entries) => Names::Known(Arc::new(with_pages(entries))),
+            Err(OpenError::NoAnswer) => return None,
+            Err(_) => Names::Any,
+        };
         Some(Opened { folder, settled, names })
     }
 

@@ -9,7 +9,6 @@ use highball_tenant::About;
 
 use super::encodings::{self, Coding};
 use super::folder::Folder;
-use super::FRESH_MS;
 use crate::content_type;
 use crate::response_head::http_date;
 
@@ -19,8 +18,6 @@ pub(super) const SMALL_BYTES: u64 = 16 * 1024;
 /// A file and its compressed siblings.
 #[derive(Debug)]
 pub(super) struct FoundFile {
-    /// Until when the file system need not be asked again, in milliseconds.
-    fresh_until_ms: u64,
     /// The path that was asked for is that of a folder, and this is the page in it.
     pub(super) is_page_of_folder: bool,
     plain: Representation,
@@ -53,19 +50,14 @@ pub(super) enum Content {
 
 impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
-    pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8], now_ms: u64) -> Option<Self> {
+    pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8]) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
         let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES);
         let sibling = |suffix: &[u8]| {
             Some(Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES))
         };
-        let mut found = FoundFile {
-            fresh_until_ms: now_ms + folder.fresh_ms(),
-            is_page_of_folder: false,
-            plain,
-            brotli: sibling(b".br"),
-            gzip: sibling(b".gz"),
-        };
+        let mut found =
+            FoundFile { is_page_of_folder: false, plain, brotli: sibling(b".br"), gzip: sibling(b".gz") };
         let varies = found.brotli.is_some() || found.gzip.is_some();
         found.plain.describe(content_type, None, varies, extra_fields);
         for (sibling, coding) in [(&mut found.brotli, Coding::Brotli), (&mut found.gzip, Coding::Gzip)] {
@@ -77,25 +69,9 @@ impl FoundFile {
     }
 
     /// A file that has no siblings.
-    pub(super) fn alone(
-        mut plain: Representation,
-        content_type: &str,
-        extra_fields: &[u8],
-        now_ms: u64,
-    ) -> Self {
+    pub(super) fn alone(mut plain: Representation, content_type: &str, extra_fields: &[u8]) -> Self {
         plain.describe(content_type, None, false, extra_fields);
-        FoundFile {
-            fresh_until_ms: now_ms + FRESH_MS,
-            is_page_of_folder: false,
-            plain,
-            brotli: None,
-            gzip: None,
-        }
-    }
-
-    /// Whether the file system need not be asked again yet.
-    pub(super) fn is_fresh(&self, now_ms: u64) -> bool {
-        now_ms < self.fresh_until_ms
+        FoundFile { is_page_of_folder: false, plain, brotli: None, gzip: None }
     }
 
     /// The form to send to a client with this Accept-Encoding.

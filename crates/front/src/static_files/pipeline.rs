@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use highball_config::User;
 use highball_tenant::About;
+use highball_users::User;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
@@ -106,6 +106,11 @@ impl Pipeline {
         Pipeline { prefix, folders, rules, sayings: Sayings::default() }
     }
 
+    /// The folder that paths begin with, with its slash.
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
     /// Opens files with the rights of this user from now on.
     pub(super) fn open_as(&mut self, user: &User) {
         self.folders.iter_mut().for_each(|folder| folder.user = Some(user.clone()));
@@ -138,7 +143,7 @@ impl Pipeline {
         let fields = if never_changes { IMMUTABLE } else { REVALIDATED };
         let known = self.rules.types.get(asked.extension).map(String::as_str);
         let content_type = known.unwrap_or_else(|| content_type::of_file_name(path));
-        Some(Ok(FoundFile::alone(found, content_type, fields, now_ms)))
+        Some(Ok(FoundFile::alone(found, content_type, fields)))
     }
 
     /// What the content of a file says; `None`: that is left to the pipeline.

@@ -40,7 +40,7 @@ impl Said {
 
 /// A large file that has to be read before anybody can tell whether it is the one that is asked for.
 #[derive(Debug)]
-pub struct Unread {
+pub(super) struct Unread {
     pub(super) file: Arc<File>,
     pub(super) digest: AssetDigest,
     pub(super) plain: PlainAsset,

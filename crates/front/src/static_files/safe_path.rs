@@ -6,7 +6,7 @@ use super::found_file::FoundFile;
 
 /// A relative path that cannot leave the folder it is looked up in: no empty, `.` or `..` component, no
 /// hidden name, decoded once and valid UTF-8. Empty for the folder itself.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SafePath<'a> {
     /// With the slash at its end, if it has one: the client asked for a folder.
     path: Cow<'a, [u8]>,
@@ -31,6 +31,11 @@ impl<'a> SafePath<'a> {
                 && components.all(is_visible)
         };
         safe.then_some(SafePath { path, is_bare_prefix: false })
+    }
+
+    /// The same, for longer than the bytes that it was taken from.
+    pub(super) fn detached(&self) -> SafePath<'static> {
+        SafePath { path: Cow::Owned(self.path.to_vec()), is_bare_prefix: self.is_bare_prefix }
     }
 
     /// The path, with a slash at its end if the client sent one.

@@ -1,8 +1,6 @@
 //! Files without an application behind them: what is not there has a page of its own, and a folder's path ends in a
 //! slash, so that its page's relative links lead where its author meant.
 
-use std::path::PathBuf;
-
 use super::{write_answer, write_status_line, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
 use crate::refusal::Refusal;
 use crate::request_head::{BodyFraming, Method};
@@ -12,16 +10,17 @@ use crate::response_head::{write_connection, DateCache};
 const NOT_FOUND_PAGE: &[u8] = b"/404.html";
 
 impl StaticFiles {
-    /// Serves the files in the folder `root`, where no application is asked for what is not there.
-    pub fn of_site(root: PathBuf, follow_symlinks: bool) -> Self {
-        StaticFiles { of_site: true, ..StaticFiles::new(root, &[], follow_symlinks) }
+    /// The same, where no application is asked for what is not there.
+    #[must_use]
+    pub(crate) fn of_site(self) -> Self {
+        StaticFiles { of_site: true, ..self }
     }
 
     /// Answers what [`StaticFiles::lookup`] did not, if there is no application to do it.
     ///
     /// # Errors
     /// The request has to be refused, and its body, if it has one, was not read.
-    pub fn not_found(
+    pub(crate) fn not_found(
         &self,
         request: &StaticRequest<'_>,
         date: &DateCache,
@@ -46,8 +45,11 @@ impl StaticFiles {
         date: &DateCache,
         out: &mut Vec<u8>,
     ) -> StaticAnswer {
-        let page = SafePath::of_target(NOT_FOUND_PAGE)
-            .and_then(|path| self.find(&path, request.now_ms).ok().flatten());
+        let page = match SafePath::of_target(NOT_FOUND_PAGE).map(|path| self.find(&path, request)) {
+            Some(Err(pending)) => return StaticAnswer::Pending(pending),
+            Some(Ok(page)) => page,
+            None => None,
+        };
         if let Some(page) = page {
             let representation = page.choose(request.accepted_encodings());
             let part = Part { status: 404, offset: 0, length: representation.length };

@@ -33,6 +33,10 @@ impl Answer {
     }
 }
 
+fn files_in(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> StaticFiles {
+    StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &Turn::default())
+}
+
 impl Public {
     fn new() -> Self {
         Self::with(true, &[])
@@ -46,7 +50,7 @@ impl Public {
         fs::write(public.join("hello.txt"), "hello").unwrap();
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Public { files: StaticFiles::new(public, &headers, follow_symlinks), folder }
+        Public { files: files_in(public, &headers, follow_symlinks), folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -65,7 +69,7 @@ impl Public {
         assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })), "{buffer}");
         let buffer = buffer.as_bytes();
         let path = head.path(buffer);
-        let request = StaticRequest { head: &head, buffer, path, keep_alive: true, now_ms };
+        let request = StaticRequest { head: &head, buffer, path, keep_alive: true, now_ms, may_wait: true };
         let mut out = Vec::new();
         let date = DateCache::new();
         let answer = match self.files.lookup(&request, &date, &mut out) {
@@ -80,7 +84,7 @@ impl Public {
                 assert!(out.is_empty());
                 return None;
             }
-            StaticAnswer::Unread(file) => panic!("{file:?} is in the public folder"),
+            StaticAnswer::Pending(_) => panic!("{path:?} is looked up at once"),
             StaticAnswer::Written { status, .. } => (status, vec![]),
             StaticAnswer::File { status, file, offset, length } => {
                 let mut bytes = vec![0; usize::try_from(length).unwrap()];
@@ -227,7 +231,7 @@ fn symlinks_are_followed_unless_that_is_refused() {
 fn a_missing_public_folder_serves_nothing_until_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("public");
-    let public = Public { files: StaticFiles::new(root.clone(), &[], true), folder };
+    let public = Public { files: files_in(root.clone(), &[], true), folder };
     assert!(public.request_at(0, "GET", "/hello.txt", "").is_none());
     fs::create_dir(&root).unwrap();
     fs::write(root.join("hello.txt"), "hello").unwrap();
@@ -274,10 +278,11 @@ fn few_files_are_kept_and_none_for_long() {
         public.write(&format!("docs/{number}"), "x");
         assert!(public.get(&format!("/docs/{number}")).is_some());
     }
-    assert_eq!(public.files.kept.borrow().len(), KEPT_FILES);
+    let Source::Here(here) = &public.files.source else { panic!("here") };
+    assert_eq!(here.kept.borrow().len(), KEPT_FILES);
     assert!(public.request_at(FRESH_MS, "GET", "/docs/1", "").is_some());
     public.files.close_idle(FRESH_MS);
-    assert_eq!(public.files.kept.borrow().len(), 1);
+    assert_eq!(here.kept.borrow().len(), 1);
 }
 
 #[test]
@@ -399,7 +404,7 @@ fn the_connection_field_says_what_will_happen() {
         head.parse(buffer.as_bytes(), &limits()).unwrap();
         let buffer = buffer.as_bytes();
         let path = head.path(buffer);
-        let request = StaticRequest { head: &head, buffer, path, keep_alive, now_ms: 0 };
+        let request = StaticRequest { head: &head, buffer, path, keep_alive, now_ms: 0, may_wait: true };
         let mut out = Vec::new();
         public.files.lookup(&request, &DateCache::new(), &mut out);
         let text = String::from_utf8(out).unwrap();
@@ -410,7 +415,7 @@ fn the_connection_field_says_what_will_happen() {
 
 fn site() -> Public {
     let mut site = Public::new();
-    site.files = StaticFiles::of_site(site.path(""), true);
+    site.files = files_in(site.path(""), &[], true).of_site();
     site
 }
 

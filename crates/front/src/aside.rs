@@ -1,0 +1,202 @@
+//! What is found out on other threads for one application, and remembered for a while.
+//!
+//! Another process, the opener, may be the one that opens an application's files: then its user can keep whoever asks
+//! waiting. So the event loop asks nothing itself. It answers from its [`Memory`]; what is not there is found out on a
+//! thread of the pool, in the application's [`Turn`]; and requests wait for that for [`PATIENCE`] alone.
+
+use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, Mutex, OwnedMutexGuard};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::local_task::spawn;
+
+/// How long a request waits: a little longer than the one who asks an opener does.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// How long what was found out is believed, in milliseconds,
+pub(crate) const FRESH_MS: u64 = 1000;
+
+/// and how old it may be to be used while it is found out again.
+const USABLE_MS: u64 = 2 * FRESH_MS;
+
+/// Whose turn it is among those who want to know something of one application: it has one thread of the pool at a time,
+/// so that whoever keeps the thread waiting keeps nobody else's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turn(Arc<Mutex<()>>);
+
+/// The turn has come, and lasts until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl Turn {
+    /// Waits until it has come.
+    pub(crate) async fn come(&self) -> Held {
+        Held { _turn: Arc::clone(&self.0).lock_owned().await }
+    }
+
+    /// The same, but not for long: the thread may be stuck.
+    pub(crate) async fn come_soon(&self) -> Option<Held> {
+        timeout(PATIENCE, self.come()).await.ok()
+    }
+}
+
+impl Held {
+    /// Does it on another thread. The turn ends no earlier than the thread is done, whoever has lost patience meanwhile; and
+    /// not before what comes of it is dropped, so that the next one knows it, too. `None`: it has panicked.
+    pub(crate) async fn spend<T: Send + 'static>(
+        self,
+        deed: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<(T, Held)> {
+        match spawn_blocking(move || (deed(), self)).await {
+            Ok(done) => Some(done),
+            Err(error) => {
+                tracing::error!(%error, "looking for a file has failed; the application is asked");
+                None
+            }
+        }
+    }
+}
+
+/// Starts a task, and waits for it, but not for long. It goes on if nobody waits any more.
+pub(crate) async fn patiently(task: impl Future<Output = ()> + 'static) {
+    let (end, ended) = oneshot::channel();
+    spawn(async move {
+        task.await;
+        let _ = end.send(()); // nobody may wait any more
+    });
+    let _ = timeout(PATIENCE, ended).await; // then there is nothing to know yet
+}
+
+/// What was found out.
+#[derive(Debug)]
+pub(crate) struct Memory<K, V> {
+    known: RefCell<HashMap<K, Known<V>>>,
+    /// Most entries; beyond that the oldest is forgotten.
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Known<V> {
+    value: V,
+    /// When it was found out.
+    at_ms: u64,
+    /// Somebody is told to find it out again, and until then it is used, however long that takes.
+    is_looked_after: bool,
+}
+
+/// What is remembered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Recalled<V> {
+    /// This, and nothing is to be done about it.
+    Fresh(V),
+    /// This, and whoever is told so finds it out again: nobody else is told until it is [learned](Memory::learn).
+    Aging(V),
+    /// Nothing that could be used.
+    Nothing,
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
+    pub(crate) fn of(most: usize) -> Self {
+        Memory { known: RefCell::default(), most }
+    }
+
+    pub(crate) fn recall<Q: Eq + Hash + ?Sized>(&self, key: &Q, now_ms: u64) -> Recalled<V>
+    where
+        K: Borrow<Q>,
+    {
+        match self.known.borrow_mut().get_mut(key) {
+            Some(known) if known.is_looked_after || known.is_fresh(now_ms) => {
+                Recalled::Fresh(known.value.clone())
+            }
+            Some(known) if known.is_usable(now_ms) => {
+                known.is_looked_after = true;
+                Recalled::Aging(known.value.clone())
+            }
+            _ => Recalled::Nothing,
+        }
+    }
+
+    /// Whether this was found out lately; `None`: nothing is remembered, however old.
+    pub(crate) fn is_fresh<Q: Eq + Hash + ?Sized>(&self, key: &Q, now_ms: u64) -> Option<bool>
+    where
+        K: Borrow<Q>,
+    {
+        self.known.borrow().get(key).map(|known| known.is_fresh(now_ms))
+    }
+
+    /// This is so by now.
+    pub(crate) fn learn(&self, key: K, value: V, at_ms: u64) {
+        let mut known = self.known.borrow_mut();
+        if known.len() >= self.most && !known.contains_key(&key) {
+            let oldest = known.iter().min_by_key(|(_, known)| known.at_ms).map(|(key, _)| key.clone());
+            oldest.inspect(|oldest| drop(known.remove(oldest)));
+        }
+        known.insert(key, Known { value, at_ms, is_looked_after: false });
+    }
+
+    pub(crate) fn forget<Q: Eq + Hash + ?Sized>(&self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        self.known.borrow_mut().remove(key);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.known.borrow().len()
+    }
+
+    /// Forgets what would not be used any more.
+    pub(crate) fn forget_old(&self, now_ms: u64) {
+        self.known.borrow_mut().retain(|_, known| known.is_looked_after || known.is_usable(now_ms));
+    }
+}
+
+impl<V> Known<V> {
+    fn is_fresh(&self, now_ms: u64) -> bool {
+        now_ms < self.at_ms + FRESH_MS
+    }
+
+    fn is_usable(&self, now_ms: u64) -> bool {
+        now_ms < self.at_ms + USABLE_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_found_out_again_by_one_and_used_meanwhile() {
+        let memory: Memory<u8, &str> = Memory::of(2);
+        assert_eq!(memory.recall(&1, 0), Recalled::Nothing);
+        memory.learn(1, "one", 0);
+        assert_eq!(memory.recall(&1, FRESH_MS - 1), Recalled::Fresh("one"));
+        assert_eq!(memory.recall(&1, FRESH_MS), Recalled::Aging("one"));
+        assert_eq!(memory.recall(&1, FRESH_MS), Recalled::Fresh("one"), "one is at it");
+        memory.forget_old(10 * FRESH_MS);
+        assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("one"), "still");
+        memory.learn(1, "another", 10 * FRESH_MS);
+        assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("another"));
+        assert_eq!(memory.recall(&1, 10 * FRESH_MS + USABLE_MS), Recalled::Nothing, "nobody has asked");
+    }
+
+    #[test]
+    fn not_much_is_kept_and_nothing_for_long() {
+        let memory: Memory<u8, ()> = Memory::of(2);
+        (0..3).for_each(|key| memory.learn(key, (), u64::from(key)));
+        assert_eq!([0, 1, 2].map(|key| memory.is_fresh(&key, 3)), [None, Some(true), Some(true)]);
+        memory.forget_old(USABLE_MS + 1);
+        assert_eq!([1, 2].map(|key| memory.is_fresh(&key, 3)), [None, Some(true)]);
+    }
+}

@@ -1,0 +1,137 @@
+//! An application's own pages for visitors who get an error in the place of an answer: `503.html` and the like in its folder
+//! of static files.
+//!
+//! They are kept in memory for a while: of an application that fails, every request may need one.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use highball_tenant::{Links, TenantFolder};
+use highball_users::User;
+
+use crate::aside::{patiently, Memory, Recalled, Turn};
+use crate::clock::now_ms;
+use crate::failure_pages::Page;
+use crate::local_task::spawn;
+
+/// The largest page, in bytes.
+const PAGE_BYTES: u64 = 256 * 1024;
+
+/// Most pages that are kept.
+const KEPT_PAGES: usize = 8;
+
+/// The pages in one folder.
+#[derive(Debug)]
+pub(crate) struct ErrorPages {
+    public: PathBuf,
+    /// Whose rights they are read with: as with static files, the application decides what they are.
+    user: Option<User>,
+    pages: Memory<u16, Option<Rc<Page>>>,
+    turn: Turn,
+}
+
+impl ErrorPages {
+    pub(crate) fn new(public: PathBuf, user: Option<&User>, turn: &Turn) -> Rc<Self> {
+        let pages = Memory::of(KEPT_PAGES);
+        Rc::new(ErrorPages { public, user: user.cloned(), pages, turn: turn.clone() })
+    }
+
+    /// The page for this status, if there is one and it can be read in time.
+    pub(crate) async fn page(self: Rc<Self>, status: u16) -> Option<Rc<Page>> {
+        match self.pages.recall(&status, now_ms()) {
+            Recalled::Fresh(page) => return page,
+            _ if !highball_tenant::is_by_opener(self.user.as_ref()) => {
+                self.learn(status, read(&self.public, status, self.user.as_ref()));
+            }
+            Recalled::Aging(page) => {
+                spawn(Rc::clone(&self).look(status));
+                return page;
+            }
+            Recalled::Nothing => patiently(Rc::clone(&self).look(status)).await,
+        }
+        match self.pages.recall(&status, now_ms()) {
+            Recalled::Fresh(page) => page,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn forget_old(&self, now_ms: u64) {
+        self.pages.forget_old(now_ms);
+    }
+
+    async fn look(self: Rc<Self>, status: u16) {
+        let Some(held) = self.turn.come_soon().await else { return self.learn(status, None) };
+        if self.pages.is_fresh(&status, now_ms()) == Some(true) {
+            return; // it was read for somebody else
+        }
+        let (public, user) = (self.public.clone(), self.user.clone());
+        let (page, _held) = held.spend(move || read(&public, status, user.as_ref())).await.unzip();
+        self.learn(status, page.flatten());
+    }
+
+    fn learn(&self, status: u16, page: Option<Page>) {
+        self.pages.learn(status, page.map(Rc::new), now_ms());
+    }
+}
+
+fn read(public: &Path, status: u16, user: Option<&User>) -> Option<Page> {
+    let name = format!("{status}.html");
+    let page =
+        TenantFolder::open(public, user).and_then(|folder| folder.read(&name, Links::Anywhere, PAGE_BYTES));
+    match page {
+        Ok(body) => Some(Page::of_the_application(body)),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => {
+            let path = public.join(name);
+            // No warning: the application decides how many there would be.
+            tracing::debug!(path = %path.display(), %error, "the application's page for errors is not shown");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
+
+    async fn body(pages: &Rc<ErrorPages>, status: u16) -> Option<String> {
+        let page = Rc::clone(pages).page(status).await?;
+        Some(String::from_utf8(page.content().body.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_page_is_read_seldom_and_used_while_its_opener_hangs() {
+        on_the_fronts_thread(async {
+            let opener = Opener::with(&[("500.html", "one")]);
+            let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::default());
+            opener.be(Mood::Hangs);
+            assert_eq!(body(&pages, 500).await, None, "nobody waits for long");
+            opener.be(Mood::Answers);
+            wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("one")).await;
+            assert_eq!(body(&pages, 503).await, None);
+            let asked = opener.asked();
+            opener.be(Mood::Hangs);
+            opener.write("500.html", "two");
+            wait_for("another question", async || {
+                assert_eq!(body(&pages, 500).await.as_deref(), Some("one"));
+                opener.asked() > asked
+            })
+            .await;
+            assert_eq!(opener.asked(), asked + 1, "one is at it");
+            opener.be(Mood::Answers);
+            wait_for("the new page", async || body(&pages, 500).await.as_deref() == Some("two")).await;
+        });
+    }
+
+    #[test]
+    fn a_page_that_this_process_may_read_is_read_at_once() {
+        on_the_fronts_thread(async {
+            let folder = tempfile::tempdir().unwrap();
+            let pages = ErrorPages::new(folder.path().to_owned(), None, &Turn::default());
+            assert_eq!(body(&pages, 500).await, None);
+            std::fs::write(folder.path().join("500.html"), "own").unwrap();
+            wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("own")).await;
+        });
+    }
+}

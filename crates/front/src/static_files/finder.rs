@@ -1,0 +1,127 @@
+//! Everything that asks the file system for an application's files. It may do so on any thread.
+
+use std::path::PathBuf;
+
+use highball_users::User;
+
+use super::encode_extra_fields;
+use super::fingerprint;
+use super::folder::Folder;
+use super::found_file::FoundFile;
+use super::pipeline::{Assets, Pipeline};
+use super::reading::{Known, Said, Unread};
+use super::safe_path::SafePath;
+
+/// Finds the files of one application.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    pub(super) folder: Folder,
+    /// Header fields for every file, encoded.
+    extra_fields: Vec<u8>,
+    /// Header fields for files that will never change, encoded.
+    fields_of_immutable: Vec<u8>,
+    /// Where the asset pipeline puts what it has built: a folder below the public one, with its slash.
+    assets: Option<Vec<u8>>,
+    /// What the asset pipeline answers with before anything is built.
+    pipeline: Option<Pipeline>,
+}
+
+impl Finder {
+    /// Finds the files in the folder `root`, which need not exist (yet), to be sent with these header fields added.
+    pub(crate) fn new(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> Self {
+        let extra_fields = encode_extra_fields(headers);
+        let is_said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
+        let immutable = if is_said { b"" } else { fingerprint::IMMUTABLE };
+        Finder {
+            folder: Folder::new(root, follow_symlinks),
+            fields_of_immutable: [&extra_fields, immutable].concat(),
+            extra_fields,
+            assets: None,
+            pipeline: None,
+        }
+    }
+
+    /// The same with the assets of a Rails application.
+    #[must_use]
+    pub(crate) fn with_assets(mut self, assets: Assets, follow_symlinks: bool) -> Self {
+        let prefix = assets.prefix.trim_matches('/');
+        if !prefix.is_empty() {
+            let prefix = [prefix.as_bytes(), b"/"].concat();
+            self.pipeline =
+                assets.pipeline.map(|rules| Pipeline::new(prefix.clone(), rules, follow_symlinks));
+            self.assets = Some(prefix);
+        }
+        self
+    }
+
+    /// The same, but with files opened by the rights of this user: an application has a say in which they are, by links
+    /// and by what it says of itself, and is to give out none that it could not read.
+    #[must_use]
+    pub(crate) fn opened_as(mut self, user: Option<&User>) -> Self {
+        if let Some(user) = user {
+            self.folder.user = Some(user.clone());
+            if let Some(pipeline) = &mut self.pipeline {
+                pipeline.open_as(user);
+            }
+        }
+        self
+    }
+
+    /// Below which paths files are found that are not in the folder.
+    pub(super) fn pipeline_prefix(&self) -> Option<&[u8]> {
+        self.pipeline.as_ref().map(Pipeline::prefix)
+    }
+
+    /// The file that is meant by this path; `None`: there is none.
+    ///
+    /// # Errors
+    /// This one has to be read before.
+    pub(super) fn find(&mut self, path: &SafePath<'_>, now_ms: u64) -> Result<Option<FoundFile>, Unread> {
+        match self.find_in_public(path, now_ms) {
+            Some(found) => Ok(Some(found)),
+            None => self.find_in_pipeline(path, now_ms).transpose(),
+        }
+    }
+
+    /// The same, however long it takes.
+    pub(super) fn find_by_reading(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        let found = self.find(path, now_ms).or_else(|unread| {
+            self.learn(unread.read(), now_ms);
+            self.find(path, now_ms)
+        });
+        found.ok().flatten()
+    }
+
+    fn find_in_public(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        if !self.folder.may_hold(path.first_component(), now_ms) {
+            return None;
+        }
+        path.candidates().find_map(|candidate| {
+            let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
+            let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
+            let mut found = FoundFile::open(&self.folder, &candidate, fields)?;
+            found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
+            Some(found)
+        })
+    }
+
+    fn find_in_pipeline(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<Result<FoundFile, Unread>> {
+        self.pipeline.as_mut().filter(|_| !path.is_of_folder())?.find(path.name(), now_ms)
+    }
+
+    /// Whether it is known what this file says.
+    pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
+        self.pipeline.as_ref().is_none_or(|pipeline| pipeline.knows(unread, now_ms))
+    }
+
+    /// A file has been read, up to `now_ms`.
+    pub(super) fn learn(&mut self, read: std::io::Result<(Known, Said)>, now_ms: u64) {
+        match (read, &mut self.pipeline) {
+            (Ok((known, said)), Some(pipeline)) => pipeline.learn(known, said, now_ms),
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                tracing::debug!(%error, "an asset could not be read; the application is asked");
+            }
+        }
+    }
+}
