@@ -5,6 +5,7 @@ use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
+use rustix::rand::{getrandom, GetRandomFlags};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -39,8 +40,12 @@ pub(crate) fn temporary() -> io::Result<DeveloperKey> {
 
 fn random() -> io::Result<[u8; SECRET_BYTES]> {
     let mut secret = [0; SECRET_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut secret)?;
-    Ok(secret)
+    let filled = getrandom(&mut secret, GetRandomFlags::empty())?;
+    if filled == SECRET_BYTES {
+        Ok(secret)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into()) // random(4): not for so few bytes
+    }
 }
 
 /// Below the user's home. Not for root: HOME may be another user's, who could have root write elsewhere.

@@ -2,6 +2,7 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (what is asked of it) and `openers` (those that open files),
+//! `confinement` (what the kernel denies the server where root has started it),
 //! `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
@@ -14,6 +15,7 @@ mod asking;
 mod at_root;
 mod commands;
 mod configuration;
+mod confinement;
 mod control_places;
 mod developer_key;
 mod diagnosis_page;
@@ -197,6 +199,8 @@ impl Begun {
             _ => None, // or once we have taken over
         };
         log::start(settings.log.format);
+        // Before there are threads, and before it listens.
+        confinement::confine(&settings, &launcher);
         warn_of_root(&settings);
         warn_of_ignored(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
