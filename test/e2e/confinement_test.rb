@@ -116,6 +116,17 @@ class ConfinementTest < SpawnerTestCase
     Process.wait(bystander) if bystander
   end
 
+  def test_an_application_may_do_without_more_rights
+    own = { "config/highball.toml" => "no_new_privs = true\n" }
+    ["", "server_user = 'root'"].each do |top|
+      server = serve_tenants(attacker_app(own), victim_app, top: top)
+      { "1" => ask_attacker(server), "0" => ask_victim(server) }.each do |expected, answer|
+        assert_equal expected, status_of(JSON.parse(answer.body)["pid"])["NoNewPrivs"], top
+      end
+      server.stop
+    end
+  end
+
   private
 
   def spool = File.join(@place, "spool").tap { |folder| FileUtils.mkdir_p(folder) && File.chmod(0o1777, folder) }

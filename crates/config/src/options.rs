@@ -700,6 +700,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               applications that do not stand a fork: each worker loads the application itself.",
     },
     Opt {
+        name: "no_new_privs",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.process.no_new_privs = on),
+        default: Default::Is("off"),
+        section: Section::Processes,
+        example: "on",
+        doc: "Whether the application's processes, and all that they start, can never get more rights than their user \
+              (`no_new_privs` of Linux). `sudo`, `sendmail` and other setuid programs then run as the application's user, and \
+              mostly fail. An application that `rackup` or `rails server` has loaded is not affected.",
+    },
+    Opt {
         name: "refork_after",
         scope: Scope::App,
         short: None,

@@ -310,6 +310,8 @@ pub struct Process {
     pub probe_timeout: Duration,
     /// Whether the mold loads the application, or each worker does.
     pub preload: bool,
+    /// Whether the application's processes can get no more rights than their user's, by setuid programs for example.
+    pub no_new_privs: bool,
     /// After how many requests a worker is promoted to mold, the first time and so on; the last number is repeated.
     /// Empty: never.
     pub refork_after: Vec<u64>,

@@ -25,6 +25,8 @@ pub(crate) struct Child {
     /// All its variables, but for the number of its control socket.
     pub(crate) environment: Environment,
     pub(crate) output: Output,
+    /// Whether it can get no more rights by what it runs.
+    pub(crate) no_new_privs: bool,
 }
 
 /// Where standard output and standard error of a process go.
@@ -66,6 +68,7 @@ impl Child {
                 (None, true) => Output::StandardError,
                 (None, false) => Output::Inherited,
             },
+            no_new_privs: app.process.no_new_privs,
         }
     }
 
@@ -101,6 +104,9 @@ impl Child {
         command.env("HIGHBALL_CONTROL_FD", control.as_raw_fd().to_string());
         if let Some(user) = &self.user {
             user.becomes(&mut command, &[control.as_raw_fd()])?;
+        }
+        if self.no_new_privs {
+            highball_users::without_new_privileges(&mut command);
         }
         match self.output {
             Output::Inherited => {}

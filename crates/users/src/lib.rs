@@ -14,6 +14,7 @@ mod own_place;
 mod place;
 mod rights;
 
+pub use command::without_new_privileges;
 pub use own_place::{NotOwn, OwnPlace};
 pub use place::{open_folder_to_find, Found, Place, PlaceError, PlaceLock, Temporary};
 pub use rights::{barrier, with_rights_of, OutOfReach};

@@ -25,6 +25,7 @@ struct MoldOrder {
     /// Names and values.
     environment: Vec<(OsString, OsString)>,
     output: Output,
+    no_new_privs: bool,
 }
 
 /// Why it could not be run.
@@ -63,6 +64,7 @@ pub(crate) fn order(
         arguments: child.arguments.clone(),
         environment: child.environment.clone().into_iter().collect(),
         output: child.output,
+        no_new_privs: child.no_new_privs,
     };
     let mut file = File::from(memfd_create(c"highball-order", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(&order)?)?;
@@ -107,6 +109,7 @@ fn run((order, folder, control, pipe): Received) -> io::Result<Infallible> {
         user: None, // this process is the user's already
         environment: order.environment.into_iter().collect(),
         output: order.output,
+        no_new_privs: order.no_new_privs,
     };
     Err(child.command(None, &control, pipe)?.exec())
 }
@@ -124,6 +127,7 @@ mod tests {
             user: None,
             environment: [("RACK_ENV".into(), "production".into())].into(),
             output: Output::Inherited,
+            no_new_privs: false,
         }
     }
 
