@@ -139,6 +139,20 @@ class SpawnerTest < SpawnerTestCase
     refute_path_exists pidfile
   end
 
+  # As a package does: another file takes the name.
+  def test_a_hot_restart_starts_the_program_that_was_installed_meanwhile
+    binary, newer = %w[highball highball.new].map do |name|
+      File.join(@place, name).tap { |path| FileUtils.cp(HighballServer::BINARY, path) }
+    end
+    path = File.join(@place, "server.sock")
+    serve_at(path, [attacker_app, victim_app], binary: binary)
+    File.rename(newer, binary)
+    output, ended = HighballServer.run("upgrade", env: server_env, within: 60)
+    assert_predicate ended, :success?, output
+    assert_equal binary, File.readlink("/proc/#{output[/\(pid (\d+)\)/, 1]}/exe")
+    assert_equal 200, HttpConnection.unix(path).get("/", { "Host" => HOSTS[VICTIM] }).status
+  end
+
   # Only a process of root's may remove the files of sockets that root has made.
   def test_the_socket_of_an_address_that_comes_and_goes_with_hot_restarts_is_removed
     stays, goes = %w[stays goes].map { |name| File.join(@place, "#{name}.sock") }
@@ -187,9 +201,9 @@ class SpawnerTest < SpawnerTestCase
 
   private
 
-  def serve_at(path, tenants)
+  def serve_at(path, tenants, binary: HighballServer::BINARY)
     configure_tenants(*tenants, top: binds(path))
-    command = [HighballServer::BINARY, "-e", "production", "-w", "1"]
+    command = [binary, "-e", "production", "-w", "1"]
     server = HighballServer.new(@place, command: command, env: root_env, bind: path).tap { |one| @servers << one }
     wait_for("the server", within: HighballServer::SERVES_WITHIN) { server.log.include?("serving on") }
     server

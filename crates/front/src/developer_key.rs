@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 /// Bytes of the secret.
@@ -25,7 +26,10 @@ const COOKIE_SECONDS: u32 = 365 * 86400;
 const TOKEN_BYTES: usize = 16;
 
 /// The secret of the user who started Highball.
-pub struct DeveloperKey([u8; SECRET_BYTES]);
+pub struct DeveloperKey {
+    secret: [u8; SECRET_BYTES],
+    user: u32,
+}
 
 impl fmt::Debug for DeveloperKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,9 +38,20 @@ impl fmt::Debug for DeveloperKey {
 }
 
 impl DeveloperKey {
-    /// From random bytes.
+    /// From random bytes, of the user of this process.
     pub fn new(secret: [u8; SECRET_BYTES]) -> Self {
-        DeveloperKey(secret)
+        DeveloperKey { secret, user: geteuid().as_raw() }
+    }
+
+    /// The same, where another user (a number) has started Highball.
+    #[must_use]
+    pub fn of_user(self, user: u32) -> Self {
+        DeveloperKey { user, ..self }
+    }
+
+    /// The number of the user who started Highball.
+    pub(crate) fn user(&self) -> u32 {
+        self.user
     }
 
     /// The link by which a developer opens this address: `http://127.0.0.1:3000/?highball=…`.
@@ -82,7 +97,7 @@ impl DeveloperKey {
 
     /// A token for this purpose, in hexadecimal digits.
     fn token(&self, purpose: &[u8], about: &[u8]) -> String {
-        let code = hmac_sha256(&self.0, &[purpose, b"\0", about].concat());
+        let code = hmac_sha256(&self.secret, &[purpose, b"\0", about].concat());
         code[..TOKEN_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -314,15 +314,14 @@ impl SocketPath {
         SocketPath { path: path.into(), file: find(), stays: Cell::new(true) }
     }
 
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether another server looks after it from here on, or this one does.
     pub fn stays(&self, stays: bool) {
         self.stays.set(stays);
-    }
-
-    /// Leaves it to another server if that listens on it; one that has not kept the address does not.
-    pub fn stays_if_answered(&self) {
-        let is_answered = |found| is_answered(found).unwrap_or(true);
-        self.stays.set(self.file.as_deref().is_some_and(|(_, found)| is_answered(found)));
     }
 }
 

@@ -5,23 +5,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rustix::process::geteuid;
-
-/// Whether the process at the other end of a TCP connection runs as this user or as root.
+/// Whether the process at the other end of a TCP connection runs as `starter`, the user who started Highball, or as root.
 #[allow(clippy::disallowed_methods)] // of the kernel, about this process
-pub(crate) fn is_trusted(local: SocketAddr, peer: SocketAddr) -> bool {
+pub(crate) fn is_trusted(local: SocketAddr, peer: SocketAddr, starter: u32) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     let mut tables = tables.iter().filter_map(|table| std::fs::read_to_string(table).ok());
     let user = tables.find_map(|table| table.lines().find_map(|line| user_of(line, peer, local)));
-    user.is_some_and(is_trusted_user)
+    user.is_some_and(|user| is_trusted_user(user, starter))
 }
 
-/// Whether it may see what this user may: it is this user, or root; where root runs Highball, also the one who has become
-/// root by sudo for that.
-pub(crate) fn is_trusted_user(user: u32) -> bool {
-    let ours = geteuid().as_raw();
+/// Whether it may see what the user may who started Highball: it is that user, or root; where that is root, also the one who
+/// has become root by sudo for that.
+pub(crate) fn is_trusted_user(user: u32, starter: u32) -> bool {
     let by_sudo = || std::env::var("SUDO_UID").is_ok_and(|uid| uid.parse() == Ok(user));
-    user == 0 || user == ours || (ours == 0 && by_sudo())
+    user == 0 || user == starter || (starter == 0 && by_sudo())
 }
 
 /// The user of the socket between these addresses, if it is the one in this line (proc_pid_net(5), `/proc/net/tcp`).
@@ -57,6 +54,7 @@ fn address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::geteuid;
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -65,10 +63,11 @@ mod tests {
             let Ok(listener) = TcpListener::bind(host) else { continue }; // without IPv6
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (accepted, peer) = listener.accept().unwrap();
-            assert!(is_trusted(accepted.local_addr().unwrap(), peer), "{host}");
-            assert!(!is_trusted(peer, peer), "{host}");
+            let starter = geteuid().as_raw();
+            assert!(is_trusted(accepted.local_addr().unwrap(), peer, starter), "{host}");
+            assert!(!is_trusted(peer, peer, starter), "{host}");
             drop(client); // what is left of it is nobody's
-            assert!(!is_trusted(accepted.local_addr().unwrap(), peer), "{host}");
+            assert!(!is_trusted(accepted.local_addr().unwrap(), peer, starter), "{host}");
         }
     }
 
@@ -85,7 +84,7 @@ mod tests {
 
     #[test]
     fn other_users_are_not_trusted() {
-        assert!(is_trusted_user(geteuid().as_raw()) && is_trusted_user(0));
-        assert!(!is_trusted_user(geteuid().as_raw() ^ 0x7fff_0000));
+        assert!(is_trusted_user(1000, 1000) && is_trusted_user(0, 1000));
+        assert!(!is_trusted_user(1000, 1001) && !is_trusted_user(65_534, 0));
     }
 }

@@ -35,15 +35,15 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Whether the process at the other end, on this machine, runs as the user who started Highball, or as root.
-    pub(crate) fn is_of_trusted_user(&self) -> bool {
+    /// Whether the process at the other end, on this machine, runs as `starter`, the user who started Highball, or as root.
+    pub(crate) fn is_of_trusted_user(&self, starter: u32) -> bool {
         match self {
             Stream::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
-                (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer),
+                (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer, starter),
                 _ => false,
             },
             Stream::Unix(stream) => {
-                stream.peer_cred().is_ok_and(|user| peer_user::is_trusted_user(user.uid()))
+                stream.peer_cred().is_ok_and(|user| peer_user::is_trusted_user(user.uid(), starter))
             }
         }
     }

@@ -1,12 +1,14 @@
 //! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
 
 use crate::control_places::ControlPlaces;
+use crate::developer_key;
 use crate::instance::InstanceSocket;
 use crate::openers::Openers;
 use crate::pidfile::Pidfile;
 use crate::service_notification;
 use highball_config::{Bind, ConfigError, Invocation, Settings};
 use highball_front as front;
+use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use highball_spawner::channel::{pair, receive, send, Received};
 use highball_spawner::ServiceState;
 use highball_supervisor::Launcher;
@@ -26,14 +28,20 @@ use tracing::warn;
 /// Time for reading the configuration.
 const READ_TIME: Duration = Duration::from_secs(10);
 
+/// The number of the user root.
+const ROOT: u32 = 0;
+
 /// The processes that open files for this one.
 static OPENERS: OnceLock<Openers> = OnceLock::new();
+
+/// Root's secret for developers' browsers, as a process of root's has read it.
+static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
 /// What a process of root's has read.
 #[derive(Debug, Serialize, Deserialize)]
 enum Read {
-    /// These settings, of a server.
-    Settings(Box<Settings>),
+    /// These settings, of a server, and root's secret for developers' browsers, if one is needed and can be kept.
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -77,7 +85,8 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     let mut read = File::from(read);
     read.rewind()?;
     match serde_json::from_reader(BufReader::new(read)).map_err(io::Error::from)? {
-        Read::Settings(settings) => {
+        Read::Settings(settings, secret) => {
+            secret.map(|secret| ROOTS_SECRET.get_or_init(|| secret));
             let settings = settings.renumbered();
             for app in &settings.apps {
                 let uid = app.runs_as.another().map_or(0, |user| user.uid);
@@ -97,7 +106,10 @@ fn read_here() -> Result<Invocation, ConfigError> {
 /// Reads the configuration for the server, as root, and ends.
 pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
     let read = match read_here() {
-        Ok(Invocation::Serve(settings)) => Read::Settings(settings),
+        Ok(Invocation::Serve(settings)) => {
+            let secret = has_developers(&settings).then(developer_key::secret).and_then(Result::ok);
+            Read::Settings(settings, secret)
+        }
         Ok(_) => Read::NoServer,
         Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
     };
@@ -111,6 +123,26 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
         Err(error) => {
             eprintln!("highball: the configuration cannot be passed on: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether there may be developers who are shown more than others.
+fn has_developers(settings: &Settings) -> bool {
+    settings.apps.iter().any(|app| app.is_development())
+}
+
+/// How browsers of developers are known.
+///
+/// # Errors
+/// The system has no random bytes.
+pub(crate) fn developer_key(settings: &Settings, launcher: &Launcher) -> io::Result<DeveloperKey> {
+    match launcher {
+        Launcher::Direct if has_developers(settings) => developer_key::load(),
+        Launcher::Direct => developer_key::temporary(),
+        Launcher::Spawner(_) => {
+            let kept = ROOTS_SECRET.get().map(|secret| Ok(DeveloperKey::new(*secret)));
+            Ok(kept.unwrap_or_else(developer_key::temporary)?.of_user(ROOT))
         }
     }
 }
@@ -169,6 +201,15 @@ pub(crate) async fn control_socket(
     match launcher {
         Launcher::Direct => InstanceSocket::open(&ControlPlaces::of_server(), predecessor).await,
         Launcher::Spawner(spawner) => InstanceSocket::over(spawner.open_control_socket()?),
+    }
+}
+
+/// A server that has taken over does not listen on this address. Where the spawner has made its path, it removes it; else
+/// the front does.
+pub(crate) fn leave(address: &str, launcher: &Launcher) {
+    let Launcher::Spawner(spawner) = launcher else { return };
+    if let Some(error) = address.starts_with("unix:").then(|| spawner.leave(address)).and_then(Result::err) {
+        warn!(address, %error, "the socket's file stays; the next start replaces it");
     }
 }
 

@@ -20,14 +20,22 @@ const NAME: &str = "developer-key";
 /// # Errors
 /// The system has no random bytes.
 pub(crate) fn load() -> io::Result<DeveloperKey> {
-    let fresh = random()?;
-    let folder = folder();
-    let secret = kept(&folder, &fresh).unwrap_or_else(|error| {
-        let folder = folder.display();
-        warn!(%folder, %error, "the key for developers' browsers cannot be kept: their link changes with each start");
-        fresh
-    });
-    Ok(DeveloperKey::new(secret))
+    match secret() {
+        Ok(secret) => Ok(DeveloperKey::new(secret)),
+        Err(error) => {
+            let folder = folder().display().to_string();
+            warn!(folder, %error, "the key for developers' browsers cannot be kept: their link changes with each start");
+            temporary()
+        }
+    }
+}
+
+/// The secret of this user, from its file; a new one, if there is none yet.
+///
+/// # Errors
+/// It cannot be kept, or the system has no random bytes.
+pub(crate) fn secret() -> io::Result<[u8; SECRET_BYTES]> {
+    kept(&folder(), &random()?)
 }
 
 /// A key for this process alone, where nobody needs one that lasts.

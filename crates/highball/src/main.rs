@@ -221,11 +221,7 @@ impl Begun {
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), launcher.clone());
-        let is_any_in_development = settings.apps.iter().any(|app| app.is_development());
-        // Where root has started this process as another user, it has no place of its own to keep one.
-        let can_keep = is_any_in_development && matches!(launcher, Launcher::Direct);
-        let load = if can_keep { developer_key::load } else { developer_key::temporary };
-        let key = Arc::new(load()?);
+        let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(UNHEARD);
         let (say, events) = mpsc::unbounded_channel();

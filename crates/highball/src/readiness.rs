@@ -6,6 +6,7 @@ use highball_config::{App, AppId, ShowDiagnosis};
 use highball_front::developer_key::DeveloperKey;
 use highball_spawner::ServiceState;
 use highball_supervisor::{AppNotice, Launcher};
+use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracing::info;
@@ -37,8 +38,13 @@ impl Readiness {
         Readiness { configuration, binds, key, coming, said, told_of_failure: false, launcher }
     }
 
-    pub(crate) fn launcher(&self) -> &Launcher {
-        &self.launcher
+    /// Another process serves from here on, and has kept these addresses.
+    pub(crate) fn handed_over(&self, pid: i32, kept: &[String]) {
+        let left = self.binds.iter().filter(|address| !kept.contains(address));
+        left.for_each(|address| at_root::leave(address, &self.launcher));
+        if let Some(pid) = Pid::from_raw(pid) {
+            at_root::tell(ServiceState::HandedOver(pid), &self.launcher);
+        }
     }
 
     /// Nobody has to be waited for, where all applications boot when they are asked for.

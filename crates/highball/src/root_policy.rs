@@ -80,6 +80,8 @@ fn server_user(table: &RootTable) -> Result<Option<User>, String> {
 pub(crate) struct RootPolicy {
     table: RootTable,
     runners: BTreeMap<PathBuf, Runner>,
+    /// What is started for a hot restart: the path at the start, as the program there may be replaced, or missing for a moment.
+    program: Option<PathBuf>,
     /// Whether the server is to take over from another one.
     succeeds: bool,
     has_handed_over: bool,
@@ -93,6 +95,7 @@ impl RootPolicy {
         RootPolicy {
             runners: runners(&table),
             table,
+            program: started_path::started_path(),
             succeeds,
             has_handed_over: false,
             pidfile: None,
@@ -135,6 +138,13 @@ impl Policy for RootPolicy {
         Ok(socket)
     }
 
+    fn leave(&mut self, address: &str) -> Result<(), Refusal> {
+        let path = self.unix_binds().find(|path| Bind::Unix(path.to_path_buf()).to_string() == address);
+        let path = path.ok_or_else(Refusal::not_in_table)?.to_owned();
+        self.sockets.retain(|socket| socket.path() != path);
+        Ok(())
+    }
+
     fn open_log(&mut self, path: &Path) -> Result<OwnedFd, Refusal> {
         if !self.table.logs.iter().any(|log| log == path) {
             return Err(Refusal::not_in_table());
@@ -165,8 +175,7 @@ impl Policy for RootPolicy {
     }
 
     fn successor(&self) -> Result<Successor, Refusal> {
-        let program = started_path::started_path();
-        let program = program.ok_or_else(|| Refusal::because("its program is not known"))?;
+        let program = self.program.clone().ok_or_else(|| Refusal::because("its program is not known"))?;
         if let Some(why) = why_not_roots(&program) {
             let program = program.display();
             return Err(Refusal::because(format!(
@@ -194,9 +203,7 @@ impl Policy for RootPolicy {
     fn end(&mut self) {
         self.pidfile = None;
         self.control_socket = None;
-        for path in self.sockets.iter().filter(|_| self.has_handed_over) {
-            path.stays_if_answered();
-        }
+        self.sockets.iter().for_each(|path| path.stays(self.has_handed_over));
         self.sockets.clear();
     }
 }

@@ -1,7 +1,6 @@
 //! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other is told, and
 //! puts their two reports together.
 
-use crate::at_root;
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::instance::{
@@ -18,13 +17,11 @@ use highball_front::{
     static_files, AppCommand, AppEvent, AppFailure, AppReport as FrontAppReport, Command, Event, Failure,
     NewWorker, Report as FrontReport,
 };
-use highball_spawner::ServiceState;
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
     NotAsked, Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure,
     RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
 };
-use rustix::process::Pid;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -51,9 +48,7 @@ pub(crate) async fn tell_front(
                 Command::ToApp(id, command)
             }
             Notice::HandOver { pid, kept } => {
-                if let Some(pid) = Pid::from_raw(pid) {
-                    at_root::tell(ServiceState::HandedOver(pid), readiness.launcher());
-                }
+                readiness.handed_over(pid, &kept);
                 Command::HandOver { kept }
             }
             Notice::Hangup => {

@@ -75,6 +75,8 @@ pub enum Order {
     Tell(ServiceState),
     /// Say whether there are children besides the server.
     AnyChildren,
+    /// Remove the path of the Unix socket at this address of the table: no server listens there any more.
+    Leave(String),
 }
 
 /// What the spawner replies.
@@ -129,6 +131,7 @@ impl Order {
             Order::Tell(ServiceState::Ready) => packet.byte(9).byte(0),
             Order::Tell(ServiceState::HandedOver(pid)) => packet.byte(9).byte(1).pid(*pid),
             Order::AnyChildren => packet.byte(10),
+            Order::Leave(address) => packet.byte(11).rest(address.as_bytes()),
         }
         .0
     }
@@ -152,6 +155,7 @@ impl Order {
                 _ => return None,
             }),
             10 => Order::AnyChildren,
+            11 => Order::Leave(packet.text()?),
             _ => return None,
         };
         packet.is_empty().then_some((number, order))
@@ -320,6 +324,7 @@ mod tests {
             Order::Tell(ServiceState::Ready),
             Order::Tell(ServiceState::HandedOver(pid)),
             Order::AnyChildren,
+            Order::Leave("unix:/run/blog.sock".into()),
         ] {
             assert_eq!(Order::decode(&order.encode(77)), Some((77, order)));
         }

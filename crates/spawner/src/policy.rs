@@ -76,6 +76,12 @@ pub trait Policy {
     /// Why it cannot.
     fn listen(&mut self, address: &str) -> Result<OwnedFd, Refusal>;
 
+    /// Removes the path of the Unix socket at this address.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn leave(&mut self, address: &str) -> Result<(), Refusal>;
+
     /// Opens the log at this path for appending.
     ///
     /// # Errors

@@ -188,6 +188,7 @@ impl<P: Policy> Spawner<P> {
                 Err(Refusal::because("this is no successor"))
             }
             Order::Tell(state) => self.policy.tell(state).map(done),
+            Order::Leave(address) => self.policy.leave(&address).map(done),
             Order::AnyChildren => {
                 // Openers go with the server.
                 let is_own = |pid: &Pid| *pid == self.server || self.started.get(pid) == Some(&Role::Opener);

@@ -329,3 +329,34 @@ fn surveyed(mut bytes: &[u8]) -> Vec<(OsString, About)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is stopped.
+    struct Stopped;
+
+    impl Openers for Stopped {
+        fn have(&self, _: Option<&User>) -> bool {
+            true
+        }
+
+        fn ask(&self, _: Option<&User>, _: &[u8], _: Option<BorrowedFd<'_>>) -> io::Result<Answer> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    #[test]
+    fn an_opener_that_does_not_answer_is_told_from_a_lease() {
+        let surveyed = survey(&Stopped, None, CWD, 1);
+        assert!(matches!(surveyed, Err(OpenError::NoAnswer)), "{surveyed:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "must not wait for an opener")]
+    fn a_thread_that_must_not_wait_asks_none() {
+        never_ask_on_this_thread();
+        let _ = list(&Stopped, None, CWD);
+    }
+}

@@ -179,7 +179,7 @@ impl Connection {
     }
 
     fn audience_of(&self, rule: ShowDiagnosis, bytes: &[u8]) -> Audience {
-        self.evidence(bytes).audience(rule, || self.stream.is_of_trusted_user())
+        self.evidence(bytes).audience(rule, || self.stream.is_of_trusted_user(self.shared.key.user()))
     }
 
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
@@ -189,7 +189,7 @@ impl Connection {
         let target = key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
         self.note(&target, bytes);
         let evidence = self.evidence(bytes);
-        let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user();
+        let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
         // A body would stand before the next request.
         let keep_alive = keep_alive && self.head.framing == BodyFraming::None;

@@ -105,6 +105,14 @@ impl Client {
         self.descriptor(&Order::Listen(address.into()))
     }
 
+    /// Has the path of the Unix socket at this address removed.
+    ///
+    /// # Errors
+    /// The spawner says why it cannot.
+    pub fn leave(&self, address: &str) -> io::Result<()> {
+        self.done(&Order::Leave(address.into()))
+    }
+
     /// Opens the log at this path for appending.
     ///
     /// # Errors
