@@ -32,7 +32,7 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
   def hot_restart(&outcome)
     serve_with_checkpoints
     release(@releases.last)
-    return upgrade_until_killed(&outcome) if %i[highball next_highball].include?(@victim)
+    return upgrade_until_killed(&outcome) if HIGHBALLS.include?(@victim)
 
     outcomes = Load.during(@server, clients: CLIENTS) { upgrade_until_killed(&outcome) }
     # A connection may be closed between two requests; nothing is refused, or breaks off.
@@ -61,7 +61,7 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
       false # there is a moment in which neither is found
     end
     assert_match(/\A2 /, @server.get("/").body)
-    wait_for("the end of the old mold and workers") { everybody.length == wanted }
+    wait_for("the end of the old mold and workers") { left_of_others.length == 1 + WORKERS }
     assert_empty Dir.children(@spool)
     stop_successor
   end
@@ -71,11 +71,12 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
     assert_empty @server.orphans
   end
 
-  # All that descends from either process, or bears the mark, which a Ruby that names its process may overwrite.
-  def everybody = ProcessFacts.tree(@server.pid) | ProcessFacts.tree(@successor) | @server.pids
-
-  # The new `highball`, its mold and its workers; and the first one, which stands in for it as long as it lives.
-  def wanted = 2 + WORKERS + (@server.running? ? 1 : 0)
+  # All that descends from either process, or bears the mark, which a Ruby that names its process may overwrite; but for
+  # the new `highball` itself, and the first one, which stands in for it as long as it lives.
+  def left_of_others
+    everybody = ProcessFacts.tree(@server.pid) | ProcessFacts.tree(@successor) | @server.pids
+    everybody - @server.own_pids - @server.own_pids(@successor)
+  end
 
   def stop_successor
     HighballServer.kill(@successor, "TERM")

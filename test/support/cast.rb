@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "deadline"
+require_relative "own_processes"
 require_relative "process_facts"
 
 # Who is who among a server's processes while things change, by what the kernel says: `highball` itself may be waiting
@@ -28,10 +29,12 @@ class Cast
 
   def find(part)
     case part
-    when :highball then @server.pid
+    when :spawner then @server.pid
+    when :highball then @server.server_pid
     when :newcomer, :intermediate then @waiting
     when :canary, :next_worker then newcomers.find { |pid| title(pid).start_with?("highball worker") }
-    when :next_mold, :next_highball then newcomers.first
+    when :next_mold, :next_spawner then newcomers.first
+    when :next_highball then newcomers.first&.then { |pid| @server.server_pid(pid) }
     when :mold_of_next then newcomers(newcomers.first).first
     when :mold then @old.fetch(:mold, newcomers.first)
     when :worker then @old[:workers].except(chosen).values.last # the last that is retired
@@ -42,11 +45,13 @@ class Cast
   # The number of the worker that is promoted.
   def chosen = @server.log[/reforking.* worker=(\d+)/, 1]&.to_i
 
-  # Children of `highball` that were not there before, in the order of their start: a mold is before its workers.
+  # Children of `highball` that were not there before, but for its server and openers, in the order of their start: a
+  # mold is before its workers.
   def newcomers(of = @server.pid)
     old = [@old[:mold], *@old[:workers].values]
     children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == of }
-    (children - old).select { |pid| ProcessFacts.alive?(pid) }.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
+    others = (children - old).reject { |pid| OwnProcesses.role(pid) }
+    others.select { |pid| ProcessFacts.alive?(pid) }.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
   rescue Errno::ENOENT, Errno::ESRCH
     []
   end

@@ -7,6 +7,7 @@ require "securerandom"
 require "tmpdir"
 require_relative "deadline"
 require_relative "http_connection"
+require_relative "own_processes"
 require_relative "process_facts"
 
 # A running Highball: the real binary on an application folder, on a port and in a folder of its own.
@@ -183,12 +184,19 @@ class HighballServer
     socket_path ? [@app] : ["--port", port.to_s]
   end
 
+  # The process that reads what clients send; where root has started it for others, it is not the one that was started.
+  # `of`: the one that was started for a hot restart.
+  def server_pid(of = pid) = OwnProcesses.server(of)
+
+  # The processes of Highball itself: one, or a spawner with its server and openers.
+  def own_pids(of = pid) = OwnProcesses.of(of)
+
   # Whether all workers serve, and there are no processes but those that there should be: this one, the one that serves
   # (another, after a hot restart), its mold and its workers.
   def settled?
     now = status
     serving = now.fetch("workers").select { |worker| worker["state"] == "serving" }
-    due = [pid, now["pid"], now.dig("mold", "pid"), *serving.map { |worker| worker["pid"] }].uniq
+    due = own_pids | own_pids(now["pid"]) | [now.dig("mold", "pid"), *serving.map { |worker| worker["pid"] }]
     serving.length == now.fetch("workers_wanted") && pids.sort == due.sort
   end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "own_processes"
 require_relative "process_facts"
 
 # What a server that is at rest consists of: its processes, and what each of them holds. Two servers in the same state
@@ -17,13 +18,14 @@ module Inventory
     pids = server.pids
     roles = pids.group_by { |pid| role(pid, server) }
     open_files = roles.transform_values { |members| members.map { |pid| open_files(pid, server) }.sort_by(&:to_s) }
-    open_files.merge(children: children(server.pid), rings: rings(pids), rings_of_highball: rings([server.pid]))
+    open_files.merge(children: children(server.pid), rings: rings(pids), rings_of_highball: rings(server.own_pids))
   rescue Errno::ENOENT, Errno::ESRCH
     nil
   end
 
   def role(pid, server)
     return :highball if pid == server.pid
+    return OwnProcesses.role(pid) if OwnProcesses.role(pid)
 
     ProcessFacts.command_line(pid)[/\Ahighball (mold|worker)/, 1]&.to_sym || :stranger
   end

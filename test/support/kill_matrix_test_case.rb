@@ -32,11 +32,16 @@ class KillMatrixTestCase < RestartTestCase
     #{CONFIG}
   RUBY
 
+  # The process that serves clients, and the one that has started it where they are two: their deaths come to the same.
+  SPAWNERS = { highball: :spawner, next_highball: :next_spawner }.freeze
+  HIGHBALLS = SPAWNERS.to_a.flatten.freeze
+
   # Makes tests of a table {scenario => {steps => {victim => outcome}}}. `highball` itself, where it does not stand
-  # there, `leaves_nothing`. Those that are `usual` ([scenario, step, victim]) are always run, and all of them by
+  # there, `leaves_nothing`; and so for its spawner, where it has one. Those that are `usual` ([scenario, step, victim]) are always run, and all of them by
   # `bin/test --full`.
   def self.matrix(table, usual:)
-    rows = table.flat_map { |scenario, steps| rows_of(scenario, steps) }
+    rows = with_spawners(table.flat_map { |scenario, steps| rows_of(scenario, steps) })
+    usual = with_spawners(usual)
     missing = usual - rows.map { |row| row.first(3) }
     raise ArgumentError, "not in the matrix: #{missing}" if missing.any?
 
@@ -56,12 +61,22 @@ class KillMatrixTestCase < RestartTestCase
   end
   private_class_method :rows_of
 
+  # With a row more for each whose victim has a spawner.
+  def self.with_spawners(rows)
+    return rows unless OwnProcesses.spawner?
+
+    rows.flat_map do |scenario, step, victim, *outcome|
+      [victim, SPAWNERS[victim]].compact.map { |one| [scenario, step, one, *outcome] }
+    end
+  end
+  private_class_method :with_spawners
+
   def setup
     super
     @releases = [version(1, folder_with, HOLDING), version(2)]
     @current = File.join(folder_with, "current")
-    @spool = folder_with
-    @checkpoints = Checkpoints.new(folder_with)
+    @spool = OwnProcesses.let_use(folder_with)
+    @checkpoints = Checkpoints.new(OwnProcesses.let_use(folder_with))
     @old = { workers: {} }
   end
 
@@ -125,7 +140,7 @@ class KillMatrixTestCase < RestartTestCase
 
   # Clients ask all the while. (If `highball` is the victim, there is nobody to answer them.)
   def under_load
-    return yield if @victim == :highball
+    return yield if HIGHBALLS.include?(@victim)
 
     # Where a restart is undone, clients meet the old version again.
     allowed = @outcome == :new ? [] : [:went_back]

@@ -74,14 +74,16 @@ class SoakRun
       @load.more(1)
       open_files
     end
-    Size.new(files.min, ProcessFacts.private_dirty_bytes([serving_pid]) / MIB.to_f)
+    Size.new(files.min, ProcessFacts.private_dirty_bytes(@server.own_pids(serving_pid)) / MIB.to_f)
   end
 
   # The process `highball` that serves: after a hot restart, another than at first.
   def serving_pid = @server.status.fetch("pid")
 
   # With those of the first process, which stands in for the one that serves.
-  def open_files = [@server.pid, serving_pid].uniq.sum { |pid| ProcessFacts.open_file_count(pid) }
+  def open_files
+    (@server.own_pids | @server.own_pids(serving_pid)).sum { |pid| ProcessFacts.open_file_count(pid) }
+  end
 
   def look_whether_all_is_as_before
     @load.more(3)
