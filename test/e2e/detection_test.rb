@@ -117,7 +117,7 @@ class DetectionTest < E2ETest
   def test_a_static_site_needs_no_ruby
     server = start(File.join(HighballServer::EXAMPLES, "static"), env: { "PATH" => "/nowhere" })
     assert_equal "text/html; charset=utf-8", server.get("/trees/oak")["content-type"]
-    assert_equal [server.pid], server.pids
+    assert_equal server.own_pids.sort, server.pids.sort
     assert_equal ["serving", "static site", nil, []], server.status.values_at("phase", "framework", "ruby", "workers")
   end
 

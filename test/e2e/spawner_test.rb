@@ -21,7 +21,7 @@ class SpawnerTest < SpawnerTestCase
   end
 
   def test_the_user_of_the_server_is_chosen
-    server = serve_tenants(top: "server_user = 'www-data'")
+    server = serve_tenants(top: "server_user = 'www-data'", env: UNCHOSEN)
     assert_equal Etc.getpwnam("www-data").uid.to_s, status_of(front_of(server))["Uid"].split.first
     output, ended = HighballServer.run("serve", "-p", "0", "--server-user", "nobody-at-all", attacker_app, env: env)
     refute_predicate ended, :success?
@@ -29,7 +29,7 @@ class SpawnerTest < SpawnerTestCase
   end
 
   def test_root_may_stay_root
-    server = serve_tenants(top: "server_user = 'root'")
+    server = serve_tenants(top: "server_user = 'root'", env: UNCHOSEN)
     assert_empty children_named(server, :server)
     assert_victim_serves(server)
   end

@@ -61,7 +61,7 @@ class TransfersTest < E2ETest
   end
 
   def test_spool_files_are_gone_after_their_request
-    folder = folder_with
+    folder = OwnProcesses.let_use(folder_with)
     server = serve("probe", "--spool-dir", folder)
     5.times { server.request("POST", "/upload", {}, "x" * MIB) }
     server.connect { |connection| half_an_upload(connection, 2 * MIB) }

@@ -4,14 +4,15 @@ require_relative "tenants_test_case"
 
 # A test of a server that root has started for tenants, and of the process that has stayed root.
 class SpawnerTestCase < TenantsTestCase
-  NAMES = { "highball-server" => :server, "highball-opener" => :opener }.freeze
+  # Where the server's user is chosen in the usual ways: the variable outweighs the file.
+  UNCHOSEN = { "HIGHBALL_SERVER_USER" => nil }.freeze
 
   private
 
   def front_of(server) = children_named(server, :server).first
 
   def children_named(server, role)
-    ProcessFacts.tree(server.pid).select { |pid| NAMES[name_of(pid)] == role }
+    ProcessFacts.tree(server.pid).select { |pid| OwnProcesses.role(pid) == role }
   end
 
   def openers_of(server, user)
