@@ -16,7 +16,8 @@ use crate::control_places::ControlPlaces;
 use crate::instance::{Answer, AppStatus, Question, RubyProcess, Status};
 use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
-use process_list::{user_name, ProcessList};
+use highball_spawner::{Role, SERVER_TITLE};
+use process_list::{user_name, Process, ProcessList};
 use report::{AppReport, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
@@ -86,9 +87,13 @@ fn pids<'a>(status: &'a Status, ruby: &'a [RubyProcess]) -> impl Iterator<Item =
 }
 
 fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessList) -> InstanceReport {
-    let known: BTreeSet<i32> = pids(&status, &ruby).collect();
+    let mut known: BTreeSet<i32> = pids(&status, &ruby).collect();
     let mut total = MemoryTotal::default();
     let mut reports = vec![process_report("highball", Some(status.pid), processes, &mut total)];
+    for (role, pid) in own_processes(&status, &known, processes) {
+        known.insert(pid);
+        reports.push(process_report(role, Some(pid), processes, &mut total));
+    }
     for RubyProcess { app, worker, pid, state, heap } in ruby {
         let role = if worker.is_some() { "worker" } else { "mold" };
         let mut report = process_report(role, pid, processes, &mut total);
@@ -115,6 +120,24 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
         processes: reports,
         total,
     }
+}
+
+/// The server and its openers, in this order, where root has started it for others: children of the process that everybody
+/// is told of.
+fn own_processes(
+    status: &Status,
+    known: &BTreeSet<i32>,
+    processes: &ProcessList,
+) -> Vec<(&'static str, i32)> {
+    let role = |process: &Process| match process.arguments.first()?.as_str() {
+        SERVER_TITLE => Some(("server", process.pid)),
+        title if title == Role::Opener.title() => Some(("opener", process.pid)),
+        _ => None,
+    };
+    let children = processes.iter().filter(|process| process.parent == status.pid && !known.contains(&process.pid));
+    let mut own: Vec<_> = children.filter_map(role).collect();
+    own.sort_by_key(|(role, pid)| (*role != "server", *pid));
+    own
 }
 
 fn app_report(app: AppStatus) -> AppReport {

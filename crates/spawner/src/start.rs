@@ -21,6 +21,8 @@ pub const ORDERS: &str = "HIGHBALL_SPAWNER_ORDERS_FD";
 pub const NEWS: &str = "HIGHBALL_SPAWNER_NEWS_FD";
 /// The variable in which the process that reads the configuration finds its socket.
 pub const READER: &str = "HIGHBALL_READER_FD";
+/// What the server calls itself.
+pub const SERVER_TITLE: &str = "highball: server";
 /// This process's own program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -33,7 +35,8 @@ impl Role {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// What the new process calls itself at first: a mold, until it has found its application.
+    pub fn title(self) -> &'static str {
         match self {
             Role::Mold => "highball: mold",
             Role::Opener => "highball: opener",
@@ -49,7 +52,7 @@ pub(crate) fn server(
     handover: Option<(&str, OwnedFd)>,
 ) -> io::Result<Pid> {
     let mut command = Command::new(OWN_PROGRAM);
-    command.arg0("highball: server").args(std::env::args_os().skip(1));
+    command.arg0(SERVER_TITLE).args(std::env::args_os().skip(1));
     // In this order: the bounding set needs rights that go with the user.
     exec::before(&mut command, give_up_capabilities);
     user.becomes(&mut command, &[])?;
@@ -71,7 +74,7 @@ pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
 /// server tells it what to do.
 pub(crate) fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
     let mut command = Command::new(OWN_PROGRAM);
-    command.arg0(role.name()).env_clear();
+    command.arg0(role.title()).env_clear();
     if let Some(user) = user {
         user.becomes(&mut command, &[])?;
     }

@@ -56,7 +56,7 @@ pub(crate) struct ServerReport {
 /// A process.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProcessReport {
-    /// `highball`, `mold`, `worker` or `child`; of other servers also `master`, `server` or `helper`.
+    /// `highball`, `server` or `opener` (where root has started it for others), `mold`, `worker` or `child`; of other servers also `master`, `server` or `helper`.
     pub(crate) role: String,
     /// The name of the application, for a mold or worker of a Highball that has several.
     pub(crate) app: Option<String>,

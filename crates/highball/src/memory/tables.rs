@@ -144,12 +144,12 @@ fn heap_columns(heap: &Heap) -> String {
     )
 }
 
-/// `worker 3`.
 /// As wide as the longest name, and no narrower than those of a single application.
 fn width_of_names(processes: &[ProcessReport]) -> usize {
     processes.iter().map(|process| name(process).chars().count()).max().unwrap_or(0).clamp(14, 30)
 }
 
+/// `worker 3`, `mold blog`, `opener www-data`.
 fn name(process: &ProcessReport) -> String {
     let role = match process.worker {
         Some(number) => format!("{} {number}", process.role),
@@ -157,6 +157,7 @@ fn name(process: &ProcessReport) -> String {
     };
     match &process.app {
         Some(app) => format!("{role} {app}"),
+        None if process.role == "opener" => format!("{role} {}", process.user),
         None => role,
     }
 }
