@@ -34,6 +34,13 @@ class SpawnerTest < SpawnerTestCase
     assert_victim_serves(server)
   end
 
+  def test_a_folder_for_spool_files_that_the_server_cannot_use_is_an_error
+    configure_tenants(attacker_app, victim_app, top: "spool_dir = '#{runtime}'")
+    output, ended = HighballServer.run("-e", "production", directory: @place, env: root_env)
+    refute_predicate ended, :success?
+    assert_match(/spool_dir: #{runtime} is not a folder that \w+, the user of the server, may write to.*install/, output)
+  end
+
   def test_nobody_else_has_a_spawner
     binary = File.join(@place, "highball")
     FileUtils.cp(HighballServer::BINARY, binary)

@@ -12,8 +12,9 @@ use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use highball_spawner::channel::{pair, receive, send, Received};
 use highball_spawner::ServiceState;
 use highball_supervisor::Launcher;
-use rustix::fs::{memfd_create, MemfdFlags};
+use rustix::fs::{accessat, memfd_create, Access, AtFlags, MemfdFlags, CWD};
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs::File;
@@ -155,6 +156,22 @@ pub(crate) fn open_files_by(launcher: &Launcher) {
         let spawner = Arc::clone(spawner);
         front::open_access_logs_by(Box::new(move |path| spawner.open_log(path).map(File::from)));
     }
+}
+
+/// Why there can be no spool files: root has read that option, and may write everywhere.
+pub(crate) fn why_no_spool_files(settings: &Settings, launcher: &Launcher) -> Option<String> {
+    let folder = settings.limits.spool_dir.as_path();
+    let may_write = || accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+    if matches!(launcher, Launcher::Direct) || may_write() {
+        return None;
+    }
+    let user = geteuid().as_raw();
+    let user = highball_users::name_of(user).unwrap_or_else(|| user.to_string());
+    let folder = folder.display();
+    Some(format!(
+        "option spool_dir: {folder} is not a folder that {user}, the user of the server, may write to; let it belong to this \
+         user (install -d -o {user} -m 700 {folder}), or name another one"
+    ))
 }
 
 /// Listens on an address.

@@ -193,6 +193,9 @@ impl Begun {
         } else if let Some(why) = configuration::none_is_named(&settings) {
             return Err(why.into());
         }
+        if let Some(why) = at_root::why_no_spool_files(&settings, &launcher) {
+            return Err(why.into());
+        }
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => at_root::write_pidfile(path, false, &launcher)?,

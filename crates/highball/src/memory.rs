@@ -134,7 +134,8 @@ fn own_processes(
         title if title == Role::Opener.title() => Some(("opener", process.pid)),
         _ => None,
     };
-    let children = processes.iter().filter(|process| process.parent == status.pid && !known.contains(&process.pid));
+    let children =
+        processes.iter().filter(|process| process.parent == status.pid && !known.contains(&process.pid));
     let mut own: Vec<_> = children.filter_map(role).collect();
     own.sort_by_key(|(role, pid)| (*role != "server", *pid));
     own
