@@ -37,6 +37,23 @@ class RunnerTest < Minitest::Test
     assert_match(%r{^\d+ e2e test/e2e/b_test.rb$}, File.read(File.join(@root, "target/test-logs/durations")))
   end
 
+  def test_files_run_once_more_where_the_server_is_not_root
+    skip "needs root" unless Process.uid.zero?
+    write_files("test/e2e/a_test.rb" => "def test_it = assert_equal('nobody', ENV['HIGHBALL_SERVER_USER'])")
+    output, ended = run_steps("e2e-root", "HIGHBALL_TEST_LEVEL" => "full")
+    assert_predicate ended, :success?, output
+    assert_match(%r{passed +\d+ s  e2e-root test/e2e/a_test.rb$}, output)
+    output, ended = run_steps("e2e", "HIGHBALL_SERVER_USER" => nil)
+    refute_predicate ended, :success?, output
+  end
+
+  # A file that was renamed would be left out in silence.
+  def test_files_that_run_once_more_by_default_are_there
+    named = File.read(SCRIPT)[/^telling_for_root=\((.*)\)/, 1].split
+    refute_empty named
+    named.each { |name| assert_path_exists File.join(__dir__, "e2e/#{name}_test.rb") }
+  end
+
   def test_what_fails_twice_has_failed
     output, ended = run_files("test/a_test.rb" => PASSES, "test/b_test.rb" => FAILS)
     refute_predicate ended, :success?, output
@@ -86,13 +103,19 @@ class RunnerTest < Minitest::Test
 
   # Runs these files: [output, Process::Status]. `alone` is put above the class of those that are called so.
   def run_files(files, alone = "")
+    write_files(files, alone)
+    Open3.capture2e(environment, File.join(@root, "bin/test"), *files.keys)
+  end
+
+  def run_steps(*steps, variables) = Open3.capture2e(environment.merge(variables), File.join(@root, "bin/test"), *steps)
+
+  def write_files(files, alone = "")
     files.each do |path, body|
       above = path.include?("alone") ? alone : ""
       name = "T#{File.basename(path, '.rb').delete('^a-z0-9')}"
       text = "require 'minitest/autorun'\n#{above}class #{name} < Minitest::Test\n#{body}\nend\n"
       File.write(File.join(@root, path), text)
     end
-    Open3.capture2e(environment, File.join(@root, "bin/test"), *files.keys)
   end
 
   def environment = { "CARGO_TARGET_DIR" => nil, "HIGHBALL_TEST_JOBS" => "4" }

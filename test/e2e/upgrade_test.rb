@@ -172,10 +172,10 @@ class UpgradeTest < UpgradeTestCase
   def test_nothing_but_the_sockets_is_inherited
     server = serve(version(1), "--drain-timeout", "1s")
     open_files = ->(pids) { pids.map { |pid| ProcessFacts.open_file_count(pid) } }
-    fresh = open_files.([server.pid, server.server_pid])
+    fresh = open_files.call([server.pid, server.server_pid])
     pid = upgrade(server)
     wait_for("the end of the handing over") do
-      open_files.([pid, server.server_pid(pid)]).zip(fresh).all? { |now, before| now <= before + 2 }
+      open_files.call([pid, server.server_pid(pid)]).zip(fresh).all? { |now, before| now <= before + 2 }
     end
     assert_equal [server.server_pid(pid)], ProcessFacts.listeners(server.port)
     environment = File.binread("/proc/#{server.mold_pid}/environ")

@@ -7,6 +7,8 @@ require_relative "process_facts"
 # Who is who among a server's processes while things change, by what the kernel says: `highball` itself may be waiting
 # at a checkpoint, and cannot be asked.
 class Cast
+  OWN = %i[spawner highball next_spawner next_highball].freeze
+
   # Who is there before anything changes: the pid of the mold, and those of the workers by number.
   def self.old(server)
     workers = server.status.fetch("workers").to_h { |worker| worker.values_at("worker", "pid") }
@@ -29,17 +31,21 @@ class Cast
 
   def find(part)
     case part
-    when :spawner then @server.pid
-    when :highball then @server.server_pid
+    when *OWN then own(part)
     when :newcomer, :intermediate then @waiting
     when :canary, :next_worker then newcomers.find { |pid| title(pid).start_with?("highball worker") }
-    when :next_mold, :next_spawner then newcomers.first
-    when :next_highball then newcomers.first&.then { |pid| @server.server_pid(pid) }
+    when :next_mold then newcomers.first
     when :mold_of_next then newcomers(newcomers.first).first
     when :mold then @old.fetch(:mold, newcomers.first)
     when :worker then @old[:workers].except(chosen).values.last # the last that is retired
     when :chosen then @old[:workers][chosen]
     end
+  end
+
+  # Of Highball itself, or of the one that takes over.
+  def own(part)
+    started = part.start_with?("next") ? newcomers.first : @server.pid
+    part.end_with?("spawner") ? started : started&.then { |pid| @server.server_pid(pid) }
   end
 
   # The number of the worker that is promoted.

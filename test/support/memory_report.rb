@@ -27,6 +27,9 @@ class MemoryReportTest < E2ETest
   # Servers that do not answer are named first, on standard error.
   def report(output) = JSON.parse(output.slice(/^\{.*/m))
 
+  # Those that the application is: all but Highball's own, of which there may be several.
+  def of_app(server, processes) = processes.reject { |process| server.own_pids.include?(process["pid"]) }
+
   def worker(instance) = instance["processes"].find { |process| process["worker"] }
   def roles(processes) = processes.map { |process| process["role"] }
   def pids(processes) = processes.map { |process| process["pid"] }
