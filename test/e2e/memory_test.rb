@@ -193,7 +193,8 @@ class MemoryTest < MemoryReportTest
 
   # What the kernel has allocated for the rings, each file once.
   def ring_file_bytes(server)
-    files = Dir["/proc/#{server.server_pid}/map_files/*"].select { |path| File.readlink(path).include?("highball-ring") }
+    mapped = Dir["/proc/#{server.server_pid}/map_files/*"]
+    files = mapped.select { |path| File.readlink(path).include?("highball-ring") }
     files.map { |path| File.stat(path) }.uniq(&:ino).sum { |file| file.blocks * 512 }
   end
 

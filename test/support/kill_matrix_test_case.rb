@@ -37,8 +37,8 @@ class KillMatrixTestCase < RestartTestCase
   HIGHBALLS = SPAWNERS.to_a.flatten.freeze
 
   # Makes tests of a table {scenario => {steps => {victim => outcome}}}. `highball` itself, where it does not stand
-  # there, `leaves_nothing`; and so does its spawner, where it has one. Those that are `usual` ([scenario, step, victim])
-  # are always run, and all of them by `bin/test --full`.
+  # there, `leaves_nothing`; and so does its spawner, where it has one. Those that are `usual` ([scenario, step,
+  # victim]) are always run, and all of them by `bin/test --full`.
   def self.matrix(table, usual:)
     rows = with_spawners(table.flat_map { |scenario, steps| rows_of(scenario, steps) })
     usual = with_spawners(usual)
