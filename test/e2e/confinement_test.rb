@@ -28,7 +28,7 @@ class ConfinementTest < SpawnerTestCase
   end
 
   def test_a_server_that_stays_root_is_not_confined
-    server = serve_tenants(top: "server_user = 'root'")
+    server = serve_tenants(top: "server_user = 'root'", env: UNCHOSEN)
     assert_equal "0", status_of(server.pid)["Seccomp"]
     refute_match(/confine/, server.log)
   end
@@ -119,7 +119,7 @@ class ConfinementTest < SpawnerTestCase
   def test_an_application_may_do_without_more_rights
     own = { "config/highball.toml" => "no_new_privs = true\n" }
     ["", "server_user = 'root'"].each do |top|
-      server = serve_tenants(attacker_app(own), victim_app, top: top)
+      server = serve_tenants(attacker_app(own), victim_app, top: top, env: UNCHOSEN)
       { "1" => ask_attacker(server), "0" => ask_victim(server) }.each do |expected, answer|
         assert_equal expected, status_of(JSON.parse(answer.body)["pid"])["NoNewPrivs"], top
       end

@@ -65,6 +65,33 @@ class SpawnerTest < SpawnerTestCase
     openers.each { |pid| assert_empty File.read("/proc/#{pid}/environ")[/#{HighballServer::MARK}/].to_s }
   end
 
+  # What root has open, such as its terminal and its log, is no business of the application's user.
+  def test_an_opener_has_nothing_of_roots
+    server = serve_tenants(attacker_app("public/own.txt" => "own"))
+    assert_equal "own", ask_attacker(server, "/own.txt").body
+    openers_of(server, ATTACKER).each do |pid|
+      open = ProcessFacts.descriptors(pid)
+      assert_equal [File::NULL] * 3, open.first(3)
+      assert_match(/\Asocket:\[\d+\]\z/, open.drop(3).join(" "))
+      assert_equal "/", File.readlink("/proc/#{pid}/cwd")
+      # Files in /proc of a process that nobody may look into are root's.
+      assert_predicate File.stat("/proc/#{pid}/mem"), :owned?
+    end
+  end
+
+  def test_no_application_runs_as_the_user_of_the_server
+    app = attacker_app
+    output, ended = HighballServer.run("serve", "-p", "0", "--server-user", ATTACKER, app, env: env)
+    refute_predicate ended, :success?
+    assert_match(/#{app} runs as #{ATTACKER}, and so does the server.*server_user/m, output)
+    tenants = [app, victim_app]
+    server = serve_tenants(*tenants, top: "server_user = 'www-data'")
+    configure_tenants(*tenants, entries: { ATTACKER => "user = 'www-data'" }, top: "server_user = 'www-data'")
+    server.signal("HUP")
+    wait_for("the refusal", within: 10) { server.log.include?("and so does the server") }
+    assert_victim_serves(server)
+  end
+
   def test_a_user_who_holds_up_its_openers_holds_up_nobody_else
     files = { "public/own.txt" => "own" }
     server = serve_tenants(attacker_app(files), victim_app(files))
@@ -200,7 +227,7 @@ class SpawnerTest < SpawnerTestCase
     assert_empty calls(trace), "requests concern it in no way"
     server.signal("USR1")
     wait_for("a restart", within: 30) { server.log.scan("restarted: the new version serves").length == 2 }
-    opened = calls(trace).grep(/\A\d+ +open/).reject { |call| call.include?(%("/proc/)) }
+    opened = calls(trace).grep(/\A\d+ +open/).grep_v(%r{"(/proc/|/dev/null")})
     own = opened.select { |call| call.start_with?("#{server.pid} ") }
     assert_empty own, "it opens nothing but what the kernel says of processes"
   ensure

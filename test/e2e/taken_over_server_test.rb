@@ -46,6 +46,37 @@ class TakenOverServerTest < SpawnerTestCase
     assert_victim_serves(server)
   end
 
+  def test_orders_that_are_repeated_take_no_more_each_time
+    server = serve_tenants
+    orders = orders_of(server)
+    open = -> { Dir.children("/proc/#{server.pid}/fd").length }
+    path = "unix:#{File.join(@place, 'server.sock')}"
+    listen = -> { ask_spawner(orders, [1, path].pack("Ca*"), IO.pipe.first) }
+    5.times { listen.call }
+    before = open.call
+    20.times { listen.call }
+    assert_operator open.call, :<=, before + 2
+    readers = Array.new(50) { ask_spawner(orders, [3].pack("C"), UNIXSocket.pair.first) }
+    assert_includes readers, REFUSED, "there are never many that read the configuration"
+    assert_victim_serves(server)
+  end
+
+  # Its socket for news is full, and a process of somebody else holds it.
+  def test_all_ends_with_a_server_that_has_not_listened
+    server = serve_tenants
+    orders = orders_of(server)
+    front = front_of(server)
+    Process.kill(:STOP, front)
+    started = [6, 1, Etc.getpwnam(ATTACKER).uid, File.join(@place, "attacker")].pack("CCVa*")
+    300.times { ask_spawner(orders, started, UNIXSocket.pair.first.tap(&:close_write)) }
+    held = sockets_of(front)
+    HighballServer.kill(front)
+    assert_equal 128 + Signal.list["KILL"], server.wait(within: 20).exitstatus
+    assert_empty server.orphans(within: 10)
+  ensure
+    held&.each(&:close)
+  end
+
   private
 
   def forged_orders(attacker)
@@ -58,23 +89,26 @@ class TakenOverServerTest < SpawnerTestCase
       "the attacker's application as the victim" => [6, [0, Etc.getpwnam(VICTIM).uid, attacker].pack("CVa*")],
       "another role" => [6, [2, Etc.getpwnam(ATTACKER).uid, attacker].pack("CVa*")],
       "a signal that is none of the server's" => [7, [Signal.list["STOP"]].pack("C")],
-      "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [11, ""], "nothing" => [0, ""]
+      "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [12, ""],
+      "the path of another address" => [11, "unix:#{@root_file}"], "nothing" => [0, ""]
     }
   end
 
   # The first of the server's sockets is that on which it gives orders: fetched as a debugger would.
   def orders_of(server)
-    front = front_of(server)
-    sockets = Dir.children("/proc/#{front}/fd").map(&:to_i).sort.select do |fd|
-      File.readlink("/proc/#{front}/fd/#{fd}").start_with?("socket:")
-    end
-    pidfd = pidfd_of(front)
-    fetched = sockets.map { |fd| Socket.for_fd(syscall(438, pidfd.fileno, fd, 0)) } # pidfd_getfd(2)
-    fetched.find do |socket|
+    sockets_of(front_of(server)).find do |socket|
       socket.getsockopt(:SOCKET,
                         :TYPE).int == Socket::SOCK_SEQPACKET && socket.getsockopt(:SOCKET,
                                                                                   :RCVTIMEO).data.unpack1("q") == 10
     end
+  end
+
+  def sockets_of(front)
+    sockets = Dir.children("/proc/#{front}/fd").map(&:to_i).sort.select do |fd|
+      File.readlink("/proc/#{front}/fd/#{fd}").start_with?("socket:")
+    end
+    pidfd = pidfd_of(front)
+    sockets.map { |fd| Socket.for_fd(syscall(438, pidfd.fileno, fd, 0)) } # pidfd_getfd(2)
   end
 
   # pidfd_open(2)

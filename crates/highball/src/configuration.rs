@@ -1,10 +1,12 @@
 //! The configuration that is followed, and reading it anew after HUP.
 
 use crate::at_root;
+use crate::root_policy;
 use crate::wiring::UNHEARD;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
+use rustix::process::geteuid;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, Notify};
@@ -172,6 +174,10 @@ fn needs_spawner<'a>(new: &'a Settings, launcher: &Launcher) -> Option<&'a App> 
     new.apps.iter().map(|app| &**app).find(|app| has_none && app.runs_as.another().is_some())
 }
 
+fn runs_as_server(app: &App) -> bool {
+    root_policy::is_user(&app.runs_as, geteuid().as_raw())
+}
+
 /// Why this configuration cannot take the place of the one that is followed.
 fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
     if new.apps.len() > UNHEARD {
@@ -191,6 +197,10 @@ fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<
              its place, which does not (highball upgrade)",
             app.name
         ));
+    }
+    if let (Launcher::Spawner(_), Some(app)) = (launcher, new.apps.iter().find(|app| runs_as_server(app))) {
+        let user = app.runs_as.another().map_or_else(String::new, ToString::to_string);
+        return Some(root_policy::shares_user(&user, &app.name));
     }
     let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {

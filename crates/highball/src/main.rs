@@ -62,7 +62,11 @@ use wiring::{tell_front, tell_supervisor, Spokesman, UNHEARD};
 const FAREWELL: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // First of all: these take descriptors and variables that nobody else may inherit.
+    if let Err(error) = highball_spawner::become_user() {
+        eprintln!("highball: cannot become the user that this process was started for: {error}");
+        return ExitCode::FAILURE;
+    }
+    // Before anything else: these take descriptors and variables that nobody else may inherit.
     if let Some(code) = serve_the_spawner() {
         return code;
     }

@@ -80,9 +80,8 @@ impl Openers {
                         "no answer from the process that opens files of this user, which is replaced: the file system does \
                          not answer, or the user has stopped the process"
                     );
-                    let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL);
-                    // it may have ended
                 }
+                let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL); // it may have ended
                 user.lost(is_stuck || is_killed_again);
             }
         }

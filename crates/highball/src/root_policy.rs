@@ -10,7 +10,7 @@ use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
 use highball_spawner::spawner::{Spawner, HANDOVER};
 use highball_spawner::{exec, ServiceState};
-use highball_supervisor::Launcher;
+use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
 use rustix::process::{getppid, Pid};
 use std::collections::BTreeMap;
@@ -36,9 +36,7 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     };
     let table = match read_table() {
         Ok(table) => table?,
-        // The usual way reads it again, and says what is wrong to a server that is to be taken over from, too.
-        Err(_) if read_configuration(&Launcher::Direct).is_err() => return None,
-        Err(error) => return failed(&error),
+        Err(error) => return Some(misread(error)),
     };
     let user = match server_user(&table) {
         Ok(user) => user?,
@@ -48,11 +46,24 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
         Ok(handover) => handover,
         Err(error) => return failed(&error),
     };
-    let policy = RootPolicy::new(table, handover.is_some());
+    let policy = RootPolicy::new(table, user.uid, handover.is_some());
     match Spawner::start(policy, &user, handover) {
         Ok(spawner) => Some(ExitCode::from(spawner.run())),
         Err(error) => failed(&format!("cannot start the server as the user {user}: {error}")),
     }
+}
+
+/// Root's configuration cannot be read: the usual way of reading it has the better words.
+fn misread(error: highball_config::ConfigError) -> ExitCode {
+    let (error, code) = match read_configuration(&Launcher::Direct) {
+        Err(error) => (error.to_string(), error.exit_code()),
+        Ok(_) => (error.to_string(), error.exit_code()),
+    };
+    if let Ok(Some(predecessor)) = Predecessor::from_environment() {
+        predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+    }
+    eprintln!("highball: {error}");
+    ExitCode::from(code)
 }
 
 fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
@@ -61,18 +72,35 @@ fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
 
 /// Who the server runs as; `None`: as root.
 fn server_user(table: &RootTable) -> Result<Option<User>, String> {
-    match table.server_user.as_deref() {
-        Some(name) => match User::of(name) {
-            Some(user) => Ok(Some(user).filter(|user| user.uid != 0)),
-            None => Err(format!(
+    let user = match table.server_user.as_deref() {
+        Some(name) => User::of(name).ok_or_else(|| {
+            format!(
                 "option server_user: there is no user `{name}` on this machine; name one that there is, or make it: sudo \
                  adduser --system --group {name}"
-            )),
-        },
+            )
+        })?,
         // Where all applications are root's, whoever takes over the server is root by them.
-        None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => Ok(None),
-        None => Ok(Some(User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)))),
+        None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => return Ok(None),
+        None => User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)),
+    };
+    match table.apps.iter().find(|(_, runs_as)| is_user(runs_as, user.uid)) {
+        Some((app, _)) => Err(shares_user(&user.name, &app.display().to_string())),
+        None => Ok(Some(user).filter(|user| user.uid != 0)),
     }
+}
+
+/// Whether an application runs as this user, who is not root.
+pub(crate) fn is_user(runs_as: &RunsAs, uid: u32) -> bool {
+    runs_as.another().is_some_and(|user| user.uid == uid)
+}
+
+/// Why an application cannot run as the user of the server: it could stop it, and take up what that user may have.
+pub(crate) fn shares_user(user: &str, app: &str) -> String {
+    format!(
+        "{app} runs as {user}, and so does the server: this application could stop all others. Let the server be a user that \
+         has nothing else (adduser --system --group highball-server; server_user = \"highball-server\"), or let the application \
+         belong to another one"
+    )
 }
 
 /// The table, and what was made by it.
@@ -80,6 +108,8 @@ fn server_user(table: &RootTable) -> Result<Option<User>, String> {
 pub(crate) struct RootPolicy {
     table: RootTable,
     runners: BTreeMap<PathBuf, Runner>,
+    /// The number of the server's user.
+    server: u32,
     /// What is started for a hot restart: the path at the start, as the program there may be replaced, or missing for a moment.
     program: Option<PathBuf>,
     /// Whether the server is to take over from another one.
@@ -91,9 +121,10 @@ pub(crate) struct RootPolicy {
 }
 
 impl RootPolicy {
-    fn new(table: RootTable, succeeds: bool) -> RootPolicy {
+    fn new(table: RootTable, server: u32, succeeds: bool) -> RootPolicy {
         RootPolicy {
-            runners: runners(&table),
+            runners: runners(&table, server),
+            server,
             table,
             program: started_path::started_path(),
             succeeds,
@@ -121,12 +152,14 @@ impl RootPolicy {
     }
 }
 
-fn runners(table: &RootTable) -> BTreeMap<PathBuf, Runner> {
+/// Who the applications run as. None that would run as the server's user is started.
+fn runners(table: &RootTable, server: u32) -> BTreeMap<PathBuf, Runner> {
     let runner = |runs_as: &RunsAs| match runs_as {
         RunsAs::Starter | RunsAs::RootUnasked => Runner::Root,
         RunsAs::User(user) => Runner::User(user.clone()),
     };
-    table.apps.iter().map(|(path, runs_as)| (path.clone(), runner(runs_as))).collect()
+    let others = table.apps.iter().filter(|(_, runs_as)| !is_user(runs_as, server));
+    others.map(|(path, runs_as)| (path.clone(), runner(runs_as))).collect()
 }
 
 impl Policy for RootPolicy {
@@ -134,7 +167,15 @@ impl Policy for RootPolicy {
         let bind = self.table.binds.iter().find(|bind| bind.to_string() == address);
         let bind = bind.ok_or_else(Refusal::not_in_table)?;
         let (socket, path) = front::bind(bind).map_err(Refusal::because)?.into_parts();
-        self.sockets.extend(path);
+        if let Some(path) = path {
+            // One that was made there before has been replaced.
+            let (replaced, others) = std::mem::take(&mut self.sockets)
+                .into_iter()
+                .partition(|socket| socket.path() == path.path());
+            let _: Vec<front::SocketPath> = replaced;
+            self.sockets = others;
+            self.sockets.push(path);
+        }
         Ok(socket)
     }
 
@@ -176,6 +217,7 @@ impl Policy for RootPolicy {
 
     fn successor(&self) -> Result<Successor, Refusal> {
         let program = self.program.clone().ok_or_else(|| Refusal::because("its program is not known"))?;
+        program.metadata()?; // where it is missing, others may be able to put one there
         if let Some(why) = why_not_roots(&program) {
             let program = program.display();
             return Err(Refusal::because(format!(
@@ -194,7 +236,7 @@ impl Policy for RootPolicy {
     fn read_again(&mut self) {
         // What is wrong with it, the server says, which reads it too.
         if let Ok(Some(table)) = read_table() {
-            self.runners = runners(&table);
+            self.runners = runners(&table, self.server);
             let RootTable { logs, apps, .. } = table;
             (self.table.logs, self.table.apps) = (logs, apps);
         }

@@ -7,7 +7,8 @@ use crate::{descent, exec, start};
 use highball_users::User;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{
-    getpid, kill_process, pidfd_send_signal, set_child_subreaper, wait, Pid, Signal, WaitOptions, WaitStatus,
+    getpid, kill_process, pidfd_send_signal, set_child_subreaper, wait, waitpid, Pid, Signal, WaitOptions,
+    WaitStatus,
 };
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
@@ -21,8 +22,12 @@ use std::time::{Duration, Instant};
 
 /// The variable by which a successor finds the socket to the server that it takes over from.
 pub const HANDOVER: &str = "HIGHBALL_PREDECESSOR_FD";
-/// The most processes that there are of those that were started.
-const MOST_STARTED: usize = 4096;
+/// The most processes of one user that there are of those that were started.
+const MOST_STARTED: usize = 256;
+/// The most processes at a time that read the configuration,
+const MOST_READERS: usize = 2;
+/// and how long one may take where there is another order to do so.
+const READER_TIME: Duration = Duration::from_secs(10);
 /// The most successors at a time: one that takes over, and some that are ending.
 const MOST_SUCCESSORS: usize = 4;
 /// Time for the end of all processes, where the server has been killed.
@@ -44,6 +49,13 @@ const PASSED_ON: [Signal; 9] = [
     Signal::URG,
 ];
 
+/// A process of an application's user.
+#[derive(Debug, Clone, Copy)]
+struct Started {
+    role: Role,
+    uid: u32,
+}
+
 /// The process that stays root.
 #[derive(Debug)]
 pub struct Spawner<P> {
@@ -54,8 +66,10 @@ pub struct Spawner<P> {
     news: OwnedFd,
     signals: Signals,
     /// Processes of the applications' users, and what they were started as.
-    started: HashMap<Pid, Role>,
+    started: HashMap<Pid, Started>,
     successors: HashSet<Pid>,
+    /// Processes that read the configuration, and since when.
+    readers: HashMap<Pid, Instant>,
     /// News for which the socket had no room; no other child is reaped before it is sent.
     unsent: Option<Ended>,
     /// Whether the server has ended otherwise than by itself.
@@ -84,6 +98,7 @@ impl<P: Policy> Spawner<P> {
             signals: Signals::listen()?,
             started: HashMap::new(),
             successors: HashSet::new(),
+            readers: HashMap::new(),
             unsent: None,
             has_crashed: false,
         })
@@ -121,6 +136,10 @@ impl<P: Policy> Spawner<P> {
 
     /// Reaps children, and tells the server. How that has ended, if it has.
     fn reap(&mut self) -> Option<How> {
+        // The server first: it may not read its news, and others may hold its socket.
+        if let Ok(Some((_, status))) = waitpid(Some(self.server), WaitOptions::NOHANG) {
+            return Some(how(status));
+        }
         loop {
             if let Some(ended) = self.unsent.take() {
                 match send(&self.news, &ended.encode(), None) {
@@ -138,6 +157,7 @@ impl<P: Policy> Spawner<P> {
             }
             self.started.remove(&pid);
             self.successors.remove(&pid);
+            self.readers.remove(&pid);
             self.unsent = Some(Ended { pid, how });
         }
     }
@@ -168,10 +188,7 @@ impl<P: Policy> Spawner<P> {
         match order {
             Order::Listen(address) => self.policy.listen(&address).map(opened),
             Order::OpenLog(path) => self.policy.open_log(&path).map(opened),
-            Order::ReadConfiguration => {
-                start::reader(with.ok_or_else(missing)?)?;
-                Ok(done(()))
-            }
+            Order::ReadConfiguration => self.start_reader(with.ok_or_else(missing)?).map(done),
             Order::WritePidfile => self.policy.write_pidfile().map(done),
             Order::OpenControlSocket => self.policy.open_control_socket().map(opened),
             Order::Start { app, uid, role } => {
@@ -191,11 +208,23 @@ impl<P: Policy> Spawner<P> {
             Order::Leave(address) => self.policy.leave(&address).map(done),
             Order::AnyChildren => {
                 // Openers go with the server.
-                let is_own = |pid: &Pid| *pid == self.server || self.started.get(pid) == Some(&Role::Opener);
+                let is_own = |pid: &Pid| *pid == self.server || self.role(*pid) == Some(Role::Opener);
                 let any = descent::children()?.iter().any(|pid| !is_own(pid));
                 Ok((Reply::Children(any), None))
             }
         }
+    }
+
+    fn start_reader(&mut self, socket: OwnedFd) -> Result<(), Refusal> {
+        // What the server does not wait for any longer ends; it is a child that is not reaped, so the number is its own.
+        for (pid, _) in self.readers.iter().filter(|(_, since)| since.elapsed() > READER_TIME) {
+            let _ = kill_process(*pid, Signal::KILL); // it may have ended
+        }
+        if self.readers.len() >= MOST_READERS {
+            return Err(Refusal::because("the configuration is being read already"));
+        }
+        self.readers.insert(start::reader(socket)?, Instant::now());
+        Ok(())
     }
 
     fn start_as(
@@ -204,11 +233,14 @@ impl<P: Policy> Spawner<P> {
         role: Role,
         socket: OwnedFd,
     ) -> Result<(Pid, OwnedFd), Refusal> {
-        if self.started.len() >= MOST_STARTED {
-            return Err(Refusal::because("too many processes have been started"));
+        let uid = user.map_or(0, |user| user.uid);
+        if self.started.values().filter(|started| started.uid == uid).count() >= MOST_STARTED {
+            return Err(Refusal::because(
+                "too many processes of this user have been started and have not ended",
+            ));
         }
         let (pid, pidfd) = start::as_user(user, role, socket)?;
-        self.started.insert(pid, role);
+        self.started.insert(pid, Started { role, uid });
         Ok((pid, pidfd))
     }
 
@@ -257,9 +289,13 @@ impl<P: Policy> Spawner<P> {
         }
     }
 
+    fn role(&self, pid: Pid) -> Option<Role> {
+        self.started.get(&pid).map(|started| started.role)
+    }
+
     /// Whether a child was started for an application, or by one. Other children of root's are successors.
     fn is_to_end(&self, pid: Pid) -> bool {
-        match self.started.get(&pid) {
+        match self.role(pid) {
             Some(Role::Opener) => true,
             Some(Role::Mold) => self.has_crashed,
             None => self.has_crashed && descent::is_of_another_user(pid),

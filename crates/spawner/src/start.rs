@@ -1,11 +1,14 @@
 //! Starting processes: the server without any of root's rights, and processes of the applications' users. All of them run
 //! this process's own program, whatever stands at its path by now: nothing that belongs to an application can hold the
 //! start up.
+//!
+//! They run it as root, and become the user there ([`become_user`]). A process that became the user earlier could be stopped by
+//! that user's others before it runs the program, and the one that starts it waits for that.
 
 use crate::exec;
 use crate::message::Role;
 use highball_users::User;
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::process::{pidfd_open, setsid, Pid, PidfdFlags};
 use rustix::thread::{
     capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs, CapabilitySet,
@@ -13,7 +16,7 @@ use rustix::thread::{
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The variables that name the server's ends of the two sockets.
 pub const ORDERS: &str = "HIGHBALL_SPAWNER_ORDERS_FD";
@@ -23,6 +26,8 @@ pub const NEWS: &str = "HIGHBALL_SPAWNER_NEWS_FD";
 pub const READER: &str = "HIGHBALL_READER_FD";
 /// What the server calls itself.
 pub const SERVER_TITLE: &str = "highball: server";
+/// The variable with the numbers of the user that a new process becomes first of all: `uid gid group…`.
+const USER: &str = "HIGHBALL_BECOMES_USER";
 /// This process's own program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -52,10 +57,8 @@ pub(crate) fn server(
     handover: Option<(&str, OwnedFd)>,
 ) -> io::Result<Pid> {
     let mut command = Command::new(OWN_PROGRAM);
-    command.arg0(SERVER_TITLE).args(std::env::args_os().skip(1));
-    // In this order: the bounding set needs rights that go with the user.
-    exec::before(&mut command, give_up_capabilities);
-    user.becomes(&mut command, &[])?;
+    command.arg0(SERVER_TITLE).args(std::env::args_os().skip(1)).stdin(Stdio::null());
+    becomes(&mut command, user);
     let inherited = [(ORDERS, orders), (NEWS, news)].into_iter().chain(handover);
     inherited.for_each(|(variable, descriptor)| exec::inherits(&mut command, variable, descriptor));
     Ok(Pid::from_child(&command.spawn()?))
@@ -71,15 +74,46 @@ pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
 }
 
 /// Starts a process as this user, or as root where none is given, with an empty environment and a socket on which the
-/// server tells it what to do.
-pub(crate) fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+/// server tells it what to do. One of a user has nothing else of root's: no terminal, output or folder.
+///
+/// # Errors
+/// The system refuses it.
+pub fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
     let mut command = Command::new(OWN_PROGRAM);
     command.arg0(role.title()).env_clear();
     if let Some(user) = user {
-        user.becomes(&mut command, &[])?;
+        becomes(&mut command, user);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     }
     exec::inherits(&mut command, role.variable(), socket);
     held(&mut command)
+}
+
+/// Has the new process become this user. It gets a session of its own, as `login` has it: whoever shares a terminal could type
+/// into it, as root.
+fn becomes(command: &mut Command, user: &User) {
+    let numbers = [user.uid, user.gid].into_iter().chain(user.groups.iter().copied());
+    command.env(USER, numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" "));
+    exec::before(command, || Ok(setsid().map(drop)?));
+}
+
+/// Becomes the user as whom this process was started by one of root's, if it was. To be called before there are threads,
+/// and before anything is done for that user.
+///
+/// # Errors
+/// The system refuses it: this process must not go on.
+pub fn become_user() -> io::Result<()> {
+    let Some(text) = std::env::var_os(USER) else { return Ok(()) };
+    std::env::remove_var(USER);
+    let numbers: Option<Vec<u32>> =
+        text.to_str().and_then(|text| text.split(' ').map(|number| number.parse().ok()).collect());
+    let Some([uid, gid, groups @ ..]) = numbers.as_deref() else {
+        return Err(io::Error::other(format!("{USER} names no user")));
+    };
+    if std::env::var_os(ORDERS).is_some() {
+        give_up_capabilities()?; // before: it needs rights that go with the user
+    }
+    highball_users::become_user(*uid, *gid, groups)
 }
 
 /// Runs the command, and holds its process.

@@ -85,7 +85,8 @@ impl Child {
         self.command(Some(folder), &control, pipe)?.spawn()
     }
 
-    /// The command that starts it, or that this process becomes, in this folder, if it is not there already.
+    /// The command that starts it, or that this process becomes, in this folder, if it is not there already. It runs as the
+    /// user of this process.
     ///
     /// # Errors
     /// The system refuses it.
@@ -102,9 +103,6 @@ impl Child {
         folder.map(|folder| command.current_dir(folder));
         command.env_clear().envs(&self.environment);
         command.env("HIGHBALL_CONTROL_FD", control.as_raw_fd().to_string());
-        if let Some(user) = &self.user {
-            user.becomes(&mut command, &[control.as_raw_fd()])?;
-        }
         if self.no_new_privs {
             highball_users::without_new_privileges(&mut command);
         }

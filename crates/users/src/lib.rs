@@ -4,7 +4,7 @@
 //!
 //! - this file: who there is, as the system's databases say (`/etc/passwd` and what stands beside it, see
 //!   nsswitch.conf(5));
-//! - `command`: a process that runs as another user from its first instruction on;
+//! - `command`: a process that becomes another user;
 //! - `own_place`: paths that lead to where nobody else can put anything;
 //! - `rights`: files that are opened with another user's rights, and what is out of such a user's reach;
 //! - `place`: sockets and PID files, made and removed so that no other user can have root touch anything else.
@@ -14,7 +14,7 @@ mod own_place;
 mod place;
 mod rights;
 
-pub use command::without_new_privileges;
+pub use command::{become_user, without_new_privileges};
 pub use own_place::{NotOwn, OwnPlace};
 pub use place::{open_folder_to_find, Found, Place, PlaceError, PlaceLock, Temporary};
 pub use rights::{barrier, with_rights_of, OutOfReach};

@@ -11,6 +11,7 @@ use crate::shell::reaper::{self, Reaped};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
 use crate::upgrade::successor::Heritage;
+use highball_config::User;
 use highball_spawner::message::How;
 use highball_spawner::{Ended, Role};
 use highball_tenant::TenantFolder;
@@ -55,17 +56,29 @@ pub(crate) struct Launching {
 
 impl Launching {
     fn here(self) -> io::Result<Launched> {
-        // Not by its path: this process, which may be root, enters it before it becomes the user.
+        if self.child.user.is_some() {
+            return self.told(|user, theirs| highball_spawner::as_user(user, Role::Mold, theirs));
+        }
         let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe)?;
         let pid = Pid::from_child(&child);
         Ok(Launched { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, trouble: None })
     }
 
     fn by(self, spawner: &Client) -> io::Result<Launched> {
+        let app = self.app.clone();
+        self.told(|user, theirs| {
+            spawner.start(&app, user.map_or(0, |user| user.uid), Role::Mold, theirs.as_fd())
+        })
+    }
+
+    /// Starts a process that is this program at first, and is told what to become.
+    fn told(
+        self,
+        start: impl FnOnce(Option<&User>, OwnedFd) -> io::Result<(Pid, OwnedFd)>,
+    ) -> io::Result<Launched> {
         let (ours, theirs) = highball_spawner::channel::pair()?;
         mold_process::order(&ours, &self.child, self.folder.as_fd(), &self.control, self.pipe.as_ref())?;
-        let uid = self.child.user.as_ref().map_or(0, |user| user.uid);
-        let (pid, pidfd) = spawner.start(&self.app, uid, Role::Mold, theirs.as_fd())?;
+        let (pid, pidfd) = start(self.child.user.as_ref(), theirs)?;
         Ok(Launched { pid, pidfd, trouble: Some(ours) })
     }
 }
