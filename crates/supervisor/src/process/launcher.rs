@@ -29,8 +29,10 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 
-/// The spawner tells of the end of a process; one that is not below it ends without that, and this is waited for.
-const NEWS_TIME: Duration = Duration::from_millis(300);
+/// How long it takes at most until it is known how a process has ended whose pidfd says that it has: SIGCHLD tells, or the
+/// spawner. A worker is no child of either as long as its intermediate process is there; one that somebody else has
+/// started never is.
+pub(crate) const NEWS_TIME: Duration = Duration::from_millis(300);
 
 /// Who does it.
 #[derive(Debug, Clone)]
@@ -160,13 +162,6 @@ impl Launcher {
         match self {
             Launcher::Direct => reaper::has_children(),
             Launcher::Spawner(spawner) => spawner.has_children(),
-        }
-    }
-
-    /// Waits until it is known how a process has ended whose pidfd says that it has.
-    pub(crate) async fn settle(&self) {
-        if matches!(self, Launcher::Spawner(_)) {
-            tokio::time::sleep(NEWS_TIME).await;
         }
     }
 

@@ -1,7 +1,7 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
 use crate::core::event::Received;
-use crate::process::launcher::Launcher;
+use crate::process::launcher::{Launcher, NEWS_TIME};
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
@@ -234,7 +234,7 @@ impl HeldProcess {
         let launcher = inbox.launcher.clone();
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
-                inbox.launcher.settle().await;
+                tokio::time::sleep(NEWS_TIME).await;
                 inbox.put(News::Ended(who)).await;
             }
         }));
