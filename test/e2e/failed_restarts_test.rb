@@ -14,7 +14,7 @@ class FailedRestartsTest < RestartTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed("sleep\n", /loading the app failed: it was not done after/, options: ["--boot-timeout", "2s"])
+    fails_unnoticed("sleep\n", /loading the app failed: it was not done after/, options: ["--boot-timeout", "6s"])
   end
 
   def test_a_version_that_answers_500

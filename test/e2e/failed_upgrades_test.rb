@@ -11,7 +11,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed(/loading the app failed: it was not done after/, options: ["--boot-timeout", "2s"]) do |app|
+    fails_unnoticed(/loading the app failed: it was not done after/, options: ["--boot-timeout", "6s"]) do |app|
       version(2, app, "sleep\n")
     end
   end
@@ -71,7 +71,7 @@ class FailedUpgradesTest < UpgradeTestCase
 
   def test_a_program_that_never_says_anything
     app = version(1)
-    server, binary = serve_by_copy(app, "--boot-timeout", "3s")
+    server, binary = serve_by_copy(app, "--boot-timeout", "6s")
     File.rename(binary, "#{binary}.away")
     File.write(binary, "#!/bin/sh\nexec sleep 1000\n")
     File.chmod(0o755, binary)
