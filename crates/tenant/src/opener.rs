@@ -354,6 +354,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(debug_assertions)] // else it is an error
     #[should_panic(expected = "must not wait for an opener")]
     fn a_thread_that_must_not_wait_asks_none() {
         never_ask_on_this_thread();
