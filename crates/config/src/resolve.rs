@@ -197,9 +197,10 @@ fn server_file(
 /// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
 fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
     let starter = Starter::now();
+    // Where nobody can be another user, it makes no difference to who reads the file; and `highball config` may name one.
     let runs_as = match asked.iter().find(|given| given.names_user()) {
-        Some(given) => given.fields(place, Opt::is_user)?.app.user,
-        None => None,
+        Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.app.user,
+        _ => None,
     };
     let user = runs_as.as_ref().map_or(app.owner.user.as_ref(), RunsAs::another);
     let mut found: Option<(&str, File)> = None;
