@@ -25,7 +25,8 @@ class RedmineApp
   # What differs from one answer to the next, and is no business of a server.
   TOKEN = /((?:csrf-token" content="|authenticity_token" value="|name="form-))[^"]*/
 
-  def self.installed? = File.exist?("#{INSTANCE}/database.yml")
+  # And whether its instance can be copied: its key is for root and the web server alone.
+  def self.installed? = %w[database.yml secret_key.txt].all? { |name| File.readable?("#{INSTANCE}/#{name}") }
 
   # Copies the installed instance into this folder: the environment in which Redmine uses the copy. The package looks
   # for its instances below /usr/share/redmine/instances, a symbolic link to /var/lib/redmine: so many steps up end at
