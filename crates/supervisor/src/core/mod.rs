@@ -32,6 +32,8 @@ pub(crate) mod refork;
 pub(crate) mod restart;
 pub(crate) mod restart_policy;
 pub(crate) mod rolling;
+#[cfg(test)]
+mod samples;
 pub(crate) mod server;
 #[cfg(test)]
 mod sim;

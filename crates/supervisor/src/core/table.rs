@@ -2,6 +2,7 @@
 //! and then each event is tried in it. `HIGHBALL_BLESS=1` writes the table.
 
 use super::app::{App, AppConfig, Condition, Phase, Source};
+use super::samples;
 use super::server::{Purpose, Server, ServerConfig};
 use super::worker::WorkerState;
 use super::{AppAction, AppEvent, Event, Process};
@@ -10,11 +11,7 @@ use crate::core::event::Received;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use crate::core::Action;
-use crate::diagnosis::Diagnosis;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::{Account, BootFailure, Booted, RubyError};
 use highball_config::AppId;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,18 +179,18 @@ impl Play {
             "idle" => self.tell_app(AppEvent::Idle),
             "mold booted" => {
                 let boot = self.booting()?;
-                self.tell_app(AppEvent::MoldBooted { boot, app: Some(Arc::new(booted())) });
+                self.tell_app(AppEvent::MoldBooted { boot, app: Some(Arc::new(samples::booted(true))) });
             }
             "boot fails" => {
                 let boot = self.booting()?;
-                self.tell_app(AppEvent::MoldFailed { boot, failure: Box::new(failure()) });
+                self.tell_app(AppEvent::MoldFailed { boot, failure: Box::new(samples::boot_failure()) });
                 self.ends(Process::Mold(boot));
             }
             "diagnosed" => {
                 let diagnoses = |action: &AppAction| matches!(action, AppAction::Diagnose { .. });
                 let place = self.pending.iter().position(diagnoses)?;
                 let AppAction::Diagnose { ticket, .. } = self.pending.remove(place) else { return None };
-                let (diagnosis, files) = (Arc::new(diagnosis()), None);
+                let (diagnosis, files) = (Arc::new(samples::diagnosis()), None);
                 self.tell_app(AppEvent::Diagnosed { ticket, diagnosis, files });
             }
             "files changed" => return self.files_change(),
@@ -387,50 +384,5 @@ fn app() -> AppConfig {
         max_boot_failures: 3,
         refork_after: Vec::new(),
         may_fail: true,
-    }
-}
-
-fn booted() -> Booted {
-    Booted {
-        pid: 1,
-        ruby: None,
-        rack: None,
-        framework: "Rack".into(),
-        public: None,
-        public_headers: BTreeMap::new(),
-        assets: None,
-        restartable: true,
-        findings: Vec::new(),
-    }
-}
-
-fn failure() -> BootFailure {
-    let account = Account {
-        error: RubyError::default(),
-        causes: Vec::new(),
-        cause: String::new(),
-        remedy: None,
-        command: None,
-        versions: BTreeMap::new(),
-        output: Vec::new(),
-    };
-    BootFailure { step: Step::LoadApp, account }
-}
-
-fn diagnosis() -> Diagnosis {
-    Diagnosis {
-        cause: String::new(),
-        step: None,
-        request: None,
-        error: RubyError::default(),
-        causes: Vec::new(),
-        threads: Vec::new(),
-        remedy: None,
-        command: None,
-        sources: Vec::new(),
-        folder: PathBuf::new(),
-        versions: BTreeMap::new(),
-        environment: BTreeMap::new(),
-        log_tail: Vec::new(),
     }
 }

@@ -82,16 +82,13 @@ fn number_from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.replace('_', "").parse().ok()
 }
 
-fn steps_of_this_level() -> u64 {
+/// How many steps to simulate, and the seed to begin with, unless the environment names them.
+fn extent_of_this_level() -> (u64, u64) {
     match std::env::var("HIGHBALL_TEST_LEVEL").as_deref() {
-        Ok("quick") => STEPS_OF_QUICK_TESTS,
-        Ok("full") => STEPS_OF_FULL_TESTS,
-        _ => STEPS,
+        Ok("quick") => (STEPS_OF_QUICK_TESTS, 0),
+        Ok("full") => (STEPS_OF_FULL_TESTS, fastrand::u64(..1 << 40)),
+        _ => (STEPS, 0),
     }
-}
-
-fn is_full() -> bool {
-    std::env::var("HIGHBALL_TEST_LEVEL").is_ok_and(|level| level == "full")
 }
 
 /// The seed, and what happened last.
@@ -114,8 +111,8 @@ fn nothing_that_happens_breaks_an_invariant() {
         assert!(violation.is_none(), "{}", explain(&violation.unwrap()));
         return;
     }
-    let wanted = number_from_environment("HIGHBALL_SIM_STEPS").unwrap_or_else(steps_of_this_level);
-    let first = if is_full() { fastrand::u64(..1 << 40) } else { 0 };
+    let (steps, first) = extent_of_this_level();
+    let wanted = number_from_environment("HIGHBALL_SIM_STEPS").unwrap_or(steps);
     let began = Instant::now();
     match simulate(first.., |steps| steps < wanted) {
         Ok(tale) => {

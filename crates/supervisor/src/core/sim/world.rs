@@ -8,13 +8,13 @@ use crate::core::ending::Ending;
 use crate::core::event::Received;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
+use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Purpose;
 use crate::core::server::{Server, ServerConfig};
-use crate::core::worker::StartFailure;
 use crate::core::{Action, AppAction, AppEvent, Event, News, Order, Process, SuccessorEvent, Ticket};
 use crate::diagnosis::Diagnosis;
 use crate::process::spawn_journey::Step;
-use crate::shell::message::{Account, BootFailure, Booted, RubyError};
+use crate::shell::message::Booted;
 use crate::watch::folder_state::FolderState;
 use fastrand::Rng;
 use highball_config::AppId;
@@ -844,53 +844,4 @@ fn repeatable(event: &Event) -> Option<Event> {
         _ => return None,
     }
     Some(event.clone())
-}
-
-fn booted(restartable: bool) -> Booted {
-    Booted {
-        pid: 1,
-        ruby: None,
-        rack: None,
-        framework: "Rack".into(),
-        public: None,
-        public_headers: BTreeMap::new(),
-        assets: None,
-        restartable,
-        findings: Vec::new(),
-    }
-}
-
-fn boot_failure() -> BootFailure {
-    let account = Account {
-        error: RubyError::default(),
-        causes: Vec::new(),
-        cause: String::new(),
-        remedy: None,
-        command: None,
-        versions: BTreeMap::new(),
-        output: Vec::new(),
-    };
-    BootFailure { step: Step::LoadApp, account }
-}
-
-fn start_failure() -> StartFailure {
-    StartFailure { error: RubyError::default(), boot: None }
-}
-
-fn diagnosis() -> Diagnosis {
-    Diagnosis {
-        cause: String::new(),
-        step: None,
-        request: None,
-        error: RubyError::default(),
-        causes: Vec::new(),
-        threads: Vec::new(),
-        remedy: None,
-        command: None,
-        sources: Vec::new(),
-        folder: PathBuf::new(),
-        versions: BTreeMap::new(),
-        environment: BTreeMap::new(),
-        log_tail: Vec::new(),
-    }
 }

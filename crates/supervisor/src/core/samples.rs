@@ -1,0 +1,57 @@
+//! Reports as processes send them, for tests of the core.
+
+use super::worker::StartFailure;
+use crate::diagnosis::Diagnosis;
+use crate::process::spawn_journey::Step;
+use crate::shell::message::{Account, BootFailure, Booted, RubyError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub(super) fn booted(restartable: bool) -> Booted {
+    Booted {
+        pid: 1,
+        ruby: None,
+        rack: None,
+        framework: "Rack".into(),
+        public: None,
+        public_headers: BTreeMap::new(),
+        assets: None,
+        restartable,
+        findings: Vec::new(),
+    }
+}
+
+pub(super) fn boot_failure() -> BootFailure {
+    let account = Account {
+        error: RubyError::default(),
+        causes: Vec::new(),
+        cause: String::new(),
+        remedy: None,
+        command: None,
+        versions: BTreeMap::new(),
+        output: Vec::new(),
+    };
+    BootFailure { step: Step::LoadApp, account }
+}
+
+pub(super) fn start_failure() -> StartFailure {
+    StartFailure { error: RubyError::default(), boot: None }
+}
+
+pub(super) fn diagnosis() -> Diagnosis {
+    Diagnosis {
+        cause: String::new(),
+        step: None,
+        request: None,
+        error: RubyError::default(),
+        causes: Vec::new(),
+        threads: Vec::new(),
+        remedy: None,
+        command: None,
+        sources: Vec::new(),
+        folder: PathBuf::new(),
+        versions: BTreeMap::new(),
+        environment: BTreeMap::new(),
+        log_tail: Vec::new(),
+    }
+}
