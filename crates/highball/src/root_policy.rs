@@ -168,12 +168,8 @@ impl Policy for RootPolicy {
         let bind = bind.ok_or_else(Refusal::not_in_table)?;
         let (socket, path) = front::bind(bind).map_err(Refusal::because)?.into_parts();
         if let Some(path) = path {
-            // One that was made there before has been replaced.
-            let (replaced, others) = std::mem::take(&mut self.sockets)
-                .into_iter()
-                .partition(|socket| socket.path() == path.path());
-            let _: Vec<front::SocketPath> = replaced;
-            self.sockets = others;
+            // It replaces the one that was there before.
+            self.sockets.retain(|socket| socket.path() != path.path());
             self.sockets.push(path);
         }
         Ok(socket)

@@ -72,8 +72,6 @@ pub struct Spawner<P> {
     readers: HashMap<Pid, Instant>,
     /// News for which the socket had no room; no other child is reaped before it is sent.
     unsent: Option<Ended>,
-    /// Whether the server has ended otherwise than by itself.
-    has_crashed: bool,
 }
 
 impl<P: Policy> Spawner<P> {
@@ -100,7 +98,6 @@ impl<P: Policy> Spawner<P> {
             successors: HashSet::new(),
             readers: HashMap::new(),
             unsent: None,
-            has_crashed: false,
         })
     }
 
@@ -263,22 +260,23 @@ impl<P: Policy> Spawner<P> {
     /// well; a successor is a server of its own.
     fn end(mut self, how: How) -> u8 {
         self.policy.end();
-        self.has_crashed = matches!(how, How::Killed(_)) || how == PANICKED;
-        self.end_all();
+        let has_crashed = matches!(how, How::Killed(_)) || how == PANICKED;
+        self.end_all(has_crashed);
         match how {
             How::Exited(code) => code as u8,
             How::Killed(signal) => 128 + signal as u8,
         }
     }
 
-    fn end_all(&mut self) {
+    fn end_all(&mut self, has_crashed: bool) {
         let until = Instant::now() + END_TIME;
         while Instant::now() < until {
             while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
                 self.started.remove(&pid);
             }
             let children = descent::children().unwrap_or_default();
-            let left: Vec<Pid> = children.into_iter().filter(|pid| self.is_to_end(*pid)).collect();
+            let left: Vec<Pid> =
+                children.into_iter().filter(|pid| self.is_to_end(*pid, has_crashed)).collect();
             if left.is_empty() {
                 return;
             }
@@ -294,11 +292,11 @@ impl<P: Policy> Spawner<P> {
     }
 
     /// Whether a child was started for an application, or by one. Other children of root's are successors.
-    fn is_to_end(&self, pid: Pid) -> bool {
+    fn is_to_end(&self, pid: Pid, has_crashed: bool) -> bool {
         match self.role(pid) {
             Some(Role::Opener) => true,
-            Some(Role::Mold) => self.has_crashed,
-            None => self.has_crashed && descent::is_of_another_user(pid),
+            Some(Role::Mold) => has_crashed,
+            None => has_crashed && descent::is_of_another_user(pid),
         }
     }
 }
