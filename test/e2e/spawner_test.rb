@@ -138,7 +138,7 @@ class SpawnerTest < SpawnerTestCase
     server.signal("USR1")
     wait_for("a restart", within: 30) { victims_worker(server) != before }
     server.signal("TTIN")
-    wait_for("another worker", within: 30) { status(server)["apps"].all? { |app| app["workers"].length == 2 } }
+    wait_for("another worker", within: 30) { server_status(server)["apps"].all? { |app| app["workers"].length == 2 } }
     server.signal("TERM")
     assert_predicate server.wait, :success?
     assert_empty server.orphans
@@ -208,7 +208,7 @@ class SpawnerTest < SpawnerTestCase
     output, ended = HighballServer.run("memory", "--json", *server.which, env: server_env)
     assert_predicate ended, :success?, output
     roles = JSON.parse(output)["highball"].first["processes"].to_h { |process| process.values_at("pid", "role") }
-    ruby = status(server)["apps"].flat_map { |app| [app.dig("mold", "pid"), app.dig("workers", 0, "pid")] }
+    ruby = server_status(server)["apps"].flat_map { |app| [app.dig("mold", "pid"), app.dig("workers", 0, "pid")] }
     assert_empty ruby - roles.keys, output
     assert_equal [[server.pid, "highball"], [front_of(server), "server"]], roles.first(2)
     assert_equal %w[highball mold opener server worker], roles.values.uniq.sort

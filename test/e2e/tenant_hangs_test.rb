@@ -274,18 +274,11 @@ class TenantHangsTest < TenantsTestCase
   end
 
   def restart(server)
-    HighballServer.run("restart", "attacker", *server.which, env: { "XDG_RUNTIME_DIR" => runtime }, within: 60)
+    HighballServer.run("restart", "attacker", *server.which, env: server_env, within: 60)
   end
 
   def generation(server)
-    status(server)["apps"].find { |app| app["name"] == "attacker" }["generation"]
-  end
-
-  def status(server)
-    output, ended = HighballServer.run("status", "--json", *server.which, env: { "XDG_RUNTIME_DIR" => runtime },
-                                                                          within: PROMPTLY)
-    assert_predicate ended, :success?, output
-    JSON.parse(output[output.index("{\n")..]) # behind what is said of servers that do not answer
+    server_status(server, within: PROMPTLY)["apps"].find { |app| app["name"] == "attacker" }["generation"]
   end
 
   # The victim's application serves, and a worker of it that is killed is replaced; the server tells how it is.
@@ -298,6 +291,7 @@ class TenantHangsTest < TenantsTestCase
       answer.status == 200 && JSON.parse(answer.body)["pid"] != killed
     end
     refute File.exist?("/proc/#{killed}"), "it is waited for"
-    assert_equal(%w[attacker victim], status(server)["apps"].map { |app| app["name"] }.sort)
+    apps = server_status(server, within: PROMPTLY)["apps"]
+    assert_equal(%w[attacker victim], apps.map { |app| app["name"] }.sort)
   end
 end

@@ -49,6 +49,6 @@ class TenantStopsTest < SpawnerTestCase
   end
 
   def victims_mold(server)
-    status(server)["apps"].find { |app| app["name"] == "victim" }.dig("mold", "pid")
+    server_status(server)["apps"].find { |app| app["name"] == "victim" }.dig("mold", "pid")
   end
 end

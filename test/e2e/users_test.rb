@@ -195,15 +195,6 @@ class UsersTest < UsersTestCase
 
   def pid_of(server, name) = facts(server, { "Host" => name })["pid"]
 
-  # Where the instance of this server has its socket.
-  def server_env = { "XDG_RUNTIME_DIR" => runtime }
-
-  def server_status(server)
-    output, ended = HighballServer.run("status", "--json", *server.which, env: server_env)
-    assert_predicate ended, :success?, output
-    JSON.parse(output)
-  end
-
   def listening_sockets
     listening = File.readlines("/proc/net/tcp").map(&:split).select { |line| line[3] == "0A" }
     listening.map { |line| "socket:[#{line[9]}]" }

@@ -32,13 +32,5 @@ class SpawnerTestCase < TenantsTestCase
     {}
   end
 
-  def server_env = { "XDG_RUNTIME_DIR" => runtime }
-
-  def status(server)
-    output, ended = HighballServer.run("status", "--json", *server.which, env: server_env)
-    assert_predicate ended, :success?, output
-    JSON.parse(output)
-  end
-
   def victims_worker(server) = facts(server, { "Host" => HOSTS[VICTIM] })["pid"]
 end

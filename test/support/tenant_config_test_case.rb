@@ -71,12 +71,6 @@ class TenantConfigTestCase < TenantsTestCase
 
   def app_status(server, name) = server_status(server)["apps"].find { |app| app["name"] == name }
 
-  def server_status(server)
-    output, ended = HighballServer.run("status", "--json", *server.which, env: { "XDG_RUNTIME_DIR" => runtime })
-    assert_predicate ended, :success?, output
-    JSON.parse(output)
-  end
-
   # A process of the attacker's that has, in turn, a file of its own and a link to `target` there.
   def swap_for_ever(app, target)
     user = Etc.getpwnam(ATTACKER)

@@ -51,9 +51,18 @@ class UsersTestCase < ManyAppsTestCase
     serve_many(*apps, through: through, env: root_env.merge(env), **settings)
   end
 
-  def root_env = env.merge("XDG_RUNTIME_DIR" => runtime)
+  def root_env = env.merge(server_env)
+  # Where commands find the control socket of a server that root has started.
+  def server_env = { "XDG_RUNTIME_DIR" => runtime }
   def left_open = File.join(@place, "left-open")
   def runtime = File.join(@place, "run").tap { |folder| FileUtils.mkdir_p(folder, mode: 0o700) }
+
+  # `highball status --json`. Lines about other servers, which do not answer, may come before the object.
+  def server_status(server, within: 30)
+    output, ended = HighballServer.run("status", "--json", *server.which, env: server_env, within: within)
+    assert_predicate ended, :success?, output
+    JSON.parse(output[output.index("{\n")..])
+  end
 
   # A folder with these files that belongs to this user.
   def app_of(user, files, name = user)
