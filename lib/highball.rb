@@ -18,9 +18,9 @@ module Highball
     # The hooks that were set so far.
     attr_reader :hooks
 
-    # Runs the block in a process that is about to be forked from: in the mold, when the application is loaded and
-    # before the first fork, and in a worker that becomes a mold. Close here
-    # what must not be shared between processes. (Connections of ActiveRecord are closed anyway, before every fork.)
+    # Runs the block in a process that is about to be forked from: in the mold, after it has loaded the application and
+    # before the first fork, and in a worker that becomes a mold. Close here what processes must not share.
+    # (ActiveRecord's connections are closed before every fork anyway.)
     def before_fork(&block) = hooks.add(:before_fork, block)
 
     # Runs the block in each new worker before it serves: open again here what before_fork closed. The
@@ -32,7 +32,7 @@ module Highball
     def before_worker_shutdown(&block) = hooks.add(:before_worker_shutdown, block)
 
     # Runs the block in a worker that has finished its last request and becomes a mold: end here what only serves
-    # requests, threads above all. What before_fork runs comes after it. The worker's number is given to it.
+    # requests, such as threads. The before_fork blocks run after it. The worker's number is given to it.
     def before_refork(&block) = hooks.add(:before_refork, block)
 
     # Puma's names.
@@ -41,12 +41,12 @@ module Highball
     alias on_worker_shutdown before_worker_shutdown
     alias on_refork before_refork
 
-    # From now on no worker of this application is promoted to mold: something was done that does not stand a fork.
+    # From now on no worker of this application is promoted to mold: the process is no longer fork-safe.
     def fork_unsafe!(why = "the application has called Highball.fork_unsafe!")
       @fork_unsafe = why
     end
 
-    # Why not, or nil.
+    # The reason given to fork_unsafe!, or nil.
     attr_reader :fork_unsafe
   end
 end

@@ -4,8 +4,8 @@ require_relative "hijack"
 require_relative "stream"
 
 module Highball
-  # How a Rack response goes out that is not an Array of Strings under a Hash of Strings, which is done by one call
-  # (Rack SPEC, "The Response"). The body's +close+ is always called.
+  # Sends a Rack response whose body is not an Array of Strings, or whose headers are not a Hash of Strings; the ring
+  # sends those in one call. (Rack SPEC, "The Response".) The body's +close+ is always called.
   class Answer
     # rubocop:disable Metrics/ParameterLists -- the three of a Rack response, and where it goes
 
@@ -44,8 +44,8 @@ module Highball
 
     private
 
-    # The original stays what is closed; its Array, if it has one, is what is sent. (The body of Rails 6.1
-    # answers `to_ary` with nil, and wants to be asked for `each`.)
+    # Sends the body's Array, if it has one; `close` still goes to the body itself. (Rails 6.1's body returns nil from
+    # `to_ary` and expects `each`.)
     def whole?
       return false if @body.instance_of?(Array) || !@body.respond_to?(:to_ary)
 
@@ -80,7 +80,7 @@ module Highball
       callable.call(Hijack.take_over(@ring, @ticket))
     end
 
-    # Not as a file, if it is none or cannot be opened: the body may know better than its path.
+    # Falls back to `each` if the path is not a regular file or cannot be opened.
     def file
       opened = open_file or return each
       begin
@@ -102,15 +102,15 @@ module Highball
       nil
     end
 
-    # The head goes with the first chunk, so that a body that fails at once can still become a 500.
+    # The head goes out with the first chunk, so that a body that fails at once can still become a 500.
     def each
-      begun = false
+      started = false
       @body.each do |chunk|
-        wanted = begun ? @ring.write(@ticket, chunk) : @ring.begin(@ticket, @status, @headers, chunk)
-        begun = true
+        wanted = started ? @ring.write(@ticket, chunk) : @ring.begin(@ticket, @status, @headers, chunk)
+        started = true
         break unless wanted
       end
-      head unless begun
+      head unless started
     end
 
     # A streaming body (Rack 3). After an upgrade it has the connection itself.

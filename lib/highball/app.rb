@@ -4,9 +4,9 @@ require_relative "assets"
 require_relative "detection"
 
 module Highball
-  # An application in its folder: how it is loaded, and what Highball has to know about it afterwards.
+  # An application in its folder: loads it, and describes it to the supervisor.
   class App
-    # There is nothing in the folder that can be loaded.
+    # The folder has no application.
     class NotFound < StandardError
     end
 
@@ -14,10 +14,10 @@ module Highball
     class NotAnApp < StandardError
     end
 
-    # The folder of this process's application, as long as its processes live: they outlive a release that is removed.
+    # The folder of this process's application. Read once, because processes outlive a release folder that is removed.
     FOLDER = Dir.pwd
 
-    # Where an application may set its hooks, if it likes: loaded before the application itself.
+    # Where an application may set its hooks. Loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
     attr_reader :rack_app
@@ -29,12 +29,12 @@ module Highball
       require "bundler/setup"
     end
 
-    # What the application in this AppFolder is, by its files: a Detector.
+    # The Detector that recognises the application in this AppFolder by its files.
     def self.find(folder)
       Detection.of(folder) or raise NotFound, Detection.not_found(folder)
     end
 
-    # Loads what was found in the folder, the way that its framework is loaded.
+    # Loads the application in the way of its framework.
     def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
       settings = File.join(folder, SETTINGS)
       require settings if File.exist?(settings)
@@ -43,7 +43,7 @@ module Highball
 
     # found:: the detector that found it; nil for an application that was given as an object.
     def initialize(rack_app, folder = Dir.pwd, found = nil)
-      raise NotAnApp, "#{rack_app.class} does not answer to `call`" unless rack_app.respond_to?(:call)
+      raise NotAnApp, "#{rack_app.class} does not respond to `call`" unless rack_app.respond_to?(:call)
 
       require "rack"
       @rack_app = rack_app
@@ -59,10 +59,10 @@ module Highball
       folder = rails? ? Rails.public_path.to_s : File.join(@folder, "public")
       return File.realpath(folder) if File.directory?(folder)
 
-      folder if rails? # which may still get one, and has assets elsewhere
+      folder if rails? # it may be created later, and assets are elsewhere
     end
 
-    # The headers that the application wants on its static files.
+    # The headers that the application configures for its static files.
     def public_headers
       headers = (Rails.application.config.public_file_server.headers if rails?) || {}
       headers.to_h { |name, value| [name.to_s, value.to_s] }
@@ -73,30 +73,30 @@ module Highball
       Assets.of(Rails.application) if rails?
     end
 
-    # What the supervisor is told.
+    # The application's fields in the messages to the supervisor.
     def description
       { pid: Process.pid, ruby: RUBY_VERSION, rack: Rack.release, framework: framework,
         public: public_folder, public_headers: public_headers, assets: assets }
     end
 
-    # Lays out the heap so that what is forked from this process shares it for long.
+    # Lays out the heap so that forked processes share it for long.
     #
-    # compact:: whether objects are moved together even by a Ruby that does not do so of its own accord (before 3.3).
-    #           It costs nothing but the process, where a native extension does not stand it.
-    # threads:: how many threads have served requests here.
+    # compact:: whether to compact the heap also where Ruby's warmup does not (before 3.3). A native extension that is
+    #           not safe to compact then crashes this process.
+    # threads:: the number of threads that have served requests here.
     def warm_up(compact: false, threads: 0)
-      Native.free_malloc_holes # this process may have been forked from one that filled them
+      Native.free_malloc_holes # the process that forked this one may have filled them
       if Process.respond_to?(:warmup)
         Process.warmup
       else
-        4.times { GC.start } # after three collections an object is old, and is not written to by the next ones
+        4.times { GC.start } # after three collections an object is old, and later ones do not write to it
         GC.compact if compact && GC.respond_to?(:compact)
       end
-      Native.fill_malloc_holes(threads) # each would have a page copied
+      Native.fill_malloc_holes(threads) # writing into a hole would copy its page
     end
 
-    # Closes the connections of ActiveRecord, which two processes must not share. Before every fork: the application may
-    # have opened one since the last.
+    # Closes ActiveRecord's connections, which two processes must not share. Called before every fork, because the
+    # application may have opened one since the last.
     def disconnect_databases
       return unless defined?(::ActiveRecord::Base)
 

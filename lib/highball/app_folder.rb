@@ -1,14 +1,13 @@
 # frozen_string_literal: true
 
 module Highball
-  # The files of an application, before anything of it is loaded. They are only looked at, and never longer than it
-  # takes to recognise a framework.
+  # An application's files, before any of them is loaded. Reads only enough of them to recognise a framework.
   class AppFolder
-    # Of each file.
+    # The most that is read of a file.
     READ_BYTES = 64 * 1024
-    # Ruby files in the folder itself that are looked into.
+    # The most Ruby files in the folder itself that are read.
     MOST_SOURCES = 32
-    # What people call the file of an application that has only one.
+    # Usual names for the file of a single-file application.
     USUAL_FILES = %w[app.rb application.rb main.rb server.rb web.rb].freeze
     GEMFILES = %w[Gemfile gems.rb].freeze
     LOCK_FILES = %w[Gemfile.lock gems.locked].freeze
@@ -25,7 +24,7 @@ module Highball
     def file?(name) = File.file?(join(name))
     def join(name) = File.join(@path, name)
 
-    # What is in the file, or begins it; empty where it cannot be read.
+    # The beginning of the file; empty if it cannot be read.
     def read(name)
       @texts[name] ||= begin
         text = File.binread(join(name), READ_BYTES) if file?(name)
@@ -35,7 +34,7 @@ module Highball
       end
     end
 
-    # The file that Rack would read.
+    # The .ru file to load, or nil.
     def rackup_file
       return @named if @named&.end_with?(".ru")
 
@@ -51,7 +50,7 @@ module Highball
       end
     end
 
-    # Ruby files that may be the application: the one that was named, else those with a usual name, else the only one.
+    # Ruby files that may be the application: the named one, else those with a usual name, else the only one.
     def candidates
       return [@named] if @named
 
@@ -59,8 +58,7 @@ module Highball
       usual.empty? && ruby_files.one? ? ruby_files : usual
     end
 
-    # The files in which an application that has a config.ru shows what it is made with: that, and those beside it that
-    # it loads.
+    # config.ru and the files beside it that it loads: where an application shows which framework it uses.
     def sources
       loaded = ruby_files.select do |name|
         %r{["'/]#{Regexp.escape(File.basename(name, '.rb'))}(?:\.rb)?["']}.match?(read(rackup_file))

@@ -1,27 +1,26 @@
 # frozen_string_literal: true
 
 module Highball
-  # What the front may serve of a Rails application's assets: below which path they are, and, where the asset pipeline
-  # answers for source files (in development), which of these it gives out byte for byte. Whatever is not told here is
-  # left to the pipeline.
+  # The assets of a Rails application that the front may serve: the path below which they are, and, where the asset
+  # pipeline serves source files (in development), which of these it serves unchanged. The pipeline serves all others.
   class Assets
-    # Rewriting that is Propshaft's own: what a file must not contain for none of it to happen.
+    # Propshaft's compilers, and the text that a file must not contain if the compiler is to leave it unchanged.
     PROPSHAFT_MARKS = {
       "Propshaft::Compiler::CssAssetUrls" => "url(",
       "Propshaft::Compiler::JsAssetUrls" => "RAILS_ASSET_URL(",
       "Propshaft::Compiler::SourceMappingUrls" => "sourceMappingURL="
     }.freeze
 
-    # Types of which releases of Sprockets do not know, and which they therefore give out as they are, without a type.
+    # Extensions that some releases of Sprockets do not know: they serve such files unchanged, without a content type.
     UNKNOWN_TO_SPROCKETS = %w[avif wasm woff2].freeze
 
-    # What the supervisor is told of the Rails application; nil if it has no assets.
+    # The description for the supervisor; nil if the application has no assets.
     def self.of(application)
       assets = application.config.assets if application.config.respond_to?(:assets)
       prefix = assets&.prefix
       prefix && { prefix: prefix.to_s, pipeline: new(application).pipeline }
-    rescue StandardError => e # a pipeline that is not as it is known: it serves its files itself, and nothing is lost
-      warn "highball: assets are left to the application: #{e.class}: #{e.message} (#{e.backtrace&.first})"
+    rescue StandardError => e # an unknown kind of pipeline: the application can still serve all its assets
+      warn "highball: the application serves its assets itself: #{e.class}: #{e.message} (#{e.backtrace&.first})"
       nil
     end
 
@@ -30,12 +29,12 @@ module Highball
       @environment = application.assets if application.respond_to?(:assets)
     end
 
-    # What answers for source files, or nil.
+    # The pipeline that serves source files, or nil.
     def pipeline
       if defined?(::Propshaft::Assembly) && @environment.is_a?(::Propshaft::Assembly)
         propshaft if @config.server
       elsif defined?(::Sprockets::Environment) && @environment.is_a?(::Sprockets::Environment)
-        sprockets # what does not look for changes, in production, is a CachedEnvironment
+        sprockets # in production, where it does not look for changes, it is a CachedEnvironment
       end
     end
 
@@ -48,7 +47,7 @@ module Highball
         plain: types.transform_values { |type| propshaft_condition(type) }.compact }
     end
 
-    # Nil if what a compiler changes is not known.
+    # Nil if a compiler is unknown.
     def propshaft_condition(type)
       compilers = @environment.compilers.registrations.fetch(type, [])
       marks = compilers.map { |compiler| PROPSHAFT_MARKS[compiler.name] }
@@ -74,7 +73,7 @@ module Highball
            .transform_keys { |extension| extension.delete_prefix(".") }
     end
 
-    # Nil if something is done to files of this type, or if files of another one are made into it.
+    # Nil if Sprockets processes files of this type, or transforms another type into it.
     def sprockets_condition(type)
       return if @environment.config[:inverted_transformers][type].to_a.any?
 
@@ -89,14 +88,14 @@ module Highball
       @environment.send(:processors_for, type, type, *engines, nil)
     end
 
-    # Whether reading is all that is done: UTF-8 with the lines' ends of Unix then stays as it is. (Of text/ types the
-    # charset is part of the answer, and found out in ways of their own.)
+    # Whether Sprockets only decodes files of this type, which leaves UTF-8 with Unix line endings unchanged. (For text/
+    # types the answer names a charset, which Sprockets detects in other ways.)
     def only_decoded?(type)
       detects = @environment.mime_type_charset_detecter(type)
       !type.start_with?("text/") && detects == ::Sprockets::EncodingUtils::CHARSET_DETECT[:unicode]
     end
 
-    # Those that are not there yet keep their place.
+    # Folders that do not exist yet keep their place in the order.
     def real(folders)
       folders.map { |folder| File.directory?(folder) ? File.realpath(folder) : File.expand_path(folder) }
     end

@@ -5,13 +5,13 @@ require "rbconfig"
 module Highball
   # The binary `highball`, which owns the sockets and starts everything else.
   module Binary
-    # It is not there.
+    # The binary was not found.
     class Missing < StandardError
     end
 
     BESIDE = [File.join(RbConfig::CONFIG.fetch("ruby_version"), "highball"), "../../target/release/highball"].freeze
 
-    # Where it lies: in this gem, in the build folder of a source tree, or on the PATH.
+    # Its path: in this gem, in the build folder of a source tree, or on the PATH.
     def self.path
       named = ENV.fetch("HIGHBALL_BINARY", nil) and return named
       beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
@@ -21,12 +21,12 @@ module Highball
                        "program in HIGHBALL_BINARY"
     end
 
-    # What the binary has to be told, so that it uses this Ruby code and this interpreter.
+    # The variables that make the binary use this Ruby code and this interpreter.
     def self.environment
       { "HIGHBALL_LIB" => File.expand_path("..", __dir__), "HIGHBALL_RUBY" => ENV["HIGHBALL_RUBY"] || RbConfig.ruby }
     end
 
-    # A wrapper that would only come back to us.
+    # Whether it is a wrapper script, which would only come back here.
     def self.script?(file) = File.binread(file, 2) == "#!"
     private_class_method :script?
   end

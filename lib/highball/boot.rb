@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What `highball` runs in the application's folder: becomes the mold. Its argument, if any, is the application's file;
-# the application itself is to see none.
+# `highball` runs this in the application's folder: it becomes the mold. Its argument, if any, is the application's
+# file. It is taken from ARGV, so that the application sees no arguments.
 $LOAD_PATH.unshift(File.expand_path("..", __dir__))
 
 require_relative "mold"

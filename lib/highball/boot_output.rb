@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Highball
-  # Remembers the last lines that an application prints while it boots, for the diagnosis; they go where they went
-  # before. (What a native extension or a child process prints is not seen.)
+  # Keeps the last lines that an application prints while it boots, for the diagnosis. They are still printed. (Output
+  # of native extensions and child processes is not seen.)
   class BootOutput
     LINES = 30
     CHARACTERS = 300
 
-    # Put before `write` of standard output and standard error.
+    # Wraps `write` of standard output and standard error.
     module Tap
       attr_accessor :highball_output
 
@@ -17,7 +17,7 @@ module Highball
       end
     end
 
-    # Put before `Warning.warn`, which passes by `write`.
+    # Wraps `Warning.warn`, which bypasses `write`.
     module WarningTap
       attr_accessor :highball_output
 
@@ -44,10 +44,10 @@ module Highball
       @text << texts.join
       @text = @text.byteslice(-LINES * CHARACTERS, LINES * CHARACTERS) if @text.bytesize > 2 * LINES * CHARACTERS
     rescue StandardError
-      @text = +"" # of an encoding of its own: it has been printed all the same
+      @text = +"" # the text has an incompatible encoding; it is printed all the same
     end
 
-    # Nothing more is remembered.
+    # Stops keeping lines.
     def stop
       listen(nil)
       @text = +""

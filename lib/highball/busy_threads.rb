@@ -4,30 +4,30 @@ require_relative "app"
 require_relative "calls"
 
 module Highball
-  # Where the serving threads are that are at a request: the supervisor asks when one is not answered in time.
+  # Backtraces of the threads that are serving a request. The supervisor asks for them when a request times out.
   module BusyThreads
-    # What is told, at most: all has to fit into one message.
+    # Limits on threads and lines, so that everything fits into one message.
     MOST = 8
     LINES = 20
 
-    # In the words of the message `threads`: those of the server with this name.
+    # The busy threads of the server with this name, as fields of the message `threads`.
     def self.of(server_name)
       serving = Thread.list.select { |thread| thread.name&.start_with?("#{server_name} thread ") }
-      serving.reject { |thread| idle?(thread) }.first(MOST).map { |thread| told(thread) }
+      serving.reject { |thread| idle?(thread) }.first(MOST).map { |thread| describe(thread) }
     end
 
-    def self.told(thread)
+    def self.describe(thread)
       calls = Calls.new(thread.backtrace, App::FOLDER)
       file, line = calls.place
       { name: thread.name, file: file, line: line, backtrace: calls.first(LINES) }
     end
 
-    # It waits in the ring for a request.
+    # Whether the thread waits in the ring for a request.
     def self.idle?(thread)
       innermost = thread.backtrace_locations(0, 1)&.first
       innermost.nil? || innermost.base_label == "claim"
     end
 
-    private_class_method :told, :idle?
+    private_class_method :describe, :idle?
   end
 end

@@ -6,8 +6,8 @@ require_relative "mold"
 require_relative "worker"
 
 module Highball
-  # The process that was given an application as an object: it cannot be booted anew, so this process itself is
-  # the mold. It starts `highball`, forks the workers as its own children, and reaps them.
+  # The process that received an application as an object. Such an application cannot be booted again, so this process
+  # itself is the mold. It starts `highball`, forks the workers as its own children, and reaps them.
   class CallerMold < Mold
     # `arguments` are those of `highball serve`.
     def initialize(rack_app, arguments)

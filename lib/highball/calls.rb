@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
 module Highball
-  # The calls that led to a place, innermost first, as Ruby tells them: without those that are the same in every
-  # backtrace, and say nothing about this one.
+  # A backtrace, innermost call first, without the calls that are the same in every backtrace.
   class Calls
     NOISE = %r{\A(?:<internal:|#{Regexp.escape(__dir__)}/)|/bundler(?:-[\d.]+)?/lib/bundler/|/rubygems/}
     # "/path/file.rb:12: syntax error" and "/path/file.rb:12:in `x'"
@@ -21,7 +20,7 @@ module Highball
       @root = root
     end
 
-    # So many of them, innermost first.
+    # The innermost calls, at most this number of them.
     def first(lines) = @lines.first(lines).map { |line| line.byteslice(0, BYTES) }
 
     # File and line of the innermost call of the application itself; nil if there is none.

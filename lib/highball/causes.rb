@@ -5,8 +5,8 @@ require_relative "load_errors"
 
 module Highball
   # Why applications do not boot, or do not answer: a table, read from the top. Each cause has a short name that never
-  # changes, what to do about it in a sentence, and where there is one the command that does it. Classes of exceptions
-  # stand there by name, because most of them are not loaded.
+  # changes, a remedy in a sentence, and a command if there is one. Exception classes are given by name, because most of
+  # them are not loaded.
   module Causes
     # One row. `remedy` and `command` are texts, or are called with the exception.
     Cause = Struct.new(:name, :classes, :pattern, :remedy, :command, keyword_init: true) do
@@ -17,31 +17,31 @@ module Highball
       end
 
       # The same with texts for this exception.
-      def of(exception) = Found.new(name, told(remedy, exception), told(command, exception))
+      def of(exception) = Found.new(name, text(remedy, exception), text(command, exception))
 
       private
 
-      def told(words, exception) = words.respond_to?(:call) ? words.call(exception) : words
+      def text(words, exception) = words.respond_to?(:call) ? words.call(exception) : words
     end
 
-    # A cause as it was found: its name, the remedy, and the command or nil.
+    # A cause with its texts for one exception: its name, the remedy, and the command or nil.
     Found = Struct.new(:name, :remedy, :command)
 
-    # What no row knows.
+    # For exceptions that match no row.
     UNKNOWN = Found.new(:exception, nil, nil)
 
     def self.cause(name, classes, remedy:, command: nil, pattern: nil)
       Cause.new(name: name, classes: classes, pattern: pattern, remedy: remedy, command: command)
     end
 
-    # A task of Rails, for the environment that is booted: elsewhere it would do its work on another database.
+    # The command for a Rails task, with the environment that is booted, so that it works on that database.
     def self.rails(task)
       environment = ENV.fetch("RAILS_ENV", "development")
       runner = File.exist?("bin/rails") ? "bin/rails" : "bundle exec rake"
       "#{"RAILS_ENV=#{environment} " unless environment == 'development'}#{runner} #{task}"
     end
 
-    # The program that is asked to start a database, by what the message tells of it.
+    # The systemd service of a database, by the words in the message.
     SERVICES = { /pg|postgres|5432/i => "postgresql", /mysql|mariadb|3306/i => "mariadb",
                  /redis|6379/i => "redis-server",
                  /memcache|11211/i => "memcached", /mongo|27017/i => "mongod" }.freeze
@@ -52,7 +52,7 @@ module Highball
       name && "sudo systemctl start #{name}"
     end
 
-    # Who this process runs as: by name, where there is one. (Etc is a gem: it is loaded when the application's are.)
+    # The user of this process, by name if it has one. (Etc is a gem, so it is required here and not at the top.)
     def self.user
       require "etc"
       Etc.getpwuid(Process.euid).name
@@ -60,13 +60,12 @@ module Highball
       "with the number #{Process.euid}"
     end
 
-    # The smallest one there is.
+    # Writes the smallest config/database.yml.
     DATABASE_YML = "printf 'development:\\n  adapter: sqlite3\\n  database: db/development.sqlite3\\n' " \
                    "> config/database.yml"
 
     FRAMEWORK = /(?:gem '|find )(?:rails|railties|sinatra|hanami|roda|grape|padrino|camping)\b/
 
-    # Built once; nothing here is loaded before it is needed.
     TABLE = [
       # --- Highball itself
       cause(:extension_missing, %w[Highball::ExtensionMissing],
@@ -77,19 +76,18 @@ module Highball
                     "(Rails).",
             command: %q(echo 'run ->(env) { [200, {}, ["hello"]] }' > config.ru)),
       cause(:not_an_app, %w[Highball::App::NotAnApp],
-            remedy: "config.ru has to end in `run`, with an object that answers to `call`."),
+            remedy: "End config.ru with `run` and an object that responds to `call`."),
       cause(:not_an_app, [],
             pattern: /missing run or map statement/,
-            remedy: "Let config.ru end in `run` and the application, such as: run Rails.application"),
+            remedy: "End config.ru with `run` and the application, for example: run Rails.application"),
       cause(:boot_timeout, %w[Highball::Journey::TookTooLong],
-            remedy: "It hangs at this place; the calls that led there are in the backtrace. If it really needs " \
-                    "longer, raise the limit.",
+            remedy: "The boot hangs at this line; see the backtrace. If it only needs more time, raise the limit.",
             command: "highball --boot-timeout 300s"),
 
       # --- Gems
       cause(:framework_not_installed, %w[Bundler::GemNotFound Gem::MissingSpecError],
             pattern: FRAMEWORK,
-            remedy: "Install the version of the framework that the Gemfile asks for, or ask for one that is there.",
+            remedy: "Install the framework version that the Gemfile requires, or require an installed one.",
             command: "bundle install"),
       cause(:missing_gem, %w[Bundler::GemNotFound Bundler::GitError],
             remedy: "Install the gems of the Gemfile.",
@@ -98,34 +96,35 @@ module Highball
             remedy: "Check BUNDLE_GEMFILE: it names a Gemfile that does not exist.",
             command: "unset BUNDLE_GEMFILE"),
       cause(:gemfile, %w[Bundler::GemfileError Bundler::Dsl::DSLError],
-            remedy: "Correct the Gemfile at the place that the message names.",
+            remedy: "Correct the Gemfile at the line that the message names.",
             command: "bundle check"),
       cause(:wrong_ruby, %w[Bundler::RubyVersionMismatch],
-            remedy: "Use the Ruby version that the Gemfile asks for, or change it there. (This is Ruby " \
+            remedy: "Use the Ruby version that the Gemfile requires, or change it there. (This is Ruby " \
                     "#{RUBY_VERSION}.)",
             command: "highball --ruby /path/to/ruby"),
       cause(:permission_denied, %w[Bundler::PermissionError],
-            remedy: ->(_) { "Let the user #{user} read and write the file that the message names." },
+            remedy: ->(_) { "Give the user #{user} read and write access to the file that the message names." },
             command: "ls -l"),
       cause(:gemfile_lock, %w[Bundler::LockfileError Bundler::ProductionError Bundler::VersionConflict
                               Bundler::SolveFailure Bundler::BundlerError],
-            remedy: "Gemfile and Gemfile.lock do not fit each other, or what is installed: bring them together.",
+            remedy: "Gemfile, Gemfile.lock and the installed gems do not match: install the gems and update the lock " \
+                    "file.",
             command: "bundle install"),
       cause(:gemfile_lock, %w[Gem::LoadError],
             pattern: /already activated|not part of the bundle/,
-            remedy: "Let Bundler choose the gems: put the gem into the Gemfile, and install.",
+            remedy: "Add the gem to the Gemfile, and install it, so that Bundler chooses its version.",
             command: "bundle install"),
       cause(:missing_gem, %w[Gem::LoadError],
-            remedy: "Put the gem into the Gemfile, and install it.",
+            remedy: "Add the gem to the Gemfile, and install it.",
             command: "bundle install"),
 
       # --- Code
       cause(:syntax_error, %w[SyntaxError ActionView::SyntaxErrorInTemplate],
-            remedy: "Correct the syntax at the place that the message names.",
+            remedy: "Correct the syntax at the line that the message names.",
             command: LoadErrors::CHECK_SYNTAX),
       cause(:native_extension, %w[LoadError],
             pattern: LoadErrors::NATIVE,
-            remedy: "The gem was built for another Ruby, or a library that it needs is gone: build it again.",
+            remedy: "The gem was built for another Ruby, or a library that it needs is missing: rebuild it.",
             command: LoadErrors::REBUILD),
       cause(:missing_file, %w[LoadError],
             pattern: LoadErrors::PATH,
@@ -152,10 +151,10 @@ module Highball
             command: DATABASE_YML),
       cause(:database_down, %w[ActiveRecord::ConnectionNotEstablished PG::ConnectionBad
                                Mysql2::Error::ConnectionError SQLite3::CantOpenException Redis::CannotConnectError],
-            remedy: "Start the database, and compare host, user and path in config/database.yml with it.",
+            remedy: "Start the database, and check host, user and path in config/database.yml.",
             command: ->(error) { start_service(error) }),
       cause(:table_missing, %w[ActiveRecord::StatementInvalid],
-            remedy: "If a table is missing, create it: the application asks for it.",
+            remedy: "If a table is missing, create it.",
             command: ->(_) { rails("db:prepare") }),
 
       # --- Secrets
@@ -172,7 +171,7 @@ module Highball
       # --- The system
       cause(:permission_denied, %w[Errno::EACCES Errno::EPERM Errno::EROFS],
             remedy: lambda { |_|
-              "The application runs as the user #{user}: let #{user} read (or write) the file that the message names."
+              "The application runs as the user #{user}: give #{user} access to the file that the message names."
             },
             command: ->(error) { LoadErrors.look_at(error) }),
       cause(:missing_file, %w[Errno::ENOENT Errno::ENOTDIR],
@@ -192,10 +191,10 @@ module Highball
 
       # --- The end of the process
       cause(:exit_called, %w[SystemExit],
-            remedy: "The application ended the process while it was loaded. Look for `exit` or `abort` at this " \
-                    "place, and at what it printed."),
+            remedy: "The application ended the process while loading. Look for `exit` or `abort` at this line, and " \
+                    "at its output."),
       cause(:signal, %w[SignalException Interrupt],
-            remedy: "Somebody sent the mold a signal while it booted; start again.")
+            remedy: "The mold received a signal while it booted; start it again.")
     ].freeze
 
     # The cause of an exception, or of what caused it: a Found.

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Highball
-  # Steps at which a test can make a mold, a worker, or the process between them wait, so that a process can be killed
-  # exactly there. For tests only (CONTRIBUTING.md, "Checkpoints"): without the environment variable
-  # HIGHBALL_CHECKPOINTS, to pass one is one look at a constant. crates/supervisor/src/checkpoint.rs is the same for
+  # Steps at which a test can make a mold, a worker, or the process between them wait, so that the test can kill a
+  # process exactly there. For tests only (CONTRIBUTING.md, "Checkpoints"): without the environment variable
+  # HIGHBALL_CHECKPOINTS, passing one costs a look at a constant. crates/supervisor/src/checkpoint.rs is the same for
   # `highball`.
   module Checkpoint
-    # The folder in which a test asks for stops.
+    # The folder in which a test names the steps to stop at.
     FOLDER = ENV.fetch("HIGHBALL_CHECKPOINTS", nil)
 
-    # Every step that can be asked for, in the order of a life. Those of the mold's boot are the steps of its Journey.
+    # Every step, in the order of a process's life. Those of the mold's boot are the steps of its Journey.
     STEPS = %w[
       mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted
       fork.intermediate fork.worker_forked
@@ -17,7 +17,7 @@ module Highball
       worker.threads_joined mold.promoted
     ].freeze
 
-    LONGEST_WAIT = 60 # seconds, whatever becomes of the test
+    LONGEST_WAIT = 60 # seconds, also if the test has ended
     LOOK_EVERY = 0.002 # seconds
 
     module_function

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Highball
-  # Looks at an application that has been loaded for what will make trouble later: always for what does not survive
-  # the forks that come next, and for `highball doctor` for more.
+  # Looks for problems in a loaded application: always for what its forked workers do not inherit or must not share, and
+  # for more if `highball doctor` examines it.
   class Checkup
-    # What was found: see `Finding` in the supervisor's messages.
+    # A problem: see `Finding` in the supervisor's messages.
     Finding = Struct.new(:cause, :what, :file, :line, :remedy, :command, keyword_init: true)
 
     MOST = 20
@@ -17,7 +17,7 @@ module Highball
       @production = ENV["RACK_ENV"] == "production"
     end
 
-    # All of them, as the control protocol has it.
+    # All problems, as the control protocol describes them.
     def findings
       found = threads + connections
       found += more if @threads
@@ -28,19 +28,19 @@ module Highball
 
     private
 
-    # Threads end with a fork; those of gems are their own business.
+    # A fork copies no other thread. Only threads that the application's own files start are reported.
     def threads
       (Thread.list - [Thread.main]).filter_map do |thread|
         file, line = thread.inspect.match(/ (\S+):(\d+) \w+>?\z/)&.captures
         next unless file&.start_with?("#{@root}/")
 
         Finding.new(cause: :thread_at_boot, file: file, line: line.to_i,
-                    what: "a thread was started while the application was loaded; it does not run in the workers",
+                    what: "a thread was started while the application was loaded; it does not run in workers",
                     remedy: "Start it in each worker: Highball.after_fork { … } in config/highball.rb.")
       end
     end
 
-    # Two processes that talk over one connection get each other's answers.
+    # Processes that share a connection read each other's answers.
     def connections
       return [] unless defined?(::BasicSocket)
 
@@ -55,14 +55,14 @@ module Highball
       end
     end
 
-    # Of a connection to another machine or program, and not of a pair that is the process's own.
+    # The other end of a connection to another program; nil for a socket pair within this process.
     def peer(socket)
       address = socket.remote_address
       return address.inspect_sockaddr if address.ip?
 
       address.unix_path unless address.unix_path.empty?
     rescue SystemCallError, SocketError
-      nil # it listens, or has gone
+      nil # it is listening, or was closed
     end
 
     def more
@@ -75,7 +75,7 @@ module Highball
       return if !@production || !rails || rails.config.eager_load
 
       Finding.new(cause: :eager_load,
-                  what: "eager_load is off in production: every worker loads the code for itself, in first requests",
+                  what: "eager_load is off in production: each worker loads the code during its first requests",
                   remedy: "Set config.eager_load = true.",
                   **place(/eager_load/, "config/environments/production.rb", "config/application.rb"))
     end
@@ -84,7 +84,7 @@ module Highball
       return unless rails && (rails.config.allow_concurrency == false || rails.middleware.include?(::Rack::Lock))
 
       Finding.new(cause: :one_at_a_time,
-                  what: "a lock lets only one request into the application at a time: a worker's other threads wait",
+                  what: "a lock admits one request at a time: a worker's other threads wait",
                   remedy: "Remove config.allow_concurrency = false, or serve with --threads 1 and more workers.",
                   **place(/allow_concurrency|Rack::Lock/, "config/application.rb",
                           "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb"))
@@ -96,9 +96,9 @@ module Highball
       size = ::ActiveRecord::Base.connection_pool.size
       return if size >= @threads
 
-      Finding.new(cause: :small_pool, what: "the pool has #{size} database connections for #{@threads} threads: some " \
-                                            "would wait for others",
-                  remedy: "Let the pool be as large as the number of threads: pool: #{@threads}.",
+      Finding.new(cause: :small_pool, what: "the pool has #{size} database connections for #{@threads} threads: " \
+                                            "threads would wait for a connection",
+                  remedy: "Set the pool size to the number of threads: pool: #{@threads}.",
                   **place(/pool/, "config/database.yml"))
     rescue ::ActiveRecord::ActiveRecordError
       nil # it uses no database
@@ -119,13 +119,13 @@ module Highball
       return if Dir.exist?(File.join(@root, "public/assets")) || Dir.empty?(File.join(@root, "app/assets"))
 
       Finding.new(cause: :missing_assets,
-                  what: "there is no public/assets: pages would have neither styles nor scripts",
+                  what: "there is no public/assets: pages would have no styles and no scripts",
                   remedy: "Build the assets.", command: "RAILS_ENV=production bin/rails assets:precompile")
     rescue SystemCallError
       nil # there are no assets
     end
 
-    # The first line that matches in the first of these files that has one.
+    # The first matching line, in the first of these files that has one.
     def place(pattern, *names)
       names.each do |name|
         path = File.join(@root, name)

@@ -3,15 +3,15 @@
 require_relative "message"
 
 module Highball
-  # This process's end of the control socket that joins it to the supervisor: JSON messages in packets, with
-  # open descriptors beside them. See PROTOCOL.md of the supervisor.
+  # This process's end of the control socket to the supervisor: JSON messages in packets, with open descriptors beside
+  # them. See PROTOCOL.md of the supervisor.
   class ControlSocket
     MAX_DESCRIPTORS = 4
 
-    # The socket whose number the supervisor left in the environment. Not inherited any further.
+    # The socket whose number the supervisor left in the environment. Child processes do not inherit it.
     def self.from_environment(env = ENV)
       number = env.delete("HIGHBALL_CONTROL_FD") or
-        raise ArgumentError, "HIGHBALL_CONTROL_FD is not set: this is started by highball, not by hand"
+        raise ArgumentError, "HIGHBALL_CONTROL_FD is not set: highball starts this program; do not run it by hand"
       new(IO.for_fd(Integer(number), "r+b"))
     end
 
@@ -34,8 +34,8 @@ module Highball
       socket.sendmsg(text, 0, nil, rights)
     end
 
-    # Waits for the next message: its fields, and the IO objects that came with it. nil when the supervisor
-    # has gone.
+    # Waits for the next message: its fields, and the IO objects that came with it. nil once the supervisor has closed
+    # the socket.
     def receive
       text, _from, _flags, *controls =
         socket.recvmsg(Message::LIMIT, 0, nil, scm_rights: true)
@@ -48,7 +48,7 @@ module Highball
 
     private
 
-    # Only here, because `socket` must not be loaded before Bundler.
+    # Requires `socket` only here, because it must not be loaded before Bundler.
     def socket
       return @io if defined?(::BasicSocket) && @io.is_a?(::BasicSocket)
 

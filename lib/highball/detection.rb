@@ -3,7 +3,7 @@
 require_relative "detector"
 
 module Highball
-  # Finds out what an application is from its files.
+  # Detects what an application is from its files.
   module Detection
     # The detector with the strongest evidence, or nil.
     def self.of(folder)
@@ -11,16 +11,16 @@ module Highball
       found.max_by { |detector| detector.evidence.strength }
     end
 
-    # "Rails 6.1.7" for what is loaded, by the detector that found it, or by what is there; "Rack" if nothing is known.
+    # "Rails 6.1.7" for the loaded application: by the detector that found it, else by the loaded frameworks; or "Rack".
     def self.loaded_name(found = nil)
       return found.class.loaded_name if found&.class&.loaded? && found.evidence.strength.positive?
 
       loaded = Detector.all.select { |detector| detector.loaded? && detector.framework != "Rack" }
-      # Applications with a layout of their own often have small ones of the others in them.
+      # Applications of frameworks with a layout often mount small ones of other frameworks.
       (loaded.find { |detector| detector::LAYOUT } || loaded.first)&.loaded_name || "Rack"
     end
 
-    # What was looked for, and what to do about what is there instead.
+    # The error message: the files that were looked for, and what to do with those that were found.
     def self.not_found(folder)
       layouts = Detector.all.filter_map { |detector| detector::LAYOUT&.first }.sort
       "there is no application in #{folder.path}: no config.ru, no #{layouts.join(', no ')}, no Ruby file with an " \

@@ -3,35 +3,35 @@
 require_relative "app_folder"
 
 module Highball
-  # What is known of one framework: how its applications are recognised by their files, and how they are loaded. Each is
-  # a file in `detectors/`; a new one needs no other change.
+  # Recognises the applications of one framework by their files, and loads them. Each detector is a file in
+  # `detectors/`; adding one needs no other change.
   #
-  # A detector gives itself these constants, and overrides what is different for it:
+  # A detector defines these constants, and overrides the methods that differ:
   #
   # NAME::    the framework's name
   # GEM::     the gem that has its version
-  # MODULE::  the constant that is there once it is loaded
-  # VERSION:: the constant that says its version, if there is one
-  # CODE::    what a line in `config.ru`, or in a Ruby file beside it, looks like that uses it
-  # LAYOUT::  a file that only its applications have, and what a line in it looks like
+  # MODULE::  a constant that is defined once it is loaded
+  # VERSION:: the constant with its version, or nil
+  # CODE::    the pattern of a line that uses it, in `config.ru` or in a Ruby file beside it
+  # LAYOUT::  a file that only its applications have, and the pattern of a line in it
   class Detector
-    # What was loaded does not say which of several applications is meant, or has none.
+    # The loaded file defines no application, or several.
     class NoApplication < StandardError
     end
 
-    # What speaks for a framework. A file in its own place says more than a line of code, and that more than a gem,
-    # which may be there for something else.
+    # Evidence for a framework. A file of its layout is stronger than a line of code, and that is stronger than a gem,
+    # which may be used for something else.
     Evidence = Struct.new(:strength, :words)
     LAYOUT_FOUND = 3
     CODE_FOUND = 2
     GEM_FOUND = 1
-    # For a file that only Rack can make something of.
+    # For a file that no other framework recognises.
     RACK_FOUND = 0
 
-    # What will go wrong, or may, and what to do.
+    # A problem that is likely, and what to do about it.
     Warning = Struct.new(:warning, :remedy)
 
-    # Characters of a line that are shown.
+    # Characters shown of a line.
     QUOTED = 60
 
     VERSION = nil
@@ -76,7 +76,7 @@ module Highball
     # The strongest evidence, or nil.
     def evidence = @evidence ||= of_layout || of_code || of_gem
 
-    # "Rails 6.1.7": with its version where files tell it.
+    # "Rails 6.1.7", or "Rails" if the files do not show the version.
     def name = [self.class.framework, version].compact.join(" ")
 
     # The version that will be loaded, or nil.
@@ -86,10 +86,10 @@ module Highball
       Gem::Specification.stubs_for(gem).first&.version&.to_s
     end
 
-    # What can be seen to go wrong before anything is loaded. `environment` is "production" or the like.
+    # Problems that can be seen before anything is loaded. `environment` is "production" or the like.
     def warnings(_environment) = []
 
-    # Loads the application, by its config.ru, by the framework's own way, or from its only file: a Rack application.
+    # Loads the Rack application: by its config.ru, else in the framework's way, else from its only file.
     def load
       return rack_up(folder.rackup_file) if folder.rackup_file
       return boot if evidence.strength == LAYOUT_FOUND
@@ -131,19 +131,19 @@ module Highball
 
     def rack_up(file)
       require "rack"
-      Array(Rack::Builder.parse_file(folder.join(file))).first # Rack 2 gives options beside the application
+      Array(Rack::Builder.parse_file(folder.join(file))).first # Rack 2 returns the application and options
     end
 
-    # The framework's own way, for a layout without config.ru.
+    # Loads an application that has the framework's layout and no config.ru.
     def boot = raise(NotImplementedError, "#{self.class} has a layout, and no way to boot it")
 
-    # The application that the loaded file at `path` has made.
+    # The application that the loaded file at `path` defines.
     def application_in(_path) = raise(NotImplementedError, "#{self.class} cannot load a file")
 
-    # All classes that have come of this one.
+    # All subclasses, at any depth.
     def descendants(ancestor) = ancestor.subclasses.flat_map { |one| [one, *descendants(one)] }
 
-    # The one of these classes that stands in the file, is named like it, or is called App.
+    # The one of these classes that is defined in the file; of several, the one named like the file, or App.
     def the_one(classes, path)
       here = classes.select { |one| one.name && Object.const_source_location(one.name)&.first == path }
       here = here.reject { |one| here.any? { |other| other < one } }

@@ -6,18 +6,17 @@ require_relative "causes"
 require_relative "message"
 
 module Highball
-  # What went wrong, in the words of the control protocol: an exception as class, message, place and backtrace, those
-  # that caused it, why such things happen, and what to do about it. (Source, environment and versions of Highball are
-  # added by the supervisor.)
+  # An exception as the control protocol describes it: class, message, place, backtrace, the exceptions that caused it,
+  # the known cause, and the remedy. (The supervisor adds source, environment and Highball's version.)
   class Diagnosis
     MESSAGE_BYTES = 16 * 1024
     BACKTRACE_LINES = 60
-    # What is told of the exceptions that caused it.
+    # Limits for the exceptions that caused it.
     CAUSE_LINES = 10
     CAUSE_BYTES = 2048
-    # A place somewhere in a message: of a Gemfile, of a template, of a file that names a constant.
+    # A place somewhere in a message: in a Gemfile, a template, or a file that names a constant.
     PLACE_WITHIN = %r{(?<file>(?:/|\./|config/)[^\s:'"`]+?):(?<line>\d+)\b}
-    # Whose files these are, when nobody else names a place: found by cause.
+    # The file to look at, by cause, if neither the message nor the backtrace names a place.
     SUSPECTS = { database_config: "config/database.yml", wrong_ruby: "Gemfile", missing_gem: "Gemfile",
                  framework_not_installed: "Gemfile", gemfile_lock: "Gemfile.lock", gemfile: "Gemfile",
                  missing_master_key: "config/credentials.yml.enc" }.freeze
@@ -29,13 +28,13 @@ module Highball
       @cause = Causes.of(@exception)
     end
 
-    # The message `failed`, but for the step.
+    # The fields of the message `failed`, except for the step.
     def fields
       { error: error, causes: chain.drop(1).map { |exception| brief(exception) }, cause: @cause.name,
         remedy: @cause.remedy, command: @cause.command, versions: versions }
     end
 
-    # The same as JSON text, in at most so many bytes. Whatever the exception is, telling it raises no other.
+    # The same as JSON text, in at most `most_bytes`. Never raises, whatever the exception is.
     def self.text_of(exception, most_bytes)
       text = Message.encode(new(exception).fields)
       text.bytesize <= most_bytes ? text : Message.encode(in_a_line(exception))
@@ -51,7 +50,7 @@ module Highball
 
     def error
       file, line = place
-      # That nothing was raised is no class of errors that people know.
+      # A boot timeout is no exception of the application: it has no class to show.
       name = @cause.name == :boot_timeout ? "" : ExceptionWords.class_name(@exception)
       { class: name, message: message, file: file, line: line, backtrace: @calls.first(BACKTRACE_LINES) }
     end
@@ -75,19 +74,19 @@ module Highball
     def message
       text = ExceptionWords.message(@exception)
       if @exception.is_a?(SystemExit)
-        said = text == "exit" ? "" : "; it said: #{text}"
-        text = "exit was called, with status #{@exception.status}#{said}"
+        detail = text == "exit" ? "" : " and the message: #{text}"
+        text = "exit was called with status #{@exception.status}#{detail}"
       end
       text.byteslice(0, MESSAGE_BYTES)
     end
 
-    # The line to look at first: where the parser stumbled, else the innermost line of the application, else the file
-    # that the cause makes suspect.
+    # The line to look at first: where a parser failed, else the innermost line of the application, else the file that
+    # the cause names.
     def place
       parsed || innermost || suspect || @calls.place
     end
 
-    # Where a parser stumbled: Ruby's, YAML's, Bundler's, a template's.
+    # Where a parser failed: Ruby's, YAML's, Bundler's, a template's.
     def parsed
       chain.each do |error|
         return [File.expand_path(error.file, @root), error.line] if yaml?(error) && error.file
@@ -101,7 +100,7 @@ module Highball
 
     def yaml?(error) = defined?(::Psych::SyntaxError) && error.is_a?(::Psych::SyntaxError)
 
-    # The exception and what caused it, a few of them.
+    # The exception and those that caused it, at most five.
     def chain
       first = @exception
       Array.new(5) { first.tap { first &&= first.cause } }.compact
@@ -125,7 +124,7 @@ module Highball
       [path, (lines.index { |line| wanted.match?(line) } || 0) + 1]
     end
 
-    # What is loaded by now.
+    # The versions of what is loaded.
     def versions
       known = { "Ruby" => "#{RUBY_ENGINE} #{RUBY_VERSION} (#{RUBY_PLATFORM})", "Rack" => "::Rack::RELEASE",
                 "Bundler" => "::Bundler::VERSION", "Rails" => "::Rails::VERSION::STRING",
@@ -136,7 +135,7 @@ module Highball
         [name, Object.const_get(version)] if Object.const_defined?(version)
       end.to_h
     rescue NameError
-      {} # a constant of that name that is something else
+      {} # another library defines a constant of that name
     end
   end
 end

@@ -4,11 +4,11 @@ require "stringio"
 require_relative "version"
 
 module Highball
-  # What the envs of one serving thread have in common; the ring copies it and puts a request's own values
-  # in. Shape as the Rack SPEC, 2.2 and 3.x, wants it.
+  # The entries that all envs of a serving thread have in common. The ring copies them and adds those of the request.
+  # Shape: Rack SPEC, 2.2 and 3.x.
   class EnvTemplate
-    # So many entries fit into an env before its Hash has to grow. Twice as many cost every request more than growing
-    # costs those that need it: their memory is too large for malloc's fast lists.
+    # Entries that fit into an env before its Hash has to grow. Twice as many would cost every request more than growing
+    # costs those that need it: the memory would be too large for malloc's fast lists.
     ROOM = 32
 
     # The Hash to copy.
@@ -26,8 +26,8 @@ module Highball
       !(@response_finished.empty? && @after_reply.empty?)
     end
 
-    # Yields each callback and whether it wants env, status, headers and error; the last one first for
-    # `rack.response_finished` (Rack 3 SPEC), in order for `rack.after_reply` (Puma's custom).
+    # Yields each callback, and whether it takes env, status, headers and error: in reverse order for
+    # `rack.response_finished` (Rack 3 SPEC), in order for `rack.after_reply` (as Puma does).
     def take_callbacks
       @response_finished.reverse_each { |callback| yield callback, true }
       @after_reply.each { |callback| yield callback, false }
@@ -40,8 +40,7 @@ module Highball
       defined?(::Rack) && ::Rack.respond_to?(:release) && ::Rack.release.to_i >= 3
     end
 
-    # The body of a request that has none. There is nothing to read in it and it cannot be closed, so one serves
-    # all.
+    # The empty body of a request. It has nothing to read and cannot be closed, so all requests share one.
     class NoInput < StringIO
       def initialize = super("".b.freeze)
       def close = nil
@@ -50,7 +49,7 @@ module Highball
 
     private
 
-    # An empty Hash that has room: it keeps what it once needed, and so do its copies.
+    # An empty Hash with room for entries: a cleared Hash keeps its memory, and so do its copies.
     def roomy_hash
       (1..ROOM).to_h { |number| [number, nil] }.clear
     end

@@ -3,15 +3,15 @@
 require_relative "log"
 
 module Highball
-  # An exception in words, for the log. Whatever the exception is: telling it raises no other.
+  # An exception as text, for the log. Never raises, whatever the exception is.
   class ExceptionWords
-    # The log tells this much of a backtrace,
+    # The most lines of a backtrace,
     LINES = 60
-    # of a message, in characters,
+    # the most characters of a message,
     CHARACTERS = 8192
-    # and this many exceptions that caused one another.
+    # and the most exceptions that caused one another.
     CAUSES = 5
-    # Calls of Highball's own are the same in every backtrace, and say nothing about this one.
+    # Highball's own calls are left out: they are the same in every backtrace.
     OURS = "#{__dir__}/".freeze
 
     def initialize(exception)
@@ -30,7 +30,7 @@ module Highball
       nil
     end
 
-    # What caused it, and where that came from. nil if nothing did.
+    # The exceptions that caused it, each with its place. nil if there are none.
     def cause
       causes = []
       exception = @exception

@@ -4,7 +4,7 @@ require_relative "../highball"
 require_relative "binary"
 
 module Highball
-  # What Rack and Rackup call a handler: `rackup -s highball` and `rails server -u highball` end up here.
+  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it.
   #
   # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
   # process id. Given only an application object, this process is its mold (Highball::CallerMold).
@@ -15,7 +15,7 @@ module Highball
       "--workers" => %i[workers wc], "--threads" => %i[threads Threads tc],
       "--early-hints" => %i[early_hints]
     }.freeze
-    # Defaults of `rails server`, which the user's own configuration goes before.
+    # Options for which `rails server` has defaults; the user's configuration takes precedence over those.
     WEAK = %i[Host Port].freeze
 
     class << self
@@ -34,7 +34,7 @@ module Highball
         @mold&.stop
       end
 
-      # What may follow `rackup -O`.
+      # The options for `rackup -O`.
       def valid_options
         {
           "Host=HOST" => "Address to listen on, or unix:/path",
@@ -55,7 +55,7 @@ module Highball
 
       private
 
-      # The folder whose config.ru the caller has read the application from.
+      # The folder of the config.ru from which the caller has read the application.
       def folder_of(options)
         config = options[:config] && File.expand_path(options[:config])
         File.dirname(config) if config && File.basename(config) == "config.ru" && File.file?(config)

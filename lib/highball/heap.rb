@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Highball
-  # What Ruby's garbage collector tells of this process's heap, in the words of PROTOCOL.md of the supervisor.
+  # The garbage collector's figures for this process's heap, named as in PROTOCOL.md of the supervisor.
   module Heap
     NAMES = {
       live_slots: :heap_live_slots, free_slots: :heap_free_slots, pages: :heap_allocated_pages,
@@ -13,7 +13,7 @@ module Highball
 
     module_function
 
-    # Whole numbers by name; nil where the garbage collector is one that does not count so.
+    # Integers by name; nil if the garbage collector does not have these figures.
     def figures(stat = GC.stat)
       figures = NAMES.transform_values { |name| stat[name] }
       return unless figures.values.all?(Integer)
@@ -21,7 +21,7 @@ module Highball
       figures.merge(page_slots: page_slots(stat), page_bytes: PAGE_BYTES)
     end
 
-    # Slots of the pages that hold objects. From Ruby 3.2 on they are told for each size of slot.
+    # Slots of the pages that hold objects. From Ruby 3.2 on, GC.stat_heap has them for each slot size.
     def page_slots(stat)
       return page_slots_of_one_size(stat) unless GC.respond_to?(:stat_heap)
 

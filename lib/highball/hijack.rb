@@ -3,10 +3,10 @@
 require "socket"
 
 module Highball
-  # `rack.hijack`: hands the client's connection over to the app. The app gets one end of a socket pair
-  # that the front has made; the front relays between the other end and the client.
+  # `rack.hijack`: hands the client's connection over to the app. The front makes a socket pair: the app gets one end,
+  # and the front relays between the other end and the client.
   class Hijack
-    # What was handed over and is still in use. (The application may use it longer than its request takes.)
+    # Sockets that the application still uses. (It may use them longer than the request takes.)
     @taken = ObjectSpace::WeakMap.new
     @mutex = Mutex.new
 
@@ -22,28 +22,28 @@ module Highball
       @env["rack.hijack_io"] = @socket
     end
 
-    # The socket for this request. If the client has gone, its other end is closed.
+    # The socket for this request. If the client has disconnected, the other end is closed.
     def self.take_over(ring, ticket)
       number = ring.hijack(ticket)
-      socket = number ? UNIXSocket.for_fd(number) : socket_of_nobody
+      socket = number ? UNIXSocket.for_fd(number) : disconnected_socket
       socket.binmode
       @mutex.synchronize { @taken[socket] = true }
       socket
     end
 
-    def self.socket_of_nobody
+    def self.disconnected_socket
       ours, theirs = UNIXSocket.pair
       theirs.close
       ours
     end
-    private_class_method :socket_of_nobody
+    private_class_method :disconnected_socket
 
-    # Ends all of them, as the end of the process would.
+    # Closes all of them, as the end of the process would.
     def self.close_all
       @mutex.synchronize { @taken.keys }.each do |socket|
         socket.shutdown
       rescue SystemCallError, IOError
-        nil # it has ended already
+        nil # it is closed already
       ensure
         socket.close
       end

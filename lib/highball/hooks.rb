@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Highball
-  # The blocks that an application wants to be called at certain moments, in the order in which it gave them.
+  # The blocks that an application registers for certain moments, in order of registration.
   class Hooks
     def initialize
       @blocks = Hash.new { |blocks, moment| blocks[moment] = [] }

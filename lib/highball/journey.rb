@@ -3,15 +3,15 @@
 require_relative "checkpoint"
 
 module Highball
-  # The spawn journey: the named steps from a bare Ruby to an application that can be forked. Each step is told
-  # to the supervisor when it begins, so that a failure, a hang and a crash can be placed.
+  # The spawn journey: the named steps from a bare Ruby to an application that can be forked. Each step is reported to
+  # the supervisor when it begins, so that the supervisor knows in which step a failure, hang or crash happened.
   class Journey
     STEPS = %i[start_ruby load_highball find_app load_bundler load_app prepare_fork].freeze
 
-    # What the supervisor finds when a step does not end. The backtrace says where it is.
+    # A step did not end in time. The backtrace shows where it is.
     class TookTooLong < StandardError
       def initialize(backtrace)
-        super("it was not done after the time that a boot may take")
+        super("it did not finish within the time limit for a boot")
         set_backtrace(backtrace)
       end
     end

@@ -1,13 +1,12 @@
 # frozen_string_literal: true
 
 module Highball
-  # What to do about files, gems and constants that are not there: the rows of Causes whose words depend on the
-  # exception.
+  # Remedies for missing files, gems and constants: the texts of Causes that depend on the exception.
   module LoadErrors
-    # What the dynamic linker and Ruby say of an extension that was built for something else.
+    # Messages of the dynamic linker and of Ruby about an extension that was built for another system or Ruby.
     NATIVE = Regexp.union("undefined symbol", "incompatible library version", "incompatible ABI", "wrong ELF class",
                           "invalid ELF header", "cannot open shared object", "file too short")
-    # A path, and no name that could be a gem's.
+    # A path, not a name that could be a gem's.
     PATH = %r{\Acannot load such file -- [./]}
 
     CHECK_SYNTAX = lambda do |error|
@@ -21,18 +20,18 @@ module Highball
     MISSING_FILE = lambda do |error|
       path = error.path || error.message[/-- (\S+)/, 1]
       guess = resembling(path)
-      "#{path} does not exist: correct the path, or put the file back.#{" Did you mean #{guess}?" if guess}"
+      "#{path} does not exist: correct the path, or restore the file.#{" Did you mean #{guess}?" if guess}"
     end
 
     MISSING_GEM = lambda do |error|
       path = error.path || error.message[/-- (\S+)/, 1]
-      next "A file to be loaded is missing; the message says which." unless path
+      next "A file is missing; see the message for its name." unless path
 
       own = own_file(path)
-      next "#{own} is a file of your own: load it by require_relative." if own
+      next "#{own} is a file of this application: load it with require_relative." if own
 
-      "If #{path} is part of a gem, put it into the Gemfile and install it (without a Gemfile: gem install " \
-        "#{gem_of(path)}). If it is a file of your own, load it by require_relative."
+      "If #{path} is part of a gem, add the gem to the Gemfile and install it (without a Gemfile: gem install " \
+        "#{gem_of(path)}). If it is a file of this application, load it with require_relative."
     end
 
     INSTALL = lambda do |error|
@@ -63,13 +62,13 @@ module Highball
         "rails" => "rails" }.fetch(first, first)
     end
 
-    # The file of the application that was meant, if there is one.
+    # The application's file with this name, or nil.
     def own_file(path)
       [path, "lib/#{path}", "app/#{path}"].map { |name| name.end_with?(".rb") ? name : "#{name}.rb" }
                                           .find { |name| File.file?(name) }
     end
 
-    # The file beside it whose name is nearly the same.
+    # A file in the same folder with a similar name, or nil.
     def resembling(path)
       return unless defined?(::DidYouMean::SpellChecker)
 

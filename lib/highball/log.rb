@@ -3,31 +3,31 @@
 require_relative "message"
 
 module Highball
-  # Event lines on standard error in the form of Highball's own: for people one line with what happened and its
-  # facts as `name=value` (long ones below it, indented), for programs one JSON object.
+  # Event lines on standard error, in the same form as Highball's own: for people a line with the event and its facts as
+  # `name=value` (long ones below it, indented), for programs a JSON object.
   class Log
-    # Facts longer than this, in characters, stand on lines of their own.
+    # Facts longer than this, in characters, go on separate lines.
     INLINE = 60
     CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/
 
     # format:: "human" or "json".
-    # facts:: what every event of this log has in common.
+    # facts:: facts that are part of every event.
     def initialize(format: "human", out: $stderr, **facts)
       @json = format == "json"
       @out = out
       @facts = facts
     end
 
-    # Text that can be joined with any other, whatever its bytes are, and that cannot move the cursor about.
+    # The value as valid UTF-8 without control characters, which could move the terminal's cursor.
     def self.readable(value)
       text = value.to_s
       text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless text.encoding == Encoding::BINARY
       text.dup.force_encoding(Encoding::UTF_8).scrub("?").gsub(CONTROLS) { |char| char.inspect[1..-2] }
-    rescue EncodingError # there is no way from this encoding to UTF-8
+    rescue EncodingError # Ruby cannot convert this encoding to UTF-8
       readable(text.b)
     end
 
-    # Something went wrong. A fact that is nil is left out.
+    # Logs an error. Facts that are nil are left out.
     def error(event, **facts)
       facts = @facts.merge(facts).compact
       facts.transform_values! { |value| value.is_a?(Integer) ? value : Log.readable(value) }
@@ -35,7 +35,7 @@ module Highball
       # In one write, so that lines of several processes do not mix.
       @out.write(@json ? json(time, event, facts) : human(time, event, facts))
     rescue IOError, SystemCallError
-      nil # there is nowhere left to complain
+      nil # standard error is closed: there is no other place for it
     end
 
     private

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Highball
-  # Control messages as JSON text. Written by hand because messages are sent before Bundler has chosen
-  # which json gem the application gets; read with that gem, because nothing is received before.
+  # Control messages as JSON text. They are encoded by hand, because the first are sent before Bundler has chosen the
+  # application's json gem. They are decoded with that gem, because none is received before.
   module Message
-    # Bytes in one packet, as PROTOCOL.md of the supervisor says.
+    # The most bytes in a packet (PROTOCOL.md of the supervisor).
     LIMIT = 128 * 1024
 
     ESCAPES = { '"' => '\"', "\\" => "\\\\", "\n" => '\n', "\r" => '\r', "\t" => '\t' }.freeze

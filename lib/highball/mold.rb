@@ -13,18 +13,18 @@ require_relative "native"
 require_relative "ruby_version"
 
 module Highball
-  # The process that loads the application once, never serves, and forks a worker whenever the supervisor asks. (Where
-  # the application is not to be preloaded, it loads the gems' list only, and each worker the application.)
+  # The process that loads the application once, never serves, and forks a worker when the supervisor orders one.
+  # (Without preloading, it only sets up the gems, and each worker loads the application.)
   class Mold
-    # Signals that terminals and init systems send to whole groups: they are meant for `highball`, which tells
-    # everybody else what to do.
+    # Signals that terminals and init systems send to whole process groups. `highball` acts on them; the other processes
+    # ignore them and follow its orders.
     GROUP_SIGNALS = %w[INT QUIT HUP TERM].freeze
 
     def self.ignore_group_signals
       GROUP_SIGNALS.each { |signal| trap(signal) {} } # a block, because IGNORE would be inherited by exec
     end
 
-    # Where every thread is, on standard error.
+    # Prints the backtrace of every thread on standard error.
     def self.print_backtraces
       Thread.list.each do |thread|
         lines = thread.backtrace || ["(has no backtrace)"]
@@ -32,11 +32,11 @@ module Highball
       end
     end
 
-    # The life of this process and of those that are forked from it, first as a mold. What is forked from a mold is a
-    # worker, and a worker may become a mold: each returns what the process is next, so that however long this goes
-    # on, nothing of what it was before is left on the stack.
+    # The life of this process, which starts as a mold, and of its forks. A mold's `start` returns a worker in the
+    # forked process; a worker's `start` returns a mold when it is promoted. So the stack keeps nothing of earlier roles
+    # (docs/decisions/0006-a-worker-becomes-a-mold-by-returning.md).
     #
-    # file:: the file of the application, where one was named.
+    # file:: the file of the application, if one was named.
     def self.start(file = nil)
       preload = ENV.delete("HIGHBALL_PRELOAD") != "off"
       role = new(ControlSocket.from_environment, file, preload: preload)
@@ -51,14 +51,15 @@ module Highball
       @output = []
     end
 
-    # Boots the application and forks workers until the supervisor goes away. Returns in each of them: the worker.
+    # Boots the application and forks workers until the supervisor closes the socket. Returns the worker, in each
+    # worker's process.
     def start
       take_signals
       boot
       name_process
-      take_signals # once more: the application may have set its own
+      take_signals # again, because the application may have set its own handlers
       serve_orders || exit!(0)
-    rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it was, it is the boot that failed
+    rescue Exception => e # rubocop:disable Lint/RescueException -- any exception here is a failed boot
       fail_with(e)
     end
 
@@ -69,7 +70,7 @@ module Highball
       trap("USR2") { @booted ? Mold.print_backtraces : report_hang }
     end
 
-    # The supervisor asks where the boot hangs: the main thread, which runs this, stands there.
+    # The supervisor asks where the boot hangs. This runs in the main thread, the one that hangs.
     def report_hang
       Mold.print_backtraces
       fail_with(Journey::TookTooLong.new(Thread.main.backtrace))
@@ -103,7 +104,7 @@ module Highball
       @output = BootOutput.start
     end
 
-    # By its files alone: the gems that it is made of are chosen later.
+    # Detects the application by its files alone: Bundler chooses the gems later.
     def find_app
       folder = AppFolder.new(Dir.pwd, @file)
       environment = ENV.fetch("RACK_ENV", "development")
@@ -116,7 +117,7 @@ module Highball
     end
 
     def prepare_fork
-      require_relative "worker" # so that it is shared too
+      require_relative "worker" # so that workers share this code, too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
       warm_up
@@ -124,7 +125,7 @@ module Highball
 
     def warm_up = @app.warm_up
 
-    # Returns in a new process what it is: a worker. nil when the supervisor has gone.
+    # Returns the worker, in a worker's process; nil once the supervisor has closed the socket.
     def serve_orders
       require_relative "worker"
       while (message, descriptors = @control.receive)
@@ -133,24 +134,24 @@ module Highball
           worker = fork_worker(message, descriptors)
           return worker if worker
         when "heap" then @control.say(:heap, heap: Heap.figures)
-        else warn "highball: the mold was sent an unknown message: #{message[:type]}"
+        else warn "highball: the mold received an unknown message: #{message[:type]}"
         end
       end
     end
 
-    # The worker, in the new process, and nil here.
+    # Returns the worker in the new process, and nil here.
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
       worker = fork_process(message, descriptors)
-    rescue StandardError => e # whatever it is, there is no worker, and the next one may be luckier
+    rescue StandardError => e # there is no worker now; the next fork may succeed
       refuse(message, e.message)
       nil
     ensure
       descriptors.each(&:close) unless worker
     end
 
-    # By way of an intermediate, so that the worker becomes a child of `highball`, which reaps it. By Process.fork, so
-    # that whoever wants to know of forks does (ActiveSupport::ForkTracker).
+    # Forks through an intermediate process, so that the worker becomes a child of `highball`, which reaps it. Uses
+    # Process.fork, so that hooks on it run (ActiveSupport::ForkTracker).
     def fork_process(message, descriptors)
       intermediate = Process.fork
       return fork_grandchild(message, descriptors) unless intermediate
@@ -160,7 +161,7 @@ module Highball
       nil
     end
 
-    # Ends by exit!, because the application's at_exit blocks are none of the intermediate's business.
+    # Ends with exit!, because the application's at_exit blocks must not run in the intermediate process.
     def fork_grandchild(message, descriptors)
       Checkpoint.pass("fork.intermediate")
       if Process.fork

@@ -3,12 +3,12 @@
 require "rbconfig" # part of every Ruby, not a gem
 
 module Highball
-  # The extension was not built for the Ruby that runs.
+  # The extension is not built for the running Ruby.
   class ExtensionMissing < LoadError
   end
 
-  # Loads the extension, which lies in a folder of its own for each Ruby release: extensions built for one do
-  # not work with another.
+  # Loads the extension. Each Ruby release has a separate folder, because an extension built for one does not work with
+  # another.
   module Extension
     RELEASE = RbConfig::CONFIG.fetch("ruby_version") # 3.1.0 for every 3.1.x
     PATH = File.join(__dir__, RELEASE, "highball_ext")

@@ -3,9 +3,9 @@
 require_relative "mold"
 
 module Highball
-  # A mold that was a worker: it has served, serves never again, and is forked from like any other.
+  # A mold that was a worker. It no longer serves; otherwise it is like any other mold.
   class PromotedMold < Mold
-    # threads:: how many have served.
+    # threads:: the number of threads that have served.
     def initialize(control, app, threads:)
       super(control)
       @app = app
@@ -29,8 +29,8 @@ module Highball
 
     private
 
-    # Requests have left holes everywhere, which each worker would fill for itself. If this process dies of having its
-    # objects moved, the mold that there was keeps.
+    # Requests have left holes in the heap, which each worker would fill separately. If compaction crashes this process,
+    # the previous mold stays.
     def warm_up = @app.warm_up(compact: true, threads: @threads)
   end
 end

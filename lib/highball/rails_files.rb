@@ -3,8 +3,8 @@
 require_relative "detector"
 
 module Highball
-  # What the files and the environment of a Rails application tell about its boot, before it is loaded: keys and the
-  # database. Values are never repeated: they are secrets.
+  # Checks a Rails application's files and environment before it is loaded: its keys and its database. The warnings
+  # never contain values, because these are secrets.
   class RailsFiles
     # The gems that Rails loads for a DATABASE_URL.
     ADAPTERS = {
@@ -12,7 +12,7 @@ module Highball
       "mysql2" => %w[mysql2], "mysql" => %w[mysql2], "trilogy" => %w[trilogy activerecord-trilogy-adapter],
       "sqlite3" => %w[sqlite3], "sqlite" => %w[sqlite3]
     }.freeze
-    # The lines in config/application.rb that bring a database.
+    # The lines in config/application.rb that load ActiveRecord.
     USES_DATABASE = %r{^\s*require\s+["'](?:rails/all|active_record/railtie)["']}
 
     def initialize(folder, environment, variables = ENV)
@@ -22,7 +22,7 @@ module Highball
     end
 
     def warnings
-      return [] unless @folder.file?("config/application.rb") # in one file, everything may be anywhere
+      return [] unless @folder.file?("config/application.rb") # a single-file application may set all this in code
 
       [credentials, secret_key_base, database].compact
     end
@@ -32,7 +32,7 @@ module Highball
     def warning(...) = Detector::Warning.new(...)
     def given?(name) = !@variables[name].to_s.empty?
 
-    # Those of the environment go before the common ones.
+    # The environment's credentials take precedence over the common ones.
     def credentials
       file, key = [["config/credentials/#{@environment}.yml.enc", "config/credentials/#{@environment}.key"],
                    ["config/credentials.yml.enc", "config/master.key"]].find { |name, _| @folder.file?(name) }
@@ -42,7 +42,7 @@ module Highball
               "Put the key into #{key}, or set RAILS_MASTER_KEY in the environment.")
     end
 
-    # Only production asks for one; elsewhere Rails makes one up.
+    # Only production needs one; elsewhere Rails generates it.
     def secret_key_base
       return if @environment != "production" || given?("SECRET_KEY_BASE") || given?("SECRET_KEY_BASE_DUMMY")
       return if @folder.file?("config/credentials.yml.enc") || @folder.file?("config/credentials/production.yml.enc")

@@ -3,12 +3,12 @@
 require_relative "detector"
 
 module Highball
-  # The version of Ruby that a folder asks for, as rbenv, asdf, mise and others read it.
+  # The Ruby version that a folder asks for, as rbenv, asdf, mise and others read it.
   module RubyVersion
-    # What comes before the version in each file.
+    # Each file, and the text before the version in it.
     FILES = { ".ruby-version" => /\A\s*(?:ruby[-@])?/, ".tool-versions" => /^\s*ruby\s+/ }.freeze
 
-    # A warning if the Ruby that runs is another one, else nil.
+    # A warning if the running Ruby is another one, else nil.
     def self.mismatch(folder, running: RUBY_VERSION)
       file, wanted = asked_for(folder)
       return if wanted.nil? || "#{running}.".start_with?("#{wanted}.")
@@ -20,7 +20,7 @@ module Highball
       )
     end
 
-    # The file and the version; nil where none is asked for, or not by number ("system", "jruby-9.4").
+    # The file and the version; nil if there is none, or it is no number ("system", "jruby-9.4").
     def self.asked_for(folder)
       FILES.each do |file, before|
         wanted = folder.read(file)[/#{before.source}(\d+(?:\.\d+)*)(?=[-\s]|\z)/, 1]

@@ -13,18 +13,18 @@ module Highball
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
   # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
-  # handed over), Diagnosis, ExceptionWords and Log (what is said of exceptions).
+  # handed over), Diagnosis, ExceptionWords and Log (how exceptions are reported).
   class Server
-    # The front is told no more than this of an exception (PROTOCOL.md of the ring, FAILURE).
+    # The most bytes about an exception that go to the front (PROTOCOL.md of the ring, FAILURE).
     FAILURE_BYTES = 48 * 1024
 
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
-    # threads:: how many requests are served at a time.
-    # name:: how this worker is called in the names of its threads.
-    # log:: Log that exceptions of the app go to.
-    # development:: whether the front is told about them too, for the developer's browser.
-    # early_hints:: whether the app may send them.
+    # threads:: the number of requests that are served at a time.
+    # name:: this worker's name in the names of its threads.
+    # log:: the Log for exceptions of the app.
+    # development:: whether exceptions also go to the front, for the developer's browser.
+    # early_hints:: whether the app may send early hints.
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
                    early_hints: false)
       @app = app
@@ -39,8 +39,8 @@ module Highball
       @stopping = false
     end
 
-    # Serves until #stop is called, by another thread or a signal handler. Returns when every request that
-    # had been begun has been answered.
+    # Serves until #stop is called, by another thread or a signal handler. Returns when every claimed request has been
+    # answered.
     def run
       start
       join
@@ -59,7 +59,7 @@ module Highball
       @ring.end_turns
     end
 
-    # No more requests are claimed. Safe in a signal handler.
+    # Stops claiming requests. Safe in a signal handler.
     def stop
       @stopping = true
       @ring.stop
@@ -72,7 +72,7 @@ module Highball
 
     private
 
-    # It inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
+    # The thread inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
     def start_thread(number)
       thread = Thread.handle_interrupt(Object => :never) { Thread.new { live(number) } }
       thread.name = "#{@name} thread #{number + 1}"
@@ -80,7 +80,7 @@ module Highball
       @threads[number] = thread
     end
 
-    # The life of a serving thread. However it ends, the request it had claimed ends too, and another takes its place.
+    # The life of a serving thread. However it ends, its claimed request ends too, and another thread replaces it.
     def live(number)
       Thread.handle_interrupt(Object => :immediate) do
         template = EnvTemplate.new(threads: @size)
@@ -114,7 +114,7 @@ module Highball
       @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
       answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
-      raise if @ring.foreign? # here they end the process that the app has forked
+      raise if @ring.foreign? # in a process that the app has forked, they end that process
 
       failed(ticket, env, e)
     ensure
@@ -124,15 +124,15 @@ module Highball
       finished(template, env, status, headers, e) if template.callbacks?
     end
 
-    # The app raised: the front makes a 500 of it if nothing was sent yet, and there is a log entry either way. (That a
-    # client left is no error.) The entry comes first: what the client does next may end this process.
+    # The app raised: the front answers 500 if nothing was sent yet, and the exception is logged either way. (A client
+    # that disconnects is no error.) It is logged first, because the client's next request may end this process.
     def failed(ticket, env, error)
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
     ensure
       @ring.fail(ticket, @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "")
     end
 
-    # The callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
+    # Calls the callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
     def finished(template, env, status, headers, error)
       template.take_callbacks do |callback, wants_response|
         wants_response ? callback.call(env, status, headers, error) : callback.call
@@ -141,7 +141,7 @@ module Highball
       end
     end
 
-    # Without secrets: logs are read by more people than passwords are for.
+    # Logs an error, with secrets masked: more people read logs than may know passwords.
     def report(event, error, env = nil)
       request = "#{env['REQUEST_METHOD']} #{Native.path_without_tokens(Log.readable(env['PATH_INFO']))}" if env
       facts = ExceptionWords.new(error).facts.compact
@@ -149,8 +149,8 @@ module Highball
       @log.error(event, request: request, **facts.keys.zip(masked).to_h)
     end
 
-    # Where a request may hold secrets: its path and query, its header fields, and its form, if the application has
-    # read one.
+    # The parts of a request that may hold secrets: path and query, header fields, and the form if the application has
+    # read it.
     def secrets_of(env)
       texts = env.select { |key, value| key.is_a?(String) && key.start_with?("HTTP_") && value.is_a?(String) }
       fields = texts.map { |key, value| [Log.readable(key.delete_prefix("HTTP_").tr("_", "-")), Log.readable(value)] }

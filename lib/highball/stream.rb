@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Highball
-  # What a streaming body is called with (Rack 3 SPEC, "Streaming Body"): writes go to the client as they
-  # come, reads come from the request's body. It ends when the body's `call` returns.
+  # The argument of a streaming body's `call` (Rack 3 SPEC, "Streaming Body"): writes go to the client at once, reads
+  # come from the request's body. It ends when `call` returns.
   class Stream
-    # The client has gone. A body that does not rescue it ends by it, and nobody complains.
+    # The client has disconnected. It ends a body that does not rescue it, and is not logged.
     class ClientGone < Errno::EPIPE
     end
 
@@ -22,7 +22,7 @@ module Highball
 
       chunks.sum do |chunk|
         chunk = chunk.to_s
-        raise ClientGone, "the client has gone" unless @ring.write(@ticket, chunk)
+        raise ClientGone, "the client has disconnected" unless @ring.write(@ticket, chunk)
 
         chunk.bytesize
       end

@@ -12,11 +12,11 @@ require_relative "promoted_mold"
 require_relative "server"
 
 module Highball
-  # A process that serves: the child that the mold forked, from its first line to its exit, or until it becomes a mold.
-  # Its main thread never serves; it waits for the supervisor's word and for signals.
+  # A process that serves: the mold's child, from the fork to its exit, or until it becomes a mold. Its main thread
+  # never serves; it waits for the supervisor's orders and for signals.
   class Worker
-    # `message` is the order to fork, `descriptors` what came with it: the ring's three, and the control socket. `app`
-    # is nil where the mold has not loaded it; `found` is the detector that then loads it.
+    # `message` is the order to fork; `descriptors` are the ring's three and the control socket. If the mold has not
+    # loaded the application, `app` is nil and `found` is the detector that loads it.
     def initialize(message, descriptors, app, found = nil)
       @number = message[:worker]
       @threads = message[:threads]
@@ -28,15 +28,15 @@ module Highball
       @found = found
     end
 
-    # Serves until it is told to end, or to become a mold: then it returns that mold.
+    # Serves until the supervisor orders it to end, or to become a mold. Returns that mold.
     def start
       Native.exit_when_closed(@control.fileno)
       @fork_safety = ForkSafety.new
       Checkpoint.pass("worker.born")
       introduce
       Checkpoint.pass("worker.introduced")
-      word = serve(set_up)
-      return become_mold if word == :promote && can_be_forked_from?
+      order = serve(set_up)
+      return become_mold if order == :promote && can_be_forked_from?
 
       Highball.hooks.run(:before_worker_shutdown, @number)
       Checkpoint.pass("worker.exiting")
@@ -50,10 +50,10 @@ module Highball
       @control.say(:hello, worker: @number, pid: Process.pid, descriptors: [pidfd])
       pidfd.close
     rescue Errno::EPIPE
-      exit!(0) # the supervisor went while this was forked: nobody is left to be told
+      exit!(0) # the supervisor ended during the fork
     end
 
-    # The server, ready to serve. What goes wrong is told, and ends the process.
+    # The server, ready to serve. A failure is reported to the supervisor and ends the process.
     def set_up
       @step = :start_worker
       settle
@@ -66,7 +66,7 @@ module Highball
       give_up(e)
     end
 
-    # Makes the copy of the mold a process of its own.
+    # Replaces what the process shares with the mold: title, random seed, signal handlers.
     def settle
       Process.setproctitle("highball worker #{@number}: #{File.basename(App::FOLDER)}")
       Random.srand # or all workers would draw the same numbers
@@ -79,18 +79,18 @@ module Highball
       trap("TERM") { @announce.write_nonblock("t", exception: false) }
     end
 
-    # Where the mold has not. A failure here is one of the spawn journey.
+    # Loads the application, if the mold has not. A failure here belongs to the spawn journey.
     def load_app
       @step = :load_app
       @app = App.load(App::FOLDER, @found)
       @step = :start_worker
-      take_signals # once more: the application may have set its own
+      take_signals # again, because the application may have set its own handlers
       @control.say(:booted, **@app.description, restartable: true)
     end
 
     def name = "worker #{@number}"
 
-    # Nobody keeps it: its ring is closed when it is collected, if this process becomes a mold.
+    # No reference to it may remain: if this process becomes a mold, garbage collection closes its ring.
     def open_server
       numbers = @ring_descriptors.map do |io|
         io.autoclose = false # the ring owns them from now on
@@ -100,7 +100,7 @@ module Highball
       Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, **@serving)
     end
 
-    # Returns, when every request has been answered, why it does: `:drain` or `:promote`.
+    # Serves until it has answered every request after an order to end. Returns the order: `:drain` or `:promote`.
     def serve(server)
       serving = Thread.new do
         server.run
@@ -110,21 +110,21 @@ module Highball
       serving.report_on_exception = true
       @control.say(:ready)
       Checkpoint.pass("worker.ready")
-      word = wait_for_the_end(serving)
+      order = wait_for_the_end(serving)
       Checkpoint.pass("worker.draining")
       @fork_safety.note_threads
       server.stop
       serving.join
-      word
+      order
     end
 
-    # Returns the supervisor's word that ends it. A TERM only asks it to: the front has to be told first, or requests
-    # would wait in a ring that nobody reads.
+    # Returns the supervisor's order to end. A TERM only makes this worker ask for it: the front has to stop sending
+    # requests first, or they would wait in a ring that no worker reads.
     def wait_for_the_end(serving)
       loop do
         readable, = IO.select([@control, @news])
-        word = hear if readable.include?(@control)
-        return word if word
+        order = obey if readable.include?(@control)
+        return order if order
         next unless readable.include?(@news)
 
         @news.read_nonblock(16, exception: false)
@@ -134,46 +134,46 @@ module Highball
       end
     end
 
-    # Does what the supervisor says; returns it if that is for the one who serves.
-    def hear
+    # Receives an order. Returns it if it ends serving; carries out all others.
+    def obey
       message, = @control.receive
-      exit!(1) unless message # the supervisor has gone
+      exit!(1) unless message # the supervisor has ended
       case message[:type]
       when "drain" then return :drain
       when "promote" then return :promote
-      when "may_promote" then tell_whether_fit
-      when "heap" then tell_heap(collect: message[:gc])
+      when "may_promote" then report_fitness
+      when "heap" then report_heap(collect: message[:gc])
       when "threads" then @control.say(:threads, threads: BusyThreads.of(name))
-      else warn "highball: worker #{@number} was sent an unknown message: #{message[:type]}"
+      else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end
       nil
     end
 
-    def tell_whether_fit
+    def report_fitness
       problem = @fork_safety.problem(serving: true)
       problem ? @control.say(:unfit, why: problem) : @control.say(:fit)
     end
 
-    # What only serves requests ends. If something is in the way of a fork all the same, the supervisor is told, and
-    # this process waits for its word to exit.
+    # Ends what only serves requests. If the process is still not fork-safe, it reports that to the supervisor, and
+    # waits for the order to exit.
     def can_be_forked_from?
       Checkpoint.pass("worker.threads_joined")
       Hijack.close_all
       Highball.hooks.run(:before_refork, @number)
       problem = @fork_safety.problem(serving: false) or return true
       @control.say(:unfit, why: problem)
-      nil until hear == :drain
+      nil until obey == :drain
       false
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
       give_up(e)
     end
 
-    def tell_heap(collect:)
+    def report_heap(collect:)
       GC.start if collect
       @control.say(:heap, heap: Heap.figures)
     end
 
-    # Nothing of the worker is left to be inherited by what is forked from now on.
+    # Closes everything of the worker that forked processes must not inherit.
     def become_mold
       Mold.ignore_group_signals
       [@news, @announce].each(&:close)

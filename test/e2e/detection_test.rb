@@ -4,7 +4,7 @@ require_relative "../support/e2e_test"
 require_relative "../support/browser"
 require_relative "../support/examples"
 
-# `highball PATH`, and nothing else said: it finds out what lies there, says so, and serves it.
+# `highball PATH` without options: it detects what is there, reports it, and serves it.
 class DetectionTest < E2ETest
   Examples::ALL.each do |name, (found, content)|
     define_method("test_example_#{name.tr('-', '_')}") do
@@ -42,9 +42,9 @@ class DetectionTest < E2ETest
   def test_a_file_in_the_place_of_a_folder
     app = folder_with("my.ru" => answering("my.ru"), "one.rb" => "One = ->(_env) { [200, {}, ['one.rb']] }\n",
                       "config.ru" => answering("config.ru"))
-    { "my.ru" => "my.ru", "one.rb" => "one.rb", "." => "config.ru" }.each do |path, said|
+    { "my.ru" => "my.ru", "one.rb" => "one.rb", "." => "config.ru" }.each do |path, body|
       server = start(app, [File.join(app, path)])
-      assert_equal said, server.get("/").body
+      assert_equal body, server.get("/").body
       server.stop
     end
   end
@@ -59,7 +59,7 @@ class DetectionTest < E2ETest
   end
 
   def test_a_file_without_an_application_says_what_is_missing
-    assert_match(/app\.rb defines nothing that answers to `call\(env\)`/,
+    assert_match(/app\.rb defines nothing that responds to `call\(env\)`/,
                  refused(folder_with("app.rb" => "->(env) { env }\n")))
     several = "class A\n  def call(env) = env\nend\nclass B\n  def call(env) = env\nend\n"
     assert_match(/app\.rb defines several applications \(A, B\)/, refused(folder_with("app.rb" => several)))
@@ -83,7 +83,7 @@ class DetectionTest < E2ETest
     refute_includes start(app, ["--ruby", "ruby", app]).log, "WARN"
   end
 
-  # A stand-in that does what rbenv does: it becomes the Ruby of its choice.
+  # Does what rbenv does: becomes the Ruby of its choice.
   def test_a_version_manager_starts_ruby
     app = folder_with("config.ru" => "run ->(_env) { [200, {}, [ENV.fetch('CHOSEN_IN')]] }\n",
                       ".ruby-version" => RUBY_VERSION)
@@ -98,7 +98,7 @@ class DetectionTest < E2ETest
     assert_match(/step="starting Ruby".*remedy: Look at what was printed above/m, output)
   end
 
-  def test_what_rails_will_miss_is_said_before_it_boots
+  def test_what_rails_will_miss_is_reported_before_it_boots
     app = folder_with(
       "config/application.rb" => "require 'rails/all'\nclass Shop < Rails::Application; end\n",
       "config/environment.rb" => "Rails.application.initialize!\n",
@@ -157,7 +157,7 @@ class DetectionTest < E2ETest
 
   def answering(text) = "run ->(_env) { [200, {}, [#{text.inspect}]] }\n"
 
-  # What it says of an app that it cannot serve. (In development it would wait until that is mended.)
+  # The output for an app that it cannot serve. (In development it would wait until the app is fixed.)
   def refused(app, env: {})
     output, ended = HighballServer.run("-e", "production", "-p", "0", app, env: env)
     refute_predicate ended, :success?, output

@@ -2,7 +2,7 @@
 
 require_relative "../support/restart_test_case"
 
-# A new version that is no good, or has bad luck, leaves everything as it was.
+# A new version that fails, for any reason, leaves everything as it was.
 class FailedRestartsTest < RestartTestCase
   def test_a_version_that_does_not_boot
     fails_unnoticed("raise ArgumentError, 'no KEY was given'\n",
@@ -14,7 +14,7 @@ class FailedRestartsTest < RestartTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed("sleep\n", /loading the app failed: it was not done after/, options: ["--boot-timeout", "6s"])
+    fails_unnoticed("sleep\n", /loading the app failed: it did not finish/, options: ["--boot-timeout", "6s"])
   end
 
   def test_a_version_that_answers_500
@@ -35,7 +35,7 @@ class FailedRestartsTest < RestartTestCase
                     /starting a worker failed: RuntimeError: no luck/)
   end
 
-  # The first of them serves clients by then.
+  # The first worker already serves clients.
   def test_a_version_whose_third_worker_cannot_start
     app = version(1)
     server = serve(app, workers: 3)
@@ -62,7 +62,7 @@ class FailedRestartsTest < RestartTestCase
     end
   end
 
-  # The canary serves clients by then, and an old worker is at its last request.
+  # The canary already serves clients, and an old worker is at its last request.
   def test_a_new_mold_that_is_killed_while_workers_are_replaced
     app = version(1)
     server = serve(app, workers: 2)
@@ -94,7 +94,7 @@ class FailedRestartsTest < RestartTestCase
     assert_equal [2], load.versions_met.map(&:last).uniq
   end
 
-  def test_after_a_failure_a_mended_version_comes
+  def test_a_fixed_version_after_a_failure
     app = version(1)
     server = serve(app, workers: 2)
     version(2, app, "raise 'no luck'")

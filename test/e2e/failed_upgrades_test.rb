@@ -2,7 +2,7 @@
 
 require_relative "../support/upgrade_test_case"
 
-# A hot restart that comes to nothing leaves everything as it was.
+# A hot restart that fails leaves everything as it was.
 class FailedUpgradesTest < UpgradeTestCase
   def test_a_version_that_does_not_boot
     fails_unnoticed(/loading the app failed: ArgumentError: no KEY was given/, /config\.ru:1/) do |app|
@@ -11,7 +11,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed(/loading the app failed: it was not done after/, options: ["--boot-timeout", "6s"]) do |app|
+    fails_unnoticed(/loading the app failed: it did not finish/, options: ["--boot-timeout", "6s"]) do |app|
       version(2, app, "sleep\n")
     end
   end
@@ -40,7 +40,7 @@ class FailedUpgradesTest < UpgradeTestCase
     end
   end
 
-  def test_an_address_that_somebody_else_has
+  def test_an_address_that_another_program_has
     taken = TCPServer.new("127.0.0.1", 0)
     app = version(1)
     config = File.join(app, "highball.toml")
@@ -64,7 +64,7 @@ class FailedUpgradesTest < UpgradeTestCase
     File.chmod(0o755, binary)
     assert_match(/ended before it served: exited with code 3/, upgrade_fails(server))
     assert_match(/ended before it served/, server.status.dig("upgrade", "failure"))
-    # The one that is put there at last is what serves then.
+    # The last program that is put there serves in the end.
     File.rename("#{binary}.away", binary)
     serves_by(server, upgrade(server))
   end
@@ -88,7 +88,7 @@ class FailedUpgradesTest < UpgradeTestCase
     assert_match(/a hot restart is under way already/, upgrade_fails(server))
     output, = HighballServer.run("restart", *server.which)
     assert_match(/a hot restart is under way, and brings the new version/, output)
-    # This one is kept, and passed on.
+    # This request is kept, and passed on.
     server.signal("USR1")
     wait_for("the wish") { server.status["restarts"].any? }
     let_go(app)
@@ -150,7 +150,7 @@ class FailedUpgradesTest < UpgradeTestCase
     assert_equal port, server.port
     serves_by(server, pid)
     wait_for("the rest of the old one") { highballs(server) == [pid] }
-    # It can be succeeded, and nobody stands in for it.
+    # Another hot restart works, and leaves no PID proxy.
     third = upgrade(server)
     serves_by(server, third)
     wait_for("the end of the second") { highballs(server) == [third] }

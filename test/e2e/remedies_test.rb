@@ -5,8 +5,8 @@ require_relative "../support/broken_blog"
 require_relative "../support/browser"
 require_relative "../support/many_apps_test_case"
 
-# What a developer does whose application does not boot: reads the page in the browser, does as it says, and reloads it.
-# The application then runs, and Highball is the same; whether it is the only application of its server or one of many.
+# A developer whose application does not boot reads the page in the browser, follows the remedy, and reloads the page.
+# The application then runs, in the same Highball, both as its only application and as one of many.
 class RemediesTest < ManyAppsTestCase
   include BrokenBlog
 
@@ -20,7 +20,7 @@ class RemediesTest < ManyAppsTestCase
     def cause = @browser.find(".remedy h2 span").text
     def remedy = @browser.find(".remedy p").text
 
-    # Runs the command that it shows, where it says: [output, Process::Status].
+    # Runs the command that it shows, in the folder that it shows: [output, Process::Status].
     def run_command
       folder = @browser.find(".remedy .where").text.delete_prefix("in ")
       Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", @browser.find("pre.command").text, chdir: folder)
@@ -38,7 +38,7 @@ class RemediesTest < ManyAppsTestCase
   def test_a_file_that_is_missing
     app = -> { folder_with("config.ru" => "require_relative 'lib/prices'\n#{WELL}") }
     assert_remedied("missing file", "it runs", app: app) do |page, _app|
-      path = page.remedy[/\A(\S+) does not exist: .*put the file back/, 1]
+      path = page.remedy[/\A(\S+) does not exist: .*restore the file/, 1]
       FileUtils.mkdir_p(File.dirname(path))
       File.write("#{path.delete_suffix('.rb')}.rb", "")
     end
@@ -66,8 +66,8 @@ class RemediesTest < ManyAppsTestCase
 
   private
 
-  # Shows the page of an application that has this mistake (`app` makes its folder), lets the block do what it says, and
-  # reloads it: then it shows `shown`.
+  # Shows the page of an application with this mistake (`app` makes its folder), lets the block follow the remedy, and
+  # reloads the page, which then shows `shown`.
   def assert_remedied(cause, shown, app:)
     Browser.open do |browser|
       { alone: app.call, among_others: app.call }.each do |way, folder|
@@ -84,7 +84,7 @@ class RemediesTest < ManyAppsTestCase
     end
   end
 
-  # The command that the page shows does what has to be done.
+  # The command on the page fixes the application.
   def succeed(page)
     output, ended = page.run_command
     assert_predicate ended, :success?, output

@@ -2,10 +2,10 @@
 
 require_relative "../support/users_test_case"
 
-# Applications that run as users of their own, where Highball runs as root.
+# Applications that run as different users, started by root.
 class UsersTest < UsersTestCase
   TWO = %w[games daemon].freeze
-  SECRET = "nobody's business"
+  SECRET = "for one application only"
 
   def test_each_application_runs_as_its_owner_whatever_replaces_its_processes
     server = serve_two_users
@@ -26,7 +26,7 @@ class UsersTest < UsersTestCase
     runs_as_owners(server)
   end
 
-  def test_what_is_of_one_application_is_out_of_reach_for_the_other
+  def test_files_and_memory_of_one_application_are_out_of_reach_for_the_other
     server = serve_two_users
     _games, daemon = processes(server)
     [*daemon, server.pid].product(%w[environ mem maps fd/0]) do |pid, file|
@@ -50,7 +50,7 @@ class UsersTest < UsersTestCase
     [*games, *daemon].each { |pid| refute_includes ProcessFacts.descriptors(pid), left_open }
   end
 
-  # Root would signal whatever process it is shown.
+  # Root could signal any process whose pidfd it receives.
   def test_a_worker_cannot_pass_another_process_off_as_itself
     forged = "Highball::Native.define_singleton_method(:pidfd) { Kernel.syscall(434, Process.ppid, 0) }\n"
     app = app_of("games", "config.ru" => "#{forged}#{FACTS}")
@@ -88,7 +88,7 @@ class UsersTest < UsersTestCase
     assert_equal before, pid_of(server, "two")
   end
 
-  def test_root_is_warned_about_where_nobody_has_asked_for_it
+  def test_a_warning_about_root_unless_root_is_named
     app = app_of("root", { "config.ru" => FACTS }, "app")
     server = serve_as_root(app)
     assert_equal [0, 0, 0, 0], facts(server)["ids"]
@@ -99,10 +99,10 @@ class UsersTest < UsersTestCase
     assert_match(/^warning  runs_as_root: /, output)
   end
 
-  def test_a_user_who_cannot_be
+  def test_users_that_cannot_be_used
     app = app_of("games", "config.ru" => FACTS)
-    output = refused(app, "--user", "nobody-at-all")
-    assert_match(/option --user: there is no user `nobody-at-all`.*adduser/, output)
+    output = refused(app, "--user", "no-such-user")
+    assert_match(/option --user: there is no user `no-such-user`.*adduser/, output)
     output = refused(app, "--user", "games", user: "daemon")
     assert_match(/option --user: only root.*this is daemon.*sudo -u games/, output)
     File.write(File.join(app, "highball.toml"), "workers = 1\nuser = 'root'\n")
@@ -111,7 +111,7 @@ class UsersTest < UsersTestCase
     assert_match(/highball\.toml, line 2: `user` decides .* as #{app} belongs to games/, output)
   end
 
-  def test_who_is_named_need_not_be_changed_to
+  def test_naming_the_current_user_changes_nothing
     app = app_of("daemon", "config.ru" => "raise Process.uid.to_s\n")
     output = refused(app, "--user", "daemon", user: "daemon")
     assert_match(/RuntimeError: #{Etc.getpwnam('daemon').uid}"/, output)
@@ -125,7 +125,7 @@ class UsersTest < UsersTestCase
     File.chown(0, 0, File.join(app, "log/production.log"))
     diagnosis = diagnosis_of(app)
     assert_equal "permission_denied", diagnosis["cause"]
-    assert_equal "The application runs as the user games: let games read (or write) the file that the message names.",
+    assert_equal "The application runs as the user games: give games access to the file that the message names.",
                  diagnosis["remedy"]
     assert_equal "ls -ld #{app}/log/production.log", diagnosis["command"]
     assert_equal Etc.getpwnam("games").dir, diagnosis["environment"]["HOME"]
@@ -150,7 +150,7 @@ class UsersTest < UsersTestCase
     assert_includes diagnosis["remedy"], "Let games into #{app}, or choose another `user`"
   end
 
-  # Root could read everything: what an application leads it to is read as the application's user.
+  # Root could read all files, so paths of an application are opened as the application's user.
   def test_no_file_is_served_or_shown_that_the_application_could_not_read
     app = app_of("games", "config.ru" => "run ->(_env) { raise 'alas' }\n", "public/own.txt" => "own",
                           "shared" => "own")
@@ -184,11 +184,11 @@ class UsersTest < UsersTestCase
       facts = facts(server, { "Host" => user })
       assert_runs_as user, facts
       assert_equal File.join(@place, user), facts["folder"]
-      assert_nil facts["runtime"], "what is root's alone is of no use to others"
+      assert_nil facts["runtime"], "variables of root's are not passed on"
     end
   end
 
-  # Of each application mold and worker.
+  # The pids of each application's mold and worker.
   def processes(server)
     server_status(server)["apps"].map { |app| [app.dig("mold", "pid"), app.dig("workers", 0, "pid")] }
   end
@@ -200,7 +200,7 @@ class UsersTest < UsersTestCase
     listening.map { |line| "socket:[#{line[9]}]" }
   end
 
-  # What is said when this cannot be served, by somebody else than root if so.
+  # The output when this cannot be served; started by `user` instead of root, if given.
   def refused(app, *options, user: nil)
     command = [HighballServer::BINARY, "serve", "-e", "production", "-b", "127.0.0.1", "-p", "0", *options, app]
     output, ended = user ? run_as(user, command) : HighballServer.run(*command.drop(1), env: env)
@@ -217,7 +217,7 @@ class UsersTest < UsersTestCase
     Open3.capture2e(HighballServer::ENVIRONMENT.merge(env), *through, binary, *command.drop(1))
   end
 
-  # What `highball doctor` says of an application that does not boot.
+  # The diagnosis in `highball doctor` of an application that does not boot.
   def diagnosis_of(app, *options)
     output, ended = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", *options, app,
                                        env: env, within: 60)

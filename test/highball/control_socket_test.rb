@@ -49,8 +49,8 @@ class ControlSocketTest < Minitest::Test
     [socket, other].each { |one| one&.close }
   end
 
-  def test_without_the_environment_it_says_who_should_start_it
+  def test_without_the_environment_it_explains_how_it_is_started
     error = assert_raises(ArgumentError) { Highball::ControlSocket.from_environment({}) }
-    assert_match(/started by highball/, error.message)
+    assert_match(/highball starts this program/, error.message)
   end
 end

@@ -21,7 +21,7 @@ class DiagnosisTest < Minitest::Test
   def test_an_exit_says_so
     error = diagnose("exit 3")
     assert_equal "SystemExit", error[:class]
-    assert_match(/exit was called, with status 3/, error[:message])
+    assert_match(/exit was called with status 3/, error[:message])
   end
 
   def test_what_an_exit_hides_comes_to_light

@@ -2,15 +2,14 @@
 
 module Highball
   module Detectors
-    # An application without a framework, or with one that is not known: a config.ru, or a file that defines something
-    # to call.
+    # An application without a known framework: a config.ru, or a file that defines an object with `call`.
     class Rack < Detector
       NAME = "Rack"
       GEM = "rack"
       MODULE = "::Rack"
       CODE = /^.*(?:\bdef (?:self\.)?call\b|->\s*\(?\s*_?env\b|\b(?:lambda|proc)\b.*\|\s*_?env\s*\|).*$/
 
-      # Rack loads whatever there is, and is loaded for everything else as well.
+      # The weakest evidence: every other framework uses Rack, too.
       def evidence
         words = "there is #{folder.rackup_file}" if folder.rackup_file
         words ||= super&.words || ("#{folder.named} was named" if folder.named)
@@ -29,7 +28,7 @@ module Highball
         usual ? usual.last : raise(NoApplication, explain(found.keys, path))
       end
 
-      # What the file defines that can be called with an env, by its name: objects, or classes that make such.
+      # The objects in the file that respond to `call`, by name; classes with an instance method `call` as an instance.
       def callables(path)
         names = Object.constants.select { |name| Object.const_source_location(name)&.first == path }
         names.to_h { |name| [name, callable(Object.const_get(name))] }.compact
@@ -48,7 +47,7 @@ module Highball
         file = File.basename(path)
         return "#{file} defines several applications (#{names.sort.join(', ')}): call one of them App" if names.any?
 
-        "#{file} defines nothing that answers to `call(env)`: define a constant App that does"
+        "#{file} defines nothing that responds to `call(env)`: define a constant App that does"
       end
     end
   end

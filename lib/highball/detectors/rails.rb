@@ -7,7 +7,7 @@ module Highball
     # Rails: config/environment.rb initializes the application that config/application.rb defines.
     class Rails < Detector
       NAME = "Rails"
-      GEM = "railties" # that of the framework itself; `rails` only names its parts
+      GEM = "railties" # the framework itself; `rails` only lists its parts
       MODULE = "::Rails::VERSION"
       VERSION = "::Rails::VERSION::STRING"
       CODE = /^\s*(?:class\s+[\w:]+\s*<\s*(?:::)?Rails::Application\b|run\s+Rails\.application\b)/

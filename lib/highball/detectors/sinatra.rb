@@ -16,7 +16,7 @@ module Highball
 
       private
 
-      # What loads Sinatra itself, where it is to be seen, is classic unless it makes a class of it.
+      # A file that requires "sinatra" is classic, unless it defines a Sinatra class.
       def modular?
         files = folder.rackup_file ? folder.sources : [source_file]
         texts = files.map { |file| folder.read(file) }
