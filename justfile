@@ -1,9 +1,9 @@
-# What people and CI do with this tree. `just` lists it; every recipe is a command that works without just.
+# Short names for the commands of this tree, for people and CI. `just` lists them; each is a command that works without just.
 
 _list:
     @just --list
 
-# Install what is missing and build the server and its extension
+# Install missing packages, build the server and its extension
 setup:
     bin/setup
 
@@ -17,11 +17,11 @@ fmt:
     cargo fmt --manifest-path fuzz/Cargo.toml
     rubocop --autocorrect --fail-level error
 
-# Everything that reads the sources and runs nothing
+# Check the sources without running anything
 lint:
     bin/test linters format clippy rubocop
 
-# All tests; `just test --quick` leaves out what takes long, `just test --full` nothing
+# All tests; `just test --quick` leaves out long ones, `just test --full` adds very long ones
 test *OPTIONS:
     bin/test {{OPTIONS}}
 
@@ -29,19 +29,19 @@ test *OPTIONS:
 e2e:
     bin/test build e2e
 
-# Restart and the like under load, many times: `just soak --app small --times 10`
+# Restarts, reforks and hot restarts under load, many times: `just soak --app small --times 10`
 soak *OPTIONS:
     bin/setup
     ruby test/soak/soak.rb {{OPTIONS}}
 
-# Throw bytes at what reads those of others (needs cargo-fuzz and the nightly compiler): `just fuzz request_head 300`
+# Fuzz a parser (needs cargo-fuzz and the nightly compiler): `just fuzz request_head 300`
 fuzz TARGET SECONDS:
     cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}} -dict=fuzz/http.dict
 
-# What `just bench hello` asks: a worker with a thread, and what its ratios to Puma and to the floor are
+# The scenario of `just bench hello`: a worker with one thread, compared with Puma and the floor
 hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
 
-# Measure what is built from this tree: `just bench hello`, `just bench schemes --install`
+# Run a benchmark with the binary of this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
     target/release/highball bench {{ if SCENARIO == "hello" { hello } else { SCENARIO } }} {{OPTIONS}}
@@ -53,6 +53,6 @@ results:
     target/release/highball bench report target/results/{hello,schemes}/results.json > bench/RESULTS.md
     ruby bench/screenshots.rb target/results/schemes/report.html docs/images
 
-# Rewrite what is generated from sources
+# Rewrite the generated documentation
 docs:
     HIGHBALL_BLESS=1 cargo test -p highball-config --test manual

@@ -10,7 +10,7 @@ class RunnerTest < Minitest::Test
   SCRIPT = File.expand_path("../bin/test", __dir__)
   PASSES = "def test_it = pass"
   FAILS = "def test_it = flunk('no luck')"
-  # At the first time it fails.
+  # Fails the first time.
   FLAKY = <<~RUBY
     def test_it
       seen = File.exist?("seen")
@@ -37,7 +37,7 @@ class RunnerTest < Minitest::Test
     assert_match(%r{^\d+ e2e test/e2e/b_test.rb$}, File.read(File.join(@root, "target/test-logs/durations")))
   end
 
-  def test_files_run_once_more_where_the_server_is_not_root
+  def test_files_run_again_with_a_server_that_is_not_root
     skip "needs root" unless Process.uid.zero?
     write_files("test/e2e/a_test.rb" => "def test_it = assert_equal('nobody', ENV['HIGHBALL_SERVER_USER'])")
     output, ended = run_steps("e2e-root", "HIGHBALL_TEST_LEVEL" => "full")
@@ -47,9 +47,9 @@ class RunnerTest < Minitest::Test
     refute_predicate ended, :success?, output
   end
 
-  # A file that was renamed would be left out in silence.
-  def test_files_that_run_once_more_by_default_are_there
-    named = File.read(SCRIPT)[/^telling_for_root=\((.*)\)/, 1].split
+  # A renamed file would silently not run.
+  def test_the_files_of_e2e_root_exist
+    named = File.read(SCRIPT)[/^files_for_root=\((.*)\)/, 1].split
     refute_empty named
     named.each { |name| assert_path_exists File.join(__dir__, "e2e/#{name}_test.rb") }
   end

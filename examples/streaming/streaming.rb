@@ -2,7 +2,7 @@
 
 require "rack"
 
-# Answers that are sent while they are being made.
+# Answers that are sent while they are generated.
 module Streaming
   # Server-sent events: the time, once a second, until the client goes away.
   class Clock

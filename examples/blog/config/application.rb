@@ -21,7 +21,7 @@ module Blog
     config.load_defaults Rails::VERSION::STRING.to_f
 
     config.active_storage.service = :local
-    # Uploads are kept as they come: no image library is asked about them.
+    # Uploads are kept unchanged: no image library is needed.
     config.active_storage.analyzers = []
     config.active_storage.previewers = []
   end
@@ -29,7 +29,7 @@ module Blog
   # Creates the database and brings it up to date, so that the first start needs no other command.
   def self.prepare_database
     ActiveRecord::Tasks::DatabaseTasks.migrate
-    # No connection to SQLite may be carried through a fork.
+    # Forked processes must not share a connection to SQLite.
     ActiveRecord::Base.connection_pool.disconnect!
   end
 end

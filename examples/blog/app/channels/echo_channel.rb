@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Sends every text back to whoever sent it.
+# Sends every text back to its sender.
 class EchoChannel < ApplicationCable::Channel
   LONGEST_TEXT = 1_000 # characters
 

@@ -9,7 +9,7 @@ Rails.application.configure do
   config.log_level = :info
   config.public_file_server.headers = { "cache-control" => "public, max-age=3600" }
 
-  # An example should start without a set-up step: without SECRET_KEY_BASE, a key of its own is made once.
+  # An example should start without a set-up step: without SECRET_KEY_BASE, it generates a key once and keeps it.
   config.secret_key_base = ENV.fetch("SECRET_KEY_BASE") do
     key = Rails.root.join("storage/secret_key_base")
     key.dirname.mkpath
