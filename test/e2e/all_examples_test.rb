@@ -4,7 +4,7 @@ require_relative "../support/e2e_test"
 require_relative "../support/browser"
 require_relative "../support/examples"
 
-# `bin/highball examples/*`: the script, and all applications on one server, each at a name of its own.
+# `bin/highball examples/*`: the script, and all applications on one server, each with a host name.
 class AllExamplesTest < E2ETest
   def test_each_answers_at_its_own_name
     server = serve_all
@@ -58,7 +58,7 @@ class AllExamplesTest < E2ETest
 
   private
 
-  # Those that this Debian has the packages for.
+  # The examples whose packages this Debian has.
   def names
     @names ||= Examples::ALL.keys.select { |name| Examples.missing_packages(name).empty? }
   end
@@ -92,7 +92,7 @@ class AllExamplesTest < E2ETest
     browser.find "h1", text: "Night train"
   end
 
-  # Over a WebSocket, which Action Cable accepts of its own origin only.
+  # Over a WebSocket. Action Cable accepts only those from the same origin.
   def echo(browser, server)
     browser.visit at("blog", server, "/echo")
     browser.find "#state", text: "connected"

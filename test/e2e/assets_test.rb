@@ -3,7 +3,7 @@
 require_relative "../support/asset_app"
 require_relative "../support/e2e_test"
 
-# Assets of a Rails application: what is served without Ruby, and that it is what Rails would have answered.
+# Assets of a Rails application: the front serves them without Ruby, with the same answers as Rails.
 class AssetsTest < E2ETest
   IMMUTABLE = "public, max-age=31536000, immutable"
   SHA = Digest::SHA256.hexdigest("a")
@@ -39,7 +39,7 @@ class AssetsTest < E2ETest
     assert_empty reached_assets
   end
 
-  def test_what_the_application_says_itself_goes_before
+  def test_headers_of_the_application_take_precedence
     server = serve(app_with_built_assets, env: { "OWN_HEADER" => "public, max-age=5" })
     BUILT.each_key { |path| assert_equal "public, max-age=5", server.get(path)["cache-control"], path }
   end
@@ -61,7 +61,7 @@ class AssetsTest < E2ETest
     assert_empty reached_assets
   end
 
-  # Many ask for them at once, and all the while others are answered.
+  # Many clients request them at once; requests for other pages are answered meanwhile.
   def test_large_source_files_never_reach_ruby_either
     server = serve(app, environment: "development")
     AssetApp::LARGE.each do |file, bytes|
@@ -98,7 +98,7 @@ class AssetsTest < E2ETest
     assert_equal [200, sha(bytes)], [answer.status, sha(answer.body)]
   end
 
-  # Whatever is asked for, with the right digest, with a wrong one, or without: the answer is that of Rails.
+  # For every path, with the right digest, a wrong one, or none, the answer is that of Rails.
   def test_answers_are_those_of_rails
     bypassing = serve(app, environment: "development")
     rails = serve(app, "--static-files", "off", environment: "development")
@@ -165,7 +165,7 @@ class AssetsTest < E2ETest
      plain.sub(/(\.\w+)\z/, '-0123456789abcdef\1'), plain.sub("%2B", "+")]
   end
 
-  # What a client makes use of. A type that Rails does not name may be named; its page for errors differs each time.
+  # The parts of an answer that clients use. A type that Rails omits may be added; its error page differs each time.
   def essence(answer)
     return answer.status unless answer.status == 200
 

@@ -6,7 +6,7 @@ require "shellwords"
 require_relative "../support/e2e_test"
 require_relative "../support/process_facts"
 
-# `highball bench` as people run it: what it writes, what it refuses, and that nothing is left of it.
+# `highball bench`: its reports, its refusals, and that it leaves nothing behind.
 class BenchTest < E2ETest
   # Where bin/test keeps what it builds.
   TOOLS = ["/var/cache/highball", File.join(Dir.home, ".cache/highball")].map { |folder| "#{folder}/cargo-tools/bin" }
@@ -21,7 +21,7 @@ class BenchTest < E2ETest
     super
     @folder = folder_with
     @output = File.join(@folder, "output")
-    # What it makes for its servers lies in here, and is gone when it ends.
+    # Its files for servers are here, and it removes them when it ends.
     @temporary = File.join(@folder, "tmp")
     Dir.mkdir(@temporary)
   end
@@ -32,7 +32,7 @@ class BenchTest < E2ETest
     assert_empty left
   end
 
-  def test_a_run_is_told_in_every_form
+  def test_a_run_is_reported_in_every_form
     needs_generators
     text, log, status = bench(*MEASURE[0..1], "highball,thin,floor", *MEASURE[3..])
     assert_predicate status, :success?, log
@@ -73,7 +73,7 @@ class BenchTest < E2ETest
     assert_match(/Not measured\n- missing: .*no-such-program.*apt-get install no-such-package/, text)
   end
 
-  def test_what_cannot_be_done_is_said
+  def test_what_cannot_be_done_is_an_error
     { %w[schemes --only no-such] => /there is no scheme no-such; there are: .*highball/,
       %w[schemes --workload no-such] => /there is no workload no-such; there are: .*hello/,
       ["--app", @folder] => /has no config\.ru/,
@@ -130,7 +130,7 @@ class BenchTest < E2ETest
     refute_predicate status, :success?
   end
 
-  def test_the_best_way_for_an_application_is_said_in_a_sentence
+  def test_the_best_way_for_an_application_is_a_sentence
     needs_generators
     app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
     text, log, status = bench("--app", app, "--only", "highball", *QUICK)
@@ -139,7 +139,7 @@ class BenchTest < E2ETest
     assert_match(answer, text.gsub(/\s+/, " "))
   end
 
-  def test_isolation_is_told_as_a_ratio_with_what_burnt
+  def test_isolation_is_reported_as_a_ratio_with_the_burners
     long
     text, log, status = bench(*ISOLATION, env: BURNERS, within: 300)
     assert_predicate status, :success?, log
@@ -181,12 +181,12 @@ class BenchTest < E2ETest
     Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", within.to_s, *command)
   end
 
-  # Starts it, signals it when the block says so, and waits for its end: [log, status].
+  # Starts it, signals it when the block returns true, and waits for its end: [log, status].
   def interrupted(signal, arguments, times: 1, env: {}, within: 30)
     log = File.join(@folder, "log")
     command = [HighballServer::BINARY, "bench", *arguments, "--output", @output]
     pid = Process.spawn(environment.merge(env), *command, %i[out err] => log, pgroup: true)
-    wait_for("what is to be interrupted; its log:\n#{File.read(log)}", within: within) { yield pid }
+    wait_for("the moment to interrupt it; its log:\n#{File.read(log)}", within: within) { yield pid }
     # Ctrl-C reaches all of its group.
     times.times { Process.kill(signal, signal == "INT" ? -pid : pid) }
     ended = wait_for("its end after #{signal}", within: 20) { Process.wait2(pid, Process::WNOHANG) }
@@ -204,7 +204,7 @@ class BenchTest < E2ETest
 
   def loaded?(pid) = names(pid).include?("wrk")
 
-  # Its server has begun, and does not answer.
+  # Its server has started, and does not answer.
   def starting?(pid) = names(pid).any? { |name| name.match?(/puma|ruby/) }
 
   def burning_outside?(pid) = commands(pid).include?("ruby burner.rb")

@@ -2,7 +2,7 @@
 
 require_relative "../support/e2e_test"
 
-# What cannot be served says what failed, at which step, and what to do, and ends with a failure.
+# A server that cannot start reports what failed, at which step, and what to do, and exits with an error.
 class BootFailuresTest < E2ETest
   WELL = "run ->(_env) { [200, {}, []] }\n"
 
@@ -20,7 +20,7 @@ class BootFailuresTest < E2ETest
     refused app, /no_such_gem_at_all/, /gem install|Gemfile|apt/
   end
 
-  def test_a_gem_that_the_gemfile_names_and_nobody_has
+  def test_a_gem_of_the_gemfile_that_does_not_exist
     app = folder_with("config.ru" => WELL, "Gemfile" => "gem 'no_such_gem_at_all'\n")
     refused app, /no_such_gem_at_all/, /bundle install/
   end
@@ -49,8 +49,8 @@ class BootFailuresTest < E2ETest
     refused folder_with("README" => "no app"), /config\.ru/
   end
 
-  # As the Ruby code of another version would.
-  def test_a_mold_that_says_what_cannot_be_understood
+  # As Ruby code of another version might do.
+  def test_a_mold_that_sends_invalid_messages
     lib = folder_with("highball/boot.rb" => <<~RUBY)
       require "socket"
       Socket.for_fd(Integer(ENV.fetch("HIGHBALL_CONTROL_FD"))).send('{"type":"step","step":"another"}', 0)
@@ -71,7 +71,7 @@ class BootFailuresTest < E2ETest
 
   # Root reads everything: it takes another user to fail.
   def test_an_unreadable_folder
-    skip "needs root, to become somebody else" unless Process.uid.zero?
+    skip "needs root, to become another user" unless Process.uid.zero?
     app = folder_with("config.ru" => WELL)
     File.chmod(0o700, app)
     output, ended = as_nobody(app)

@@ -7,7 +7,7 @@ require_relative "../support/broken_app"
 class BrokenPagesTest < BrokenAppTest
   BROKEN = "class Broken\n  def call(env\nend\n"
 
-  def test_what_is_mended_runs_after_a_reload
+  def test_a_fixed_application_runs_after_a_reload
     app = folder_with("config.ru" => "require_relative 'app'\n#{WELL}", "app.rb" => BROKEN)
     server = serve_broken(app)
     assert_equal 503, server.get("/", HTML).status
@@ -21,15 +21,15 @@ class BrokenPagesTest < BrokenAppTest
     app = folder_with("config.ru" => BROKEN)
     server = serve_broken(app)
     before = server.get("/", HTML)
-    File.write(File.join(app, "config.ru"), "run Nonsense.new\n")
+    File.write(File.join(app, "config.ru"), "run Missing.new\n")
     after = server.get("/", HTML)
     assert_includes after.body, "uninitialized constant"
     refute_equal before["highball-diagnosis"], after["highball-diagnosis"]
     assert_equal after["highball-diagnosis"], server.request("HEAD", "/", HTML)["highball-diagnosis"]
   end
 
-  # What is wrong may lie outside of the folder.
-  def test_without_a_change_it_is_tried_again_after_some_seconds
+  # The cause may be outside of the folder.
+  def test_without_a_change_it_boots_again_after_some_seconds
     elsewhere = File.join(folder_with, "there.rb")
     server = serve_broken(folder_with("config.ru" => "require '#{elsewhere}'\n#{WELL}"))
     File.write(elsewhere, "")
@@ -42,7 +42,7 @@ class BrokenPagesTest < BrokenAppTest
     assert_match(/syntax_error.*config\.ru:\d.*What to do/m, answer.body)
   end
 
-  def test_nobody_else_sees_anything_of_it
+  def test_only_developers_see_the_error
     server = serve_broken(folder_with("config.ru" => "raise 'between us'\n"))
     assert_includes server.get("/", HTML).body, "between us"
     [{ "Host" => "evil.example" }, { "Host" => "evil.example:#{server.port}" }, { "X-Forwarded-For" => "192.0.2.1" },
@@ -88,7 +88,7 @@ class BrokenPagesTest < BrokenAppTest
     end
   end
 
-  def test_what_an_application_says_is_escaped
+  def test_messages_of_the_application_are_escaped
     server = serve_broken(folder_with("config.ru" => "raise '<script>alert(1)</script>'\n"))
     page = server.get("/", HTML).body
     refute_includes page, "<script>alert"

@@ -4,10 +4,10 @@ require "cgi"
 require "socket"
 require_relative "../support/broken_app"
 
-# Why applications do not boot: for each cause one that has it, and everything that is said of it. What Rails has to do
-# with it is in rails_causes_test.rb.
+# Why applications do not boot: an application for each cause, and its whole diagnosis. Causes of Rails are in
+# rails_causes_test.rb.
 class CausesTest < BrokenAppTest
-  def test_a_gem_that_the_gemfile_names_and_nobody_has
+  def test_a_gem_of_the_gemfile_that_does_not_exist
     app = folder_with("config.ru" => WELL, "Gemfile" => "gem 'rack'\ngem 'no_such_gem_at_all'\n")
     server = assert_diagnosed(app, cause: "missing_gem", file: "Gemfile", line: 2, remedy: /Gemfile/,
                                    command: /\Abundle install\z/)
@@ -15,7 +15,7 @@ class CausesTest < BrokenAppTest
     assert_equal "load_bundler", server.status.dig("diagnosis", "step")
   end
 
-  def test_a_gem_that_nobody_has
+  def test_a_gem_that_does_not_exist
     assert_diagnosed folder_with("config.ru" => "require 'rack'\nrequire 'no_such_gem_at_all'\n#{WELL}"),
                      cause: "missing_gem", file: "config.ru", line: 2, command: /\Agem install no_such_gem_at_all\z/
   end
@@ -72,7 +72,7 @@ class CausesTest < BrokenAppTest
   end
 
   def test_an_extension_that_does_not_load
-    app = folder_with("config.ru" => "require_relative 'native'\n#{WELL}", "native.so" => "\x7fELF nonsense")
+    app = folder_with("config.ru" => "require_relative 'native'\n#{WELL}", "native.so" => "\x7fELF garbage")
     assert_diagnosed app, cause: "native_extension", file: "config.ru", line: 1, command: /pristine/
   end
 

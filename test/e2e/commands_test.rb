@@ -26,7 +26,7 @@ class CommandsTest < E2ETest
     assert_predicate server.wait(within: 5), :success?
   end
 
-  def test_instances_are_told_apart
+  def test_instances_are_distinguished
     one = serve("probe")
     other = serve("probe")
     refute_equal one.mold_pid, other.mold_pid
@@ -80,7 +80,7 @@ class CommandsTest < E2ETest
     assert_match(/highball \d+\.\d+\.\d+/, version)
   end
 
-  def test_output_that_nobody_reads_is_no_error
+  def test_closed_output_is_no_error
     reader, writer = IO.pipe
     reader.close
     errors, errors_in = IO.pipe
@@ -113,7 +113,7 @@ class CommandsTest < E2ETest
     assert_equal log.lines.length, log.lines.grep(%r{GET /}).length
   end
 
-  def test_an_access_log_that_is_moved_away_is_opened_anew_at_hup
+  def test_hup_reopens_an_access_log_that_was_moved
     path = File.join(folder_with, "access.log")
     server = serve("probe", "--access-log", path)
     server.get("/echo?before=1")
@@ -127,7 +127,7 @@ class CommandsTest < E2ETest
     refute_match(/before=1/, File.read(path))
   end
 
-  # --- by the commands that Rack and Rails bring
+  # --- with the commands of Rack and Rails
 
   def test_rackup_hands_over_under_the_same_pid
     command = ["rackup", "-s", "highball", "-E", "production", "-o", "127.0.0.1", "-p", free_port.to_s, "config.ru"]

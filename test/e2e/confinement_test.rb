@@ -3,8 +3,8 @@
 require_relative "../support/spawner_test_case"
 require_relative "../support/taken_over_process"
 
-# What the kernel denies the server where root has started it: these are the calls of somebody who has taken
-# it over.
+# What the kernel denies a server that root has started. The tests make the system calls that an attacker would make
+# after taking it over.
 class ConfinementTest < SpawnerTestCase
   CLONE_VM = 0x100
   CLONE_NEWUSER = 0x10000000
@@ -82,18 +82,18 @@ class ConfinementTest < SpawnerTestCase
     taken_over { |process| assert_equal Errno::ENOSYS, process.call(463, 0, 0, 0) }
   end
 
-  # Files that everybody may read, too: what is the applications' comes from openers.
+  # Not even files that all users may read: files of applications come from openers.
   def test_it_opens_no_files
-    everybodys = File.join(@place, "everybodys")
+    open_path = File.join(@place, "open_file")
     server = serve_tenants(top: "spool_dir = '#{spool}'")
-    File.write(everybodys, "everybody may write here", perm: 0o666)
+    File.write(open_path, "all users may write here", perm: 0o666)
     File.chmod(0o777, @place)
     skip_without_landlock
     taken_over(server) do |process|
-      ["/etc/passwd", everybodys, "/", "/dev/null", "/bin/true"].each do |path|
+      ["/etc/passwd", open_path, "/", "/dev/null", "/bin/true"].each do |path|
         assert_equal Errno::EACCES, opened(process, path, File::RDONLY), path
       end
-      [everybodys, File.join(@place, "new"), "/tmp/highball-new", "/proc/self/comm"].each do |path|
+      [open_path, File.join(@place, "new"), "/tmp/highball-new", "/proc/self/comm"].each do |path|
         assert_equal Errno::EACCES, opened(process, path, CREATE), path
       end
       assert_equal true, opened(process, "/proc/self/status", File::RDONLY)
@@ -101,7 +101,7 @@ class ConfinementTest < SpawnerTestCase
     end
   end
 
-  # Of a process with the same user, too, that everybody of that user may look into.
+  # Not even into a process that every process of the same user may look into.
   def test_it_does_not_look_into_processes_of_its_user
     bystander = as_server_user("sleep", "1000")
     server = serve_tenants
@@ -155,7 +155,7 @@ class ConfinementTest < SpawnerTestCase
     true
   end
 
-  # landlock_create_ruleset(2) tells its version, where the kernel has it and it is not switched off.
+  # landlock_create_ruleset(2) returns its version, if the kernel has it and it is not switched off.
   def landlock?
     syscall(444, 0, 0, 1).positive?
   rescue SystemCallError

@@ -7,7 +7,7 @@ require_relative "../support/load"
 class DeathsTest < E2ETest
   BOOT_AND_A_SECOND = 2 # seconds; the probe is there in well under one
 
-  def test_a_killed_worker_costs_only_what_it_had_begun
+  def test_a_killed_worker_loses_only_the_requests_that_it_had_started
     server = serve("probe", workers: 2, threads: 2)
     victim = server.worker_pids.first
     outcomes = Load.during(server, clients: 8, method: "POST", target: "/sleep?ms=5") do |load|
@@ -16,7 +16,7 @@ class DeathsTest < E2ETest
       more(load, 200)
     end
     failed = outcomes.reject { |outcome| outcome.result == 200 }
-    # Two threads, so two requests at most had been begun.
+    # It has two threads, so it had started two requests at most.
     assert_operator failed.length, :<=, 2
     assert_empty failed.map(&:result) - [502]
     assert_operator outcomes.map(&:seconds).max, :<, 5
@@ -84,14 +84,14 @@ class DeathsTest < E2ETest
     assert_equal 200, server.get("/", within: 30).status
   end
 
-  def test_a_stopped_worker_holds_up_nobody_elses_request
+  def test_a_stopped_worker_does_not_hold_up_other_requests
     server = serve("probe", workers: 2, threads: 1)
     stopped = server.worker_pids.first
     Process.kill("STOP", stopped)
-    # Until then one of its threads may still begin a request, which nobody can take from it any more.
+    # Until then, one of its threads may still start a request, which can then no longer be taken back.
     wait_for("all its threads to stand still") { ProcessFacts.stopped?(stopped) }
     answers = concurrently(4) { Array.new(20) { server.connect { |c| c.get("/", within: 3).status } } }
-    # What was placed with the stopped one is taken back, or given to the other.
+    # Requests placed with the stopped worker are taken back and given to the other.
     assert_equal [200], answers.flatten.uniq
   ensure
     Process.kill("CONT", stopped) if stopped
@@ -112,8 +112,8 @@ class DeathsTest < E2ETest
     assert_equal second.pid, File.read(pidfile).to_i
   end
 
-  # A worker whose thread holds the GVL must end with its server all the same.
-  def test_a_killed_highball_leaves_no_computing_worker
+  # A worker whose thread holds the GVL must end with its server, too.
+  def test_a_killed_highball_leaves_no_cpu_bound_worker
     server = serve("probe")
     server.connect do |connection|
       connection.send_request("GET", "/cpu?ms=600000")

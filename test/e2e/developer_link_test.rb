@@ -3,8 +3,8 @@
 require_relative "../support/e2e_test"
 require_relative "../support/web_server"
 
-# Who is shown what went wrong: a browser that has opened the link in the terminal. Everybody else who may be a
-# developer is told of the link.
+# Only a browser that has opened the link in the terminal sees error pages for developers. Other clients that may be a
+# developer's get a hint about the link.
 class DeveloperLinkTest < E2ETest
   HTML = { "Accept" => "text/html", "Host" => "localhost" }.freeze
   SECRET = "between us"
@@ -14,7 +14,7 @@ class DeveloperLinkTest < E2ETest
       [200, {}, [env.values_at("HTTP_COOKIE", "QUERY_STRING", "REQUEST_URI").inspect]]
     }
   RUBY
-  # What a proxy adds that says what it is.
+  # Header fields by which a proxy names itself.
   OF_PROXIES = { "X-Forwarded-For" => "192.0.2.1", "X-Real-IP" => "192.0.2.1", "X-Client-IP" => "192.0.2.1",
                  "CF-Connecting-IP" => "192.0.2.1", "True-Client-IP" => "192.0.2.1", "Via" => "1.1 x",
                  "Forwarded" => "for=192.0.2.1" }.freeze
@@ -43,7 +43,7 @@ class DeveloperLinkTest < E2ETest
     assert_equal 503, answer.status
     assert_hint answer.body
     assert_includes server.get("/", HTML).body, SECRET
-    # Who has not opened the link can see the application run again.
+    # Clients without the link can make the application boot again.
     File.write(File.join(server.app, "config.ru"), RAISING)
     wait_for("the app", within: 30) { get_as_stranger(server, "/", HTML).status == 200 }
   end
@@ -124,7 +124,7 @@ class DeveloperLinkTest < E2ETest
                  get_as_stranger(off, "/raise", HTML).body
   end
 
-  # A web server on this machine that says nothing of itself looks like a browser.
+  # A web server on this machine that adds no header fields looks like a browser.
   def test_visitors_of_a_web_server_are_no_developers
     skip "nginx is not installed" unless WebServer.installed?("nginx")
     server = serve_raising
@@ -139,9 +139,9 @@ class DeveloperLinkTest < E2ETest
     nginx&.finish
   end
 
-  # On a machine of many, another user can learn a cookie by an application at another port of the same host.
+  # On a shared machine, another user can learn a cookie with an application at another port of the same host.
   def test_a_cookie_is_of_no_use_to_another_user
-    skip "needs root, to become somebody else" unless Process.uid.zero?
+    skip "needs root, to become another user" unless Process.uid.zero?
     server = serve_raising
     cookie = cookie_of(server, "localhost")
     port = server.port

@@ -23,7 +23,7 @@ class DoctorTest < E2ETest
     assert_match(/^> +1  raise 'no luck'/, output)
   end
 
-  def test_what_does_not_survive_a_fork
+  def test_what_is_not_fork_safe
     path = File.join(folder_with, "service.sock")
     UNIXServer.open(path) do
       app = folder_with("config.ru" => <<~RUBY)
@@ -42,7 +42,7 @@ class DoctorTest < E2ETest
     end
   end
 
-  def test_what_bites_later_in_production
+  def test_what_fails_later_in_production
     blog = copy_of_example("blog")
     change(blog, "config/environments/production.rb", /eager_load = true/, "eager_load = false")
     File.write(File.join(blog, "config/application.rb"), "\nRails.application.config.allow_concurrency = false\n",
@@ -67,7 +67,7 @@ class DoctorTest < E2ETest
 
   private
 
-  # The user is asked for, as it is a warning where root runs the tests and nobody has done so.
+  # Names the user, because doctor warns if root runs the tests and no user is named.
   def doctor(app, *options)
     serving = ["-e", "production", "-b", "127.0.0.1", "-p", "0", "--user", Process.uid.to_s]
     HighballServer.run("doctor", *serving, *options, app, within: 60)

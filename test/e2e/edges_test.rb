@@ -2,10 +2,10 @@
 
 require_relative "../support/e2e_test"
 
-# What applications do at the edges of what they may, against the whole server: none of it is taken for a worker gone
-# mad, none costs more than its own request.
+# Edge cases of what applications may do, against the whole server: none counts as a misbehaving worker, and none costs
+# more than its own request.
 class EdgesTest < E2ETest
-  # Serves a config.ru that maps paths to what is done with the env.
+  # Serves a config.ru that maps paths to code that receives the env.
   def serve_paths(paths, *options, **settings)
     cases = paths.map { |path, ruby| "when #{path.dump} then #{ruby}" }.join("\n")
     folder = folder_with("config.ru" => <<~RUBY)
@@ -20,7 +20,7 @@ class EdgesTest < E2ETest
     @server = serve(folder, *options, **settings)
   end
 
-  # The worker lives, and is the same.
+  # The same worker is still alive.
   def assert_unharmed
     pid = @server.worker_pids
     yield

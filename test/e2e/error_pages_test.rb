@@ -4,14 +4,13 @@ require "cgi"
 require "rack"
 require_relative "../support/e2e_test"
 
-# Requests that get an error in the place of an answer: what developers see of it, what visitors do, and what nobody
-# does.
+# Requests that get an error instead of an answer: what developers see, what visitors see, and what both must not see.
 class ErrorPagesTest < E2ETest
   HTML = { "Accept" => "text/html", "Host" => "localhost" }.freeze
-  # Clients that are elsewhere, or may be.
+  # Clients that are on other machines, or may be.
   VISITORS = [{ "Host" => "evil.example" }, { "X-Forwarded-For" => "192.0.2.1" }, { "Forwarded" => "for=192.0.2.1" },
               { "Via" => "1.1 tunnel" }].freeze
-  # What visitors can make fail without much ado, and what they get.
+  # Requests of visitors that fail, and what they get.
   FAILURES = { "/order" => 500, "/exit" => 502 }.freeze
   SHOP = <<~RUBY
     class Shop
@@ -66,18 +65,18 @@ class ErrorPagesTest < E2ETest
     assert_match(%r{<dt>q</dt><dd>milk</dd>}, page)
   end
 
-  def test_what_caused_it_is_told_too
+  def test_causes_of_an_exception_are_shown
     page = page_of("/order", 500)
     assert_includes page, "ArgumentError: no such drink"
     assert_includes page, "Caused by KeyError: key not found: :milk"
     assert_includes page, "KeyError was raised here"
   end
 
-  def test_a_body_that_fails_before_it_has_begun
+  def test_a_body_that_fails_before_its_first_byte
     assert_includes page_of("/late", 500), "RuntimeError: spilt"
   end
 
-  def test_an_answer_that_has_begun_is_cut_off_and_the_log_says_why
+  def test_a_started_answer_is_cut_off_and_the_log_shows_why
     server = shop(env: { "API_TOKEN" => "hunter2-hunter2" })
     assert_raises(EOFError, Errno::ECONNRESET) { server.get("/cut", HTML) }
     wait_for("the log") { server.log.include?("spilt: [masked]") }
@@ -120,7 +119,7 @@ class ErrorPagesTest < E2ETest
     refute_match(/<script|http-equiv="refresh"|(?:src|href)=/, answer.body)
   end
 
-  def test_what_a_framework_shows_by_itself_is_left_alone
+  def test_error_pages_of_a_framework_are_left_alone
     app = folder_with("app.rb" => <<~RUBY)
       require "sinatra"
       get("/") { "well" }
@@ -202,7 +201,7 @@ class ErrorPagesTest < E2ETest
     assert_equal "504 Gateway Timeout: the application took too long to answer\n", answer.body
   end
 
-  def test_nobody_sees_anything_of_it_in_production
+  def test_in_production_no_client_sees_the_error
     server = shop(environment: "production")
     FAILURES.each do |path, status|
       answer = server.get(path, HTML, within: 30)
@@ -228,12 +227,12 @@ class ErrorPagesTest < E2ETest
     server = shop(env: env, files: { "config/database.yml" => "x:\n  password: letmein-77\n" })
     fields = { "Authorization" => "Bearer t0ken-t0ken", "Cookie" => "sid=abcdef123456", "X-Csrf-Token" => "csrf-csrf",
                "Content-Type" => "text/plain" }
-    said = "hunter2-hunter2 pg://x:opensesame@db letmein-77 t0ken-t0ken abcdef123456 csrf-csrf quer1ed"
+    sent = "hunter2-hunter2 pg://x:opensesame@db letmein-77 t0ken-t0ken abcdef123456 csrf-csrf quer1ed"
     answers = ["text/html", "application/json", "*/*"].map do |accept|
-      server.request("POST", "/say?user%5Bpassword%5D=quer1ed&q=tea", HTML.merge(fields, "Accept" => accept), said).body
+      server.request("POST", "/say?user%5Bpassword%5D=quer1ed&q=tea", HTML.merge(fields, "Accept" => accept), sent).body
     end
     wait_for("the log") { server.log.include?("RuntimeError") }
-    said.scan(/hunter2|opensesame|letmein|t0ken|abcdef|csrf-csrf|quer1ed/).each do |secret|
+    sent.scan(/hunter2|opensesame|letmein|t0ken|abcdef|csrf-csrf|quer1ed/).each do |secret|
       answers.each { |text| refute_includes text, secret }
     end
     %w[hunter2 opensesame letmein].each { |secret| refute_includes server.log, secret }

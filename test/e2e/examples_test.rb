@@ -48,7 +48,7 @@ class ExamplesTest < E2ETest
       connection.send_request("GET", "/clock")
       connection.socket.wait_readable(10)
     end
-    # Its only thread is free again once the next event finds nobody.
+    # Its only thread is free again once the next event finds no reader.
     assert_equal 404, server.get("/free", within: 10).status
   end
 

@@ -2,10 +2,10 @@
 
 require_relative "../support/refork_test_case"
 
-# Reforks that fail leave the mold that there was in its place; and what else can come in between.
+# Reforks that fail leave the old mold in place. Other events during a refork.
 class FailedReforksTest < ReforkTestCase
   def test_a_promoted_mold_that_is_killed_while_workers_are_replaced
-    # Workers 1 and 2; 3 serves in the place of the one that is promoted; 4 is the first that is forked from it.
+    # Workers 1 and 2; 3 replaces the one that is promoted; 4 is the first that is forked from it.
     during_refork("rolling", workers: 2, waiting_from: 5) do |server, app|
       wait_for("the second of them") { starting?(server) }
       old = server.mold_pid
@@ -67,7 +67,7 @@ class FailedReforksTest < ReforkTestCase
       HighballServer.kill(server.status.dig("refork", "mold", "pid"))
       wait_for_refork(server, "failed")
       let_go(app)
-      wait_for("a mold that was booted anew", within: 20) { server.status.dig("mold", "state") == "booted" }
+      wait_for("another booted mold", within: 20) { server.status.dig("mold", "state") == "booted" }
     end
   end
 
@@ -76,14 +76,14 @@ class FailedReforksTest < ReforkTestCase
     refork(server)
     HighballServer.kill(server.mold_pid)
     HighballServer.kill(server.worker_pids.first)
-    wait_for("a mold that was booted anew", within: 20) { server.status.dig("mold", "state") == "booted" }
+    wait_for("another booted mold", within: 20) { server.status.dig("mold", "state") == "booted" }
     assert_nil server.status.dig("mold", "promoted_from")
     assert_whole(server, 2)
     refork(server) # from a worker of either mold
     assert_whole(server, 2)
   end
 
-  # --- beside other things
+  # --- during other operations
 
   def test_a_restart_that_is_asked_for_during_a_refork_comes_after_it
     during_refork("rolling", workers: 2, waiting_from: 5, generation: 2) do |server, app|
@@ -95,7 +95,7 @@ class FailedReforksTest < ReforkTestCase
     end
   end
 
-  def test_a_refork_during_a_restart_is_not_begun
+  def test_a_refork_during_a_restart_is_refused
     app = version(1)
     server = serve(app, "--refork-after", "5", workers: 1)
     wait_for("the first refork") { answer(server) && refork_stage(server) == "done" }
@@ -108,7 +108,7 @@ class FailedReforksTest < ReforkTestCase
     assert_equal count, server.status.dig("refork", "number")
     let_go(app)
     assert_equal 2, restarting.value
-    # The schedule begins anew with the new version.
+    # The schedule starts over with the new version.
     wait_for("the next refork", within: 20) { answer(server) && server.status.dig("refork", "number") > count }
     wait_for_refork(server, "done")
     assert_equal [2], generations(server)
@@ -163,7 +163,7 @@ class FailedReforksTest < ReforkTestCase
       assert_equal [generation], generations(server).uniq
       clients.more(3)
     end
-    # A worker that was killed may take the requests with it that it had begun.
+    # A killed worker may lose the requests that it had started.
     assert_empty load.failures.reject(&:lost_with_a_worker?)
   end
 

@@ -2,7 +2,7 @@
 
 require_relative "../support/refork_test_case"
 
-# What an application has opened, started and seeded at boot is nobody else's in any worker, after fork and after
+# Workers share nothing that an application has opened, started or seeded at boot, neither after a fork nor after a
 # refork.
 class ForkSafetyTest < ReforkTestCase
   # A server that gives each connection a number, and notes which processes have used it.

@@ -3,9 +3,9 @@
 require_relative "../support/e2e_test"
 require_relative "corpus/requests"
 
-# Framing as strict as RFC 9112: what could be read in two ways is refused before Ruby sees it.
+# Framing as strict as RFC 9112: ambiguous requests are refused before Ruby sees them.
 class FramingTest < E2ETest
-  # What smuggling is after: a second request behind the first one.
+  # The aim of request smuggling: a second request behind the first one.
   SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n"
 
   def test_what_is_ambiguous_is_refused_with_the_right_status_and_ends_the_connection
@@ -35,7 +35,7 @@ class FramingTest < E2ETest
     assert_empty reached_ruby(server)
   end
 
-  def test_what_looks_odd_and_is_right_is_served
+  def test_unusual_but_valid_requests_are_served
     server = serve("probe")
     wrong = Corpus::ACCEPTED.filter_map do |name, bytes|
       answer = server.connect { |connection| connection.write(bytes).read_response }

@@ -4,8 +4,8 @@ require "open3"
 require "rbconfig"
 require_relative "../support/e2e_test"
 
-# The gem: built, installed into a folder of its own, and run from there. A stand-in for cargo takes what was built
-# before in the place of building it, which would take minutes.
+# The gem: built, installed into an empty folder, and run from there. A fake cargo copies the existing build, because
+# building takes minutes.
 class GemTest < E2ETest
   GEMSPEC = "highball.gemspec"
 
@@ -26,7 +26,7 @@ class GemTest < E2ETest
     assert_match(/Rust 1\.85 or later, and \S+ is of 1\.63\.0\. Install it/, refused(cargo("1.63.0")))
   end
 
-  # Whatever the sources include has to be in the gem, or it could not be built.
+  # All files that the sources include have to be in the gem, or it could not be built.
   def test_it_has_what_is_included
     files = Gem::Specification.load(File.join(HighballServer::ROOT, GEMSPEC)).files
     sources = files.grep(/\.rs\z/).reject { |file| file.include?("/tests/") }

@@ -3,13 +3,13 @@
 require_relative "../support/e2e_test"
 require_relative "corpus/hostile"
 
-# Ten thousand requests that nobody should send. HOSTILE_SEED repeats a run.
+# Ten thousand hostile requests. HOSTILE_SEED repeats a run.
 class HostileTest < E2ETest
   CLIENTS = 8
   SEED = Integer(ENV.fetch("HOSTILE_SEED", Random.new_seed % 1_000_000))
   COUNT = LEVEL == "quick" ? 800 : 10_000
   MAY_GROW = 16 * MIB
-  # Kinds that are a whole request: the client reads on, and should be told what was wrong.
+  # Kinds that are a whole request: the client reads on, and should get an error.
   WHOLE = %i[refused poisoned oversized].freeze
   OPTIONS = ["--max-body", "1m", "--head-timeout", "3s", "--body-timeout", "3s"].freeze
 
@@ -28,7 +28,7 @@ class HostileTest < E2ETest
     assert_operator server.memory_bytes - memory, :<, MAY_GROW
   end
 
-  # Clients that connect and say nothing, or stop in the middle, all at once.
+  # Clients that connect and send nothing, or stop in the middle, all at once.
   def test_many_silent_clients
     server = serve("probe", *OPTIONS)
     before = server.open_files
@@ -36,8 +36,7 @@ class HostileTest < E2ETest
       server.connect.tap { |connection| connection.write("POST /refused HTTP/1.1\r\nHost: te"[0, number % 30]) }
     end
     assert_operator timings(50) { server.get("/") }.last, :<, 1
-    # None has to be told to leave: those that began a head run into its time limit, and the others are free
-    # to stay idle.
+    # Those that have sent part of a head run into its time limit; the others may stay idle.
     said_nothing, began = silent.partition.with_index { |_, number| (number % 30).zero? }
     began.each { |connection| connection.read_all(within: 20) }
     said_nothing.each(&:close)

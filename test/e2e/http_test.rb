@@ -54,7 +54,7 @@ class HttpTest < E2ETest
     end
   end
 
-  def test_http_1_0_ends_the_connection_unless_asked_to_keep_it
+  def test_http_1_0_closes_the_connection_unless_asked_to_keep_it
     @server.connect do |connection|
       answer = connection.get("/", version: "1.0")
       assert_equal 200, answer.status
@@ -166,7 +166,7 @@ class HttpTest < E2ETest
       @server.connect { |connection| connection.send_request("GET", "/download?bytes=10000000") }
     end
     assert_equal "probe\n", @server.get("/").body
-    # Some left before Ruby had begun: those never came.
+    # Some left before Ruby took their request, and never reached it.
     wait_for("close of every body") do
       count = JSON.parse(@server.get("/count?targets=1").body)
       count["closed"] == count["targets"].count("GET /download")

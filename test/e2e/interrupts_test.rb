@@ -3,7 +3,7 @@
 require_relative "../support/e2e_test"
 
 # Ruby's ways to wait and to be interrupted, in the threads that serve (sleep, Timeout, Thread#kill, TERM),
-# and workers that compute beside idle ones.
+# and CPU-bound workers beside idle ones.
 # Runs alone: it measures how long the shortest waits take.
 class InterruptsTest < E2ETest
   def test_sleep_timeout_and_a_killed_thread_end_as_ruby_programmers_expect
@@ -11,13 +11,13 @@ class InterruptsTest < E2ETest
     assert_equal "slept\n", server.get("/sleep?ms=100").body
     assert_equal "timed out\n", server.get("/timeout?ms=100").body
     5.times { assert_includes [500, 502], server.get("/kill-thread").status }
-    # All three threads are there still: three sleeps pass side by side.
+    # All three threads are still alive: three sleeps run in parallel.
     began = Deadline.now
     concurrently(3) { server.get("/sleep?ms=500") }
     assert_operator Deadline.now - began, :<, 1.4
   end
 
-  def test_a_killed_thread_ends_nobody_elses_request
+  def test_a_killed_thread_ends_no_other_request
     server = serve("probe", threads: 3)
     answers = concurrently(2) do |client|
       client.zero? ? server.get("/sleep?ms=500").status : server.get("/kill-thread").status
@@ -53,7 +53,7 @@ class InterruptsTest < E2ETest
     end
   end
 
-  def test_nobody_waits_for_a_busy_worker_while_another_is_idle
+  def test_no_request_waits_for_a_busy_worker_while_another_is_idle
     server = serve("probe", workers: 4, threads: 3)
     server.connect do |busy|
       begin_request(server, busy, "/cpu?ms=4000")
@@ -72,8 +72,8 @@ class InterruptsTest < E2ETest
     end
   end
 
-  # Ruby alone would let it compute for 100 ms before each of them.
-  def test_short_requests_get_their_turns_beside_one_that_computes
+  # With Ruby's time slice, each of them would wait for 100 ms.
+  def test_short_requests_get_their_turns_beside_a_cpu_bound_one
     server = serve("probe", workers: 1, threads: 3)
     server.connect do |busy|
       begin_request(server, busy, "/cpu?ms=4000")
@@ -92,7 +92,7 @@ class InterruptsTest < E2ETest
 
   private
 
-  # Sends the request and waits until a worker has begun it.
+  # Sends the request and waits until a worker has started it.
   def begin_request(server, connection, target)
     connection.send_request("GET", target)
     path = target[/[^?]+/]

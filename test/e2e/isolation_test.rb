@@ -2,11 +2,11 @@
 
 require_relative "../support/many_apps_test_case"
 
-# Ten applications on one server, three of which burn; those are the ones that `highball bench isolation` measures with.
+# Ten applications on one server; three of them are the burners of `highball bench isolation`.
 class IsolationTest < ManyAppsTestCase
   BURNERS = File.join(HighballServer::ROOT, "bench/apps/burners")
   WELL = Array.new(7) { |number| "well-#{number + 1}" }.freeze
-  # What the allocating one may have beyond what it has when it begins.
+  # The memory that the allocating application may add.
   MOST_BYTES = 64 * 1024 * 1024
   LOOP_AT_ONE_PATH = <<~RUBY
     run lambda { |env|
@@ -25,10 +25,10 @@ class IsolationTest < ManyAppsTestCase
       try_to_mend(boots: 3)
       assert_equal [504, 502, 502, 502], burning.value, server.log
     end
-    assert_equal before, pids(server).slice(*WELL), "none of them was begun anew"
+    assert_equal before, pids(server).slice(*WELL), "none of them was restarted"
     assert_equal({ "loop" => 1, "allocate" => 3 }, burnt.tally.except("crash"))
     WELL.each { |name| assert_equal [name, before[name].last], ask(server, name, "/").values_at(0, 3) }
-    assert_told(server)
+    assert_reported(server)
   end
 
   def test_a_restart_ends_a_loop
@@ -65,15 +65,15 @@ class IsolationTest < ManyAppsTestCase
     end
   end
 
-  # Who has begun to burn, once for each time.
+  # The burners that have started, once for each start.
   def burnt = File.readlines(File.join(@folder, "burns"), chomp: true)
 
-  # The status of the answer. (By POST: what may be repeated is, where a worker dies of it.)
+  # The status of the answer. (Uses POST, because a GET would be repeated if its worker dies.)
   def ask_for(server, burner)
     server.request("POST", "/", { "Host" => burner }, "", within: ENDS_WITHIN).status
   end
 
-  # Changes it again and again, which is why it is booted again and again.
+  # Changes it again and again, so that it boots again and again.
   def try_to_mend(boots:)
     wait_for("boot #{boots}", within: ENDS_WITHIN) do
       File.write(File.join(@folder, "crash/attempt"), burnt.length.to_s)
@@ -81,10 +81,10 @@ class IsolationTest < ManyAppsTestCase
     end
   end
 
-  # That it lives, and says of each of the three what is wrong.
-  def assert_told(server)
+  # The server runs, and reports the problem of each of the three.
+  def assert_reported(server)
     assert_equal 503, ask_for(server, "crash")
-    wait_for("the last boot to fail", within: ENDS_WITHIN) { told(server)["crash"] == "failed" }
+    wait_for("the last boot to fail", within: ENDS_WITHIN) { phases(server)["crash"] == "failed" }
     crash = app(server, "crash")
     assert_equal "exception", crash.dig("diagnosis", "cause")
     assert_includes crash["last_failure"], "this application never boots"
@@ -93,11 +93,11 @@ class IsolationTest < ManyAppsTestCase
       app(server, "allocate")["workers"].map { |worker| worker["state"] } == ["serving"]
     end
     assert_match(/worker \d+ died: /, app(server, "allocate")["last_failure"])
-    assert_equal [*WELL, "loop", "allocate"].to_h { |name| [name, "serving"] }, told(server).except("crash")
+    assert_equal [*WELL, "loop", "allocate"].to_h { |name| [name, "serving"] }, phases(server).except("crash")
   end
 
-  # What `highball status` says of each application: {"loop" => "serving"}.
-  def told(server)
+  # The phase of each application in `highball status`: {"loop" => "serving"}.
+  def phases(server)
     plain, ended = HighballServer.run("status", *server.which)
     assert_predicate ended, :success?, plain
     plain.scan(/^(\S+) +(\w+) at /).to_h

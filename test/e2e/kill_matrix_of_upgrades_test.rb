@@ -3,19 +3,19 @@
 require_relative "../support/kill_matrix_test_case"
 require_relative "../support/load"
 
-# kill -9 of every process that there is, at every step of a hot restart: of one `highball`, or the other, and theirs.
+# kill -9 of every process, at every step of a hot restart: of the old `highball`, the new one, and their processes.
 class KillMatrixOfUpgradesTest < KillMatrixTestCase
   OLD_ONES = { mold: :succeeded, worker: :succeeded }.freeze
 
   # `newcomer` is the new mold, or the new worker, that waits at the step.
   MATRIX = { hot_restart: {
     %w[mold.load_highball mold.load_app mold.booted] => { next_highball: :kept, newcomer: :kept, **OLD_ONES },
-    # What a new process loses once its application has booted, it replaces.
+    # A new process whose application has booted replaces the processes that it loses.
     %w[worker.introduced] => { next_highball: :kept, mold_of_next: :succeeded, newcomer: :succeeded, **OLD_ONES },
     %w[upgrade.ready] => { next_highball: :kept, mold_of_next: :succeeded, **OLD_ONES },
-    # The new one was let in, and needs the old one no more.
+    # The new one may serve, and no longer needs the old one.
     %w[upgrade.let_in] => { highball: :succeeded, next_highball: :kept, **OLD_ONES },
-    # It serves; the old one will not any more.
+    # It serves; the old one never serves again.
     %w[upgrade.taking_over upgrade.handed_over drain.front_drained drain.workers_told] => {
       highball: :succeeded, next_highball: :ends, **OLD_ONES
     }
@@ -71,11 +71,11 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
     assert_empty @server.orphans
   end
 
-  # All that descends from either process, or bears the mark, which a Ruby that names its process may overwrite; but for
-  # the new `highball` itself, and the first one, which stands in for it as long as it lives.
+  # All descendants of both processes, and all processes with the mark (which a Ruby that names its process may
+  # overwrite), except for the new `highball` itself, and the first one, which is its PID proxy as long as it lives.
   def left_of_others
-    everybody = ProcessFacts.tree(@server.pid) | ProcessFacts.tree(@successor) | @server.pids
-    everybody - @server.own_pids - @server.own_pids(@successor)
+    all = ProcessFacts.tree(@server.pid) | ProcessFacts.tree(@successor) | @server.pids
+    all - @server.own_pids - @server.own_pids(@successor)
   end
 
   def stop_successor

@@ -2,7 +2,7 @@
 
 require_relative "../support/kill_matrix_test_case"
 
-# kill -9 of every process that there is, at every step of everything that one `highball` does.
+# kill -9 of every process, at every step of everything that one `highball` does.
 class KillMatrixTest < KillMatrixTestCase
   BOOT = %w[mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted].freeze
   OLD_ONES = { mold: :new, worker: :new }.freeze
@@ -11,7 +11,7 @@ class KillMatrixTest < KillMatrixTestCase
   # `newcomer` is the worker that waits at the step.
   MATRIX = {
     start: {
-      # The first boot has to succeed: otherwise the server says what failed, and ends.
+      # The first boot has to succeed: otherwise the server reports what failed, and ends.
       BOOT => { mold: :gives_up },
       %w[fork.intermediate fork.worker_forked] => { intermediate: :serves, mold: :serves },
       %w[worker.born worker.introduced worker.ready] => { newcomer: :serves, mold: :serves }
@@ -21,7 +21,7 @@ class KillMatrixTest < KillMatrixTestCase
       %w[fork.intermediate fork.worker_forked] => { intermediate: :old, next_mold: :old, **OLD_ONES },
       %w[worker.born worker.introduced] => { newcomer: :old, next_mold: :old, **OLD_ONES },
       %w[restart.canary_forked restart.canary_ready restart.admitted restart.replaced] => { **NEW_ONES, **OLD_ONES },
-      # Every new one serves by then: whose death is noticed before that is seen takes the restart back.
+      # All new workers serve by then. A death that is noticed before that undoes the restart.
       %w[restart.last_retired] => { next_mold: :serves, canary: :serves, **OLD_ONES }
     },
     failing_restart: {
@@ -30,7 +30,7 @@ class KillMatrixTest < KillMatrixTestCase
     # `chosen` is the worker that is promoted, or the mold that it has become.
     refork: {
       %w[refork.asking refork.relieving refork.retiring] => { chosen: :old, mold: :old, worker: :old },
-      # One more is forked from the mold that there is.
+      # The existing mold forks one more.
       %w[fork.intermediate] => { intermediate: :old, chosen: :old, mold: :old },
       %w[worker.introduced] => { newcomer: :old, chosen: :old, mold: :old, worker: :old },
       %w[worker.threads_joined mold.promoted] => { chosen: :old, mold: :old, worker: :old },
@@ -62,7 +62,7 @@ class KillMatrixTest < KillMatrixTestCase
 
   private
 
-  # --- scenarios: each brings a server to the step, kills the victim there, lets it go on, and looks what becomes of it
+  # --- scenarios: each brings a server to the step, kills the victim there, lets the server go on, and checks it
 
   def start
     @checkpoints.ask(@step)
@@ -98,7 +98,7 @@ class KillMatrixTest < KillMatrixTestCase
     end
   end
 
-  # The step is reached once by the worker that relieves the one that is promoted; it is the next time that is meant.
+  # The worker that relieves the promoted one reaches the step first. The test waits for the second time.
   def fork_from_promoted
     serve_with_checkpoints("refork.promoted")
     under_load do
@@ -111,7 +111,7 @@ class KillMatrixTest < KillMatrixTestCase
     end
   end
 
-  # One request is under way meanwhile, by the worker that is the victim.
+  # The victim is a worker, which has one request in flight.
   def drain
     held = FileUtils.touch(File.join(@releases.first, "held"))
     serve_with_checkpoints

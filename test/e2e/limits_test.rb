@@ -63,7 +63,7 @@ class LimitsTest < E2ETest
     assert_equal 0, JSON.parse(server.get("/count?targets=1").body)["targets"].count("POST /echo")
   end
 
-  def test_an_idle_connection_ends_without_a_word
+  def test_an_idle_connection_is_closed_without_an_answer
     server = serve("probe", "--idle-timeout", "300ms")
     server.connect { |connection| assert_predicate connection, :ended? }
     server.connect do |connection|
@@ -111,7 +111,7 @@ class LimitsTest < E2ETest
       assert_equal 200, busy.read_response.status
     end
     left = JSON.parse(server.get("/count?targets=1").body)["targets"].count("GET /echo")
-    # One may have been placed ahead in the ring when its client left.
+    # One may already be in the ring when its client disconnects.
     assert_operator left, :<=, 2
   end
 

@@ -3,7 +3,7 @@
 require "uri"
 require_relative "../support/e2e_test"
 
-# What the server gives and what the example apps answer, judged by Rack::Lint while 25 clients keep asking.
+# Rack::Lint checks the server's envs and the answers of the example apps, while 25 clients send requests.
 class LintTest < E2ETest
   CLIENTS = 25
   ROUNDS = 4
@@ -54,7 +54,7 @@ class LintTest < E2ETest
     refute_includes server.log, "LintError"
   end
 
-  # By the form, as a browser does: with its token and the session's cookie.
+  # Posts the form as a browser does, with its token and the session's cookie.
   def create_post(server)
     form = server.get("/posts/new")
     token = form.body[/<form.*?name="authenticity_token" value="([^"]+)"/m, 1]

@@ -4,7 +4,7 @@ require_relative "../support/many_apps_test_case"
 
 # Several applications on one server.
 class ManyAppsTest < ManyAppsTestCase
-  def test_folders_are_reached_by_their_names_and_boot_when_they_are_asked_for
+  def test_folders_are_reached_by_their_names_and_boot_at_the_first_request
     folder = folder_with("Blog/config.ru" => echo("blog"), "shop/config.ru" => echo("shop"),
                          "site/index.html" => "a site")
     server = serve_many(*%w[Blog shop site].map { |name| File.join(folder, name) }, environment: "development")
@@ -41,7 +41,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_match(%r{action="/my/blog/posts"}, new_post)
   end
 
-  def test_one_that_fails_to_boot_leaves_the_others_alone_until_it_is_mended
+  def test_one_that_fails_to_boot_leaves_the_others_alone_until_it_is_fixed
     server, folder = serve_two("bad/config.ru" => BROKEN)
     wait_for("the failure") { phases(server) == %w[failed serving] }
     bad = app(server, "bad")
@@ -63,7 +63,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal "good", ask(server, "good", "/").first
   end
 
-  def test_errors_while_running_are_told_by_the_page_and_name_of_the_application
+  def test_errors_while_running_name_the_application
     pages = %w[bad good].to_h { |name| ["#{name}/public/500.html", "#{name} is sorry"] }
     server, = serve_two("bad/config.ru" => RAISING, "good/config.ru" => RAISING, **pages)
     %w[bad good].each do |name|
@@ -74,7 +74,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_match(/ERROR bad: .*the client gets 502/, server.log)
   end
 
-  def test_developers_are_told_of_an_exception_below_a_prefix
+  def test_developers_see_an_exception_below_a_prefix
     server = serve_entries({ "bad" => "prefix = '/b'", "good" => "hosts = ['*']" },
                            { "bad/config.ru" => RAISING, "good/config.ru" => echo("good") }, "development")
     answer = server.get("/b/x?q=z", { "Host" => "localhost" }, within: HighballServer::SERVES_WITHIN)
@@ -143,7 +143,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal 1, app(server, "new")["generation"], "a host is no reason for a restart"
   end
 
-  def test_hup_has_files_served_by_other_rules
+  def test_hup_changes_how_files_are_served
     server, folder = serve_two("bad/public/file.txt" => "a file")
     assert_equal "a file", server.get("/file.txt", { "Host" => "bad" }).body
     configure(server, folder, { "bad" => "static_files = false", "good" => "" })
@@ -166,7 +166,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal "one", ask(server, "linked", "/").first
   end
 
-  def test_hup_mends_one_that_hangs_while_it_boots
+  def test_hup_fixes_one_that_hangs_while_it_boots
     hangs = "sleep if ENV['HANG']\n"
     server, folder = serve_two("new/config.ru" => "#{hangs}#{echo('new')}")
     configure(server, folder, { "bad" => "", "good" => "", "new" => "variables = { HANG = 'yes' }" })
@@ -175,7 +175,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal "new", ask(server, "new", "/").first
   end
 
-  def test_a_removed_application_finishes_what_it_has_begun
+  def test_a_removed_application_finishes_its_requests
     server, folder = serve_two("new/config.ru" => echo("new"))
     server.connect do |connection|
       connection.send_request("GET", "/?slow=1.5", { "Host" => "bad" })
@@ -187,7 +187,7 @@ class ManyAppsTest < ManyAppsTestCase
     wait_for("its end") { server.full_status["apps"].map { |app| app["name"] } == %w[good new] }
   end
 
-  def test_a_configuration_that_cannot_be_changes_nothing_and_says_why
+  def test_an_invalid_configuration_changes_nothing_and_is_explained
     server, folder = serve_two
     before = pids(server)
     configure(server, folder, { "good" => "threds = 1" })
@@ -198,7 +198,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal before, pids(server)
   end
 
-  def test_one_that_nobody_asks_for_falls_asleep_and_wakes_up
+  def test_an_idle_one_falls_asleep_and_wakes_up
     server = serve_entries({ "good" => "", "tired" => "sleep_after = '300ms'" },
                            "good/config.ru" => echo("good"), "tired/config.ru" => echo("tired"))
     first = ask(server, "tired", "/")[3]

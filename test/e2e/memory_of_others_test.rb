@@ -21,7 +21,7 @@ class MemoryOfOthersTest < MemoryReportTest
   def test_a_thin_is_found_by_its_command
     skip "needs thin" unless installed?("thin")
     with_server("thin", "start", "-a", "127.0.0.1", "-p", "0") do |pid|
-      # It has no title of its own, and is `ruby` before it is Thin.
+      # It does not set a process title; its command is `ruby` at first.
       thin = wait_for("it in the list", within: 30) { others.find { |server| server["pid"] == pid } }
       assert_equal "Thin", thin["server"]
       assert_equal ["server"], roles(thin["processes"])
@@ -30,7 +30,7 @@ class MemoryOfOthersTest < MemoryReportTest
   end
 
   def test_what_may_not_be_read_is_named
-    skip "needs root, to become somebody else" unless Process.uid.zero?
+    skip "needs root, to become another user" unless Process.uid.zero?
     with_puma do |pid|
       puma = JSON.parse(as_nobody).fetch("others").find { |server| server["pid"] == pid }
       assert_equal "root", puma["user"]
@@ -49,7 +49,7 @@ class MemoryOfOthersTest < MemoryReportTest
 
   private
 
-  # What is told of a server once it agrees with the kernel: while its workers start, their memory grows in between.
+  # The report on a server, once it agrees with the kernel: while workers start, their memory grows in between.
   def settled(pid)
     wait_for("figures of pid #{pid} that agree with smaps_rollup", within: 30) do
       server = others.find { |one| one["pid"] == pid }
@@ -90,12 +90,12 @@ class MemoryOfOthersTest < MemoryReportTest
     below = ProcessFacts.tree(pid)
     HighballServer.kill(pid, "TERM")
     wait_for("the end of the server", within: 20) { Process.wait(pid, Process::WNOHANG) }
-  rescue Deadline::Missed # a server of others, which may have been told so while its workers started
+  rescue Deadline::Missed # the server's workers may have started meanwhile
     below.each { |one| HighballServer.kill(one) }
     Process.wait(pid)
   end
 
-  # What a user is told who may look into nobody's processes. The binary is copied to where everybody can run it.
+  # The output for a user who may look into none of the processes. The binary is copied to where all users can run it.
   def as_nobody
     nobody = Etc.getpwnam("nobody")
     folder = folder_with("bin/highball" => File.binread(HighballServer::BINARY))

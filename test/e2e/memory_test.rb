@@ -2,8 +2,8 @@
 
 require_relative "../support/memory_report"
 
-# `highball memory` of a running Highball, beside what the kernel and Ruby themselves say.
-# Runs alone: it measures how soon is answered while workers are busy.
+# `highball memory` of a running Highball, compared with the figures of the kernel and of Ruby.
+# Runs alone: it measures how soon answers come while workers are busy.
 class MemoryTest < MemoryReportTest
   COLUMNS = 100
   LIB = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }.freeze
@@ -64,8 +64,8 @@ class MemoryTest < MemoryReportTest
 
   def test_heaps_are_those_of_gc_stat
     server = serve("heaps")
-    told = JSON.parse(server.get("/keep").body)
-    stat = told["gc"]
+    own = JSON.parse(server.get("/keep").body)
+    stat = own["gc"]
     heap = worker(memory(server))["heap"]
     assert_close stat["heap_live_slots"], heap["live_slots"]
     assert_close stat["heap_free_slots"], heap["free_slots"]
@@ -73,12 +73,12 @@ class MemoryTest < MemoryReportTest
     assert_close stat["total_allocated_objects"], heap["total_allocated_objects"]
     assert_close stat["total_freed_objects"], heap["total_freed_objects"]
     assert_equal stat["heap_allocated_pages"], heap["pages"]
-    assert_in_delta stat["heap_allocated_pages"] * told["page_bytes"] / MIB.to_f, heap["heap_mib"], 0.001
+    assert_in_delta stat["heap_allocated_pages"] * own["page_bytes"] / MIB.to_f, heap["heap_mib"], 0.001
     assert_equal stat.values_at("count", "major_gc_count", "time"),
                  heap.values_at("gc_count", "major_gc_count", "gc_time_ms")
   end
 
-  def test_a_collection_first_shows_what_is_really_in_use
+  def test_after_a_collection_the_figures_are_of_live_objects
     server = serve("heaps")
     server.get("/keep")
     server.get("/shred")
@@ -91,7 +91,7 @@ class MemoryTest < MemoryReportTest
     assert_equal 200, server.get("/").status
   end
 
-  def test_the_mold_tells_its_heap_and_is_left_as_it_is
+  def test_the_mold_reports_its_heap_and_stays_as_it_is
     server = serve("heaps")
     mold = ->(*options) { memory(server, *options)["processes"].find { |process| process["role"] == "mold" } }
     before = mold.call["heap"]
@@ -103,7 +103,7 @@ class MemoryTest < MemoryReportTest
 
   # --- workers that do not answer
 
-  def test_a_stopped_worker_is_named_and_holds_nobody_up
+  def test_a_stopped_worker_is_named_and_holds_nothing_up
     server = serve("heaps", workers: 2)
     while_stopped(server) do |stopped|
       took, instance = timed { memory(server) }
@@ -117,7 +117,7 @@ class MemoryTest < MemoryReportTest
     assert_equal 3, memory(server)["heap_total"]["heaps"]
   end
 
-  def test_others_are_answered_while_a_collection_is_waited_for
+  def test_other_requests_are_answered_while_a_collection_runs
     server = serve("heaps", workers: 2)
     collecting = while_stopped(server) do
       thread = Thread.new { memory(server, "--gc") }
@@ -132,7 +132,7 @@ class MemoryTest < MemoryReportTest
     assert_equal 3, collecting.value["heap_total"]["heaps"]
   end
 
-  def test_one_that_is_asked_again_and_again_answers_when_it_can
+  def test_one_that_is_asked_again_and_again_answers_later
     server = serve("heaps")
     stopped = while_stopped(server) do |pid|
       missing = Array.new(6) { worker(memory(server))["heap_missing"] }
@@ -144,15 +144,15 @@ class MemoryTest < MemoryReportTest
     assert_equal [stopped], server.worker_pids
   end
 
-  def test_an_answer_that_nobody_asked_for_is_madness
+  def test_an_unexpected_answer_is_a_protocol_error
     server = serve("heaps")
-    mad = server.worker_pids.first
+    misbehaving = server.worker_pids.first
     begin
       server.request("POST", "/tell", {}, "")
     rescue EOFError, SystemCallError
       nil # it may be killed before it has answered
     end
-    wait_for("another worker", within: 20) { (server.worker_pids - [mad]).any? }
+    wait_for("another worker", within: 20) { (server.worker_pids - [misbehaving]).any? }
     assert_match(/answers what it was not asked/, server.log)
     assert_equal 200, server.get("/", within: 20).status
   end
@@ -198,7 +198,7 @@ class MemoryTest < MemoryReportTest
     files.map { |path| File.stat(path) }.uniq(&:ino).sum { |file| file.blocks * 512 }
   end
 
-  # Within what the requests for both may make and collect.
+  # The tolerance: objects that the two requests create and collect.
   def assert_close(expected, actual)
     assert_in_delta expected, actual, (expected * 0.01) + 1000
   end

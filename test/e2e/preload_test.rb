@@ -20,7 +20,7 @@ class PreloadTest < RestartTestCase
     assert_equal "true", answer(server)
   end
 
-  def test_a_failure_is_told_like_that_of_a_mold
+  def test_a_failure_is_reported_like_that_of_a_mold
     output, ended = start("raise ArgumentError, 'no KEY was given'\n")
     refute_predicate ended, :success?
     assert_match(/loading the app.*no KEY was given/m, output)
@@ -73,7 +73,7 @@ class PreloadTest < RestartTestCase
 
   private
 
-  # Starts Highball on this config.ru in vain: [output, Process::Status].
+  # Starts Highball on this config.ru, which fails: [output, Process::Status].
   def start(config, *options)
     app = version(1, folder_with, config)
     HighballServer.run("serve", "-e", "production", "-b", "127.0.0.1", "-p", "0", "-w", "2", *OFF, *options, app)

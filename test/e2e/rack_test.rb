@@ -2,9 +2,9 @@
 
 require_relative "../support/e2e_test"
 
-# What applications are given and what they may answer (Rack SPEC), on whatever Rack is installed.
+# The envs that applications get, and the responses that they may return (Rack SPEC), with the installed Rack.
 class RackTest < E2ETest
-  # How a connection ends in the middle of an answer.
+  # The errors of a connection that ends in the middle of an answer.
   CUT_OFF = [EOFError, Errno::ECONNRESET].freeze
 
   def setup
@@ -149,7 +149,7 @@ class RackTest < E2ETest
     assert_equal 200, @server.get("/").status
   end
 
-  # What the client reads must be what it was told to read: by a length set right, or by a connection cut off.
+  # A wrong length must not confuse the client: the server corrects the length, or closes the connection.
   def test_a_wrong_length_never_runs_into_the_next_answer
     [3, 100].each do |length|
       @server.connect do |connection|

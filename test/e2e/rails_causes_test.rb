@@ -27,7 +27,7 @@ class RailsCausesTest < BrokenAppTest
     server = assert_diagnosed(blog, cause: "database_config", file: "config/database.yml",
                                     command: %r{> config/database\.yml\z})
     run_command(server, blog)
-    # It boots; what Rails says of an empty database is Rails' business.
+    # It boots; errors about the empty database are left to Rails.
     refute_equal 503, server.get("/", HTML, within: 60).status
     assert_equal "serving", server.status["phase"]
   end
@@ -73,7 +73,7 @@ class RailsCausesTest < BrokenAppTest
     application = File.join(blog, "config/application.rb")
     File.write(application, File.read(application).sub("    config.active_storage.service",
                                                        "    config.require_master_key = true\n\\0"))
-    File.write(File.join(blog, "config/credentials.yml.enc"), "nonsense--x--y")
+    File.write(File.join(blog, "config/credentials.yml.enc"), "garbage--x--y")
     assert_diagnosed blog, cause: "missing_master_key", remedy: %r{config/master\.key},
                            command: anything
   end

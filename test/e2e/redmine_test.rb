@@ -4,7 +4,7 @@ require_relative "../support/e2e_test"
 require_relative "../support/browser"
 require_relative "../support/redmine_app"
 
-# Redmine from Debian's packages: a real application that was not written with Highball in mind.
+# Redmine from Debian's packages: a real application that knows nothing of Highball.
 class RedmineTest < E2ETest
   NEW_PASSWORD = "night-train-42"
   ATTACHMENT_BYTES = 5 * MIB

@@ -2,7 +2,7 @@
 
 require_relative "../support/refork_test_case"
 
-# A warm worker becomes the mold, and the others are forked from it anew; clients do not notice.
+# A warm worker becomes the mold, and forks replacements for the others. Clients do not notice.
 class ReforkTest < ReforkTestCase
   def test_three_reforks_under_load
     server = serve(version(1), workers: 2)
@@ -43,7 +43,7 @@ class ReforkTest < ReforkTestCase
     assert_equal "URG", wait_for_refork(server, "done")["asked_by"]
   end
 
-  # With one worker, too, another serves before it goes.
+  # With a single worker, too, another serves before it ends.
   def test_never_fewer_workers_than_wanted_and_one_more_process_at_most
     [1, 2].each do |wanted|
       server = serve(version(1), workers: wanted)
@@ -61,7 +61,7 @@ class ReforkTest < ReforkTestCase
     app = version(1, folder_with, <<~RUBY)
       run lambda { |env|
         if env["PATH_INFO"] == "/long"
-          warn "begun"
+          warn "started"
           sleep 0.01 until File.exist?(File.join(__dir__, "go"))
         end
         [200, {}, ["1 \#{Process.pid}"]]
@@ -70,7 +70,7 @@ class ReforkTest < ReforkTestCase
     server = serve(app)
     server.connect do |connection|
       connection.send_request("POST", "/long", {}, "x")
-      wait_for("begin of the request") { server.log.include?("begun") }
+      wait_for("begin of the request") { server.log.include?("started") }
       pid = server.worker_pids.first
       reforking = Thread.new { refork(server) }
       wait_for_refork(server, "retiring")
@@ -85,11 +85,11 @@ class ReforkTest < ReforkTestCase
 
   def test_hooks
     app = version(1, folder_with, <<~RUBY)
-      said = ->(words) { File.write(File.join(__dir__, "hooks"), "\#{words}\\n", mode: "a") }
-      Highball.before_refork { |number| said["before_refork \#{number}"] }
-      Highball.before_fork { said["before_fork"] }
-      Highball.after_fork { |number| said["after_fork \#{number}"] }
-      Highball.before_worker_shutdown { |number| said["before_worker_shutdown \#{number}"] }
+      note = ->(words) { File.write(File.join(__dir__, "hooks"), "\#{words}\\n", mode: "a") }
+      Highball.before_refork { |number| note["before_refork \#{number}"] }
+      Highball.before_fork { note["before_fork"] }
+      Highball.after_fork { |number| note["after_fork \#{number}"] }
+      Highball.before_worker_shutdown { |number| note["before_worker_shutdown \#{number}"] }
       #{CONFIG}
     RUBY
     server = serve(app)
@@ -135,7 +135,7 @@ class ReforkTest < ReforkTestCase
     end
   end
 
-  # What every worker would have for itself, they share after a refork.
+  # After a refork, workers share memory that each of them had separately.
   def test_memory_that_was_filled_by_requests_is_shared
     app = version(1, folder_with, <<~RUBY)
       CACHE = []
@@ -154,7 +154,7 @@ class ReforkTest < ReforkTestCase
 
   # --- not for every application
 
-  def test_an_application_that_says_that_it_does_not_stand_it
+  def test_an_application_that_calls_fork_unsafe
     refused("Highball.fork_unsafe!('it holds a lock')\n#{CONFIG}", /it holds a lock/)
   end
 
@@ -170,7 +170,7 @@ class ReforkTest < ReforkTestCase
     RUBY
   end
 
-  # Ruby keeps their native threads for a while.
+  # Ruby keeps the native threads of ended threads for a while.
   def test_threads_that_came_and_went_are_no_obstacle
     refork(serve(version(1, folder_with, <<~RUBY)))
       Highball.after_fork { Thread.new { loop { Thread.new { sleep 0.01 }.join } } }
@@ -181,7 +181,7 @@ class ReforkTest < ReforkTestCase
 
   private
 
-  # Nothing happens, and it is said why; once.
+  # Nothing happens, and the log shows why, once.
   def refused(config, why)
     server = serve(version(1, folder_with, config), "--refork-after", "3", workers: 2)
     before = [server.mold_pid, *server.worker_pids]

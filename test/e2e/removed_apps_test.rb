@@ -4,15 +4,15 @@ require "io/wait"
 require "socket"
 require_relative "../support/many_apps_test_case"
 
-# Applications that are taken out of the configuration while they are waited for; and the last ones.
+# Applications that are removed from the configuration while a start waits for them; and the last one.
 class RemovedAppsTest < ManyAppsTestCase
-  # Says when it begins to boot, and does not come to the end of it.
+  # Prints a line when it begins to boot, and never finishes.
   HANGS = <<~RUBY
     File.write("booting", "")
     sleep
   RUBY
 
-  def test_a_start_does_not_wait_for_one_that_is_gone
+  def test_a_start_does_not_wait_for_a_removed_one
     folder = folder_of_good_and_hanging
     systemd = listener(File.join(folder, "notify"))
     write_entries(folder, "good" => "", "hanging" => "")
@@ -21,14 +21,14 @@ class RemovedAppsTest < ManyAppsTestCase
     refute_includes server.log, "serving on"
     configure(server, folder, { "good" => "" })
     wait_for("the start line") { server.log.include?("serving on") }
-    assert systemd.wait_readable(10), "systemd was told nothing"
+    assert systemd.wait_readable(10), "systemd received no notification"
     assert_equal "READY=1", systemd.recv(100)
     assert_equal "good", ask(server, "good", "/").first
   ensure
     systemd&.close
   end
 
-  def test_a_hot_restart_does_not_wait_for_one_that_is_gone
+  def test_a_hot_restart_does_not_wait_for_a_removed_one
     folder = folder_of_good_and_hanging
     write_entries(folder, "good" => "")
     server = serve_many(folder)

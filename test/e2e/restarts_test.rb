@@ -2,7 +2,7 @@
 
 require_relative "../support/restart_test_case"
 
-# Rolling restarts: a new version takes the place of the old one. (That clients do not notice is shown by soak_test.rb.)
+# Rolling restarts: a new version replaces the old one. (soak_test.rb shows that clients do not notice.)
 class RestartsTest < RestartTestCase
   def test_by_signal_and_by_file
     app = version(1)
@@ -23,7 +23,7 @@ class RestartsTest < RestartTestCase
     server = serve(app)
     FileUtils.mkdir_p(File.join(app, "tmp"))
     FileUtils.touch(File.join(app, "tmp/always_restart.txt"))
-    # One that has just appeared is a reason too: nobody knows what has changed before.
+    # A new file causes a restart, too: there may have been changes before it.
     (2..4).each do |number|
       wait_for("generation #{number}", within: 30) { generations(server) == [number] && stage(server) == "done" }
       version(number, app, "# version #{number}\n#{CONFIG}")
@@ -35,7 +35,7 @@ class RestartsTest < RestartTestCase
   def test_one_worker_more_than_usual_at_most_and_never_one_less_that_serves
     app = version(1)
     server = serve(app, workers: 3)
-    # The one after the canary waits, so that it can be looked at how things are then.
+    # The worker after the canary waits, so that the test can look at the state at that point.
     version(2, app, <<~RUBY)
       Highball.after_fork { |number| sleep 0.01 until number == 4 || File.exist?(File.join(__dir__, "go")) }
       #{CONFIG}
@@ -52,7 +52,7 @@ class RestartsTest < RestartTestCase
     assert_equal 2, restarting.value
   end
 
-  # --- beside other things
+  # --- during other operations
 
   def test_a_restart_that_is_asked_for_during_another_comes_after_it
     app = version(1)
@@ -64,7 +64,7 @@ class RestartsTest < RestartTestCase
     later = Array.new(2) { Thread.new { restart(server) } }
     wait_for("the second restart") { stage(server) == "queued" }
     let_go(app)
-    # Two that wait are one.
+    # Two waiting requests for a restart cause one.
     assert_equal [2, 3, 3], [first, *later].map(&:value)
     assert_equal "3", answer(server)
   end
@@ -76,7 +76,7 @@ class RestartsTest < RestartTestCase
       assert_equal "2", answer(server)
       let_go(app)
       assert_equal "1 ", connection.read_response.body
-      # The next request on the same connection goes to the version that is there.
+      # The next request on the same connection goes to the current version.
       assert_equal "2 ", connection.get("/").body
     end
   end
@@ -147,10 +147,10 @@ class RestartsTest < RestartTestCase
     server = serve(current)
     FileUtils.ln_sf(releases.last, "#{current}.new")
     File.rename("#{current}.new", current)
-    # A worker that dies is replaced by one of its own release.
+    # A worker that dies is replaced by one of the same release.
     HighballServer.kill(server.mold_pid)
     HighballServer.kill(server.worker_pids.first)
-    wait_for("version 1, booted anew", within: 20) { answer(server) == "1" }
+    wait_for("version 1, booted again", within: 20) { answer(server) == "1" }
     restart(server)
     assert_equal "2", answer(server)
     assert_equal File.realpath(releases.last), server.status["app"]

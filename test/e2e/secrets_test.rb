@@ -3,17 +3,17 @@
 require "cgi"
 require_relative "../support/broken_app"
 
-# Secrets of the environment, in messages and in requests show nowhere: not on pages, in JSON, in the terminal or the
-# log, whether a boot or a request has failed. What developers need stays.
+# Secrets in the environment, in messages and in requests are masked everywhere: on pages, in JSON, in the terminal and
+# in the log, after a failed boot and after a failed request. What developers need stays.
 class SecretsTest < BrokenAppTest
-  # Variables that no diagnosis shows the values of.
+  # Variables whose values no diagnosis shows.
   VARIABLES = %w[
     BUNDLE_GEMS__CONTRIBSYS__COM BUNDLE_RUBYGEMS__PKG__GITHUB__COM SLACK_WEBHOOK STRIPE_KEY GITHUB_PAT PAT HMAC
     ENCRYPTION SIGNING DEVISE_PEPPER ROLLBAR_ACCESS OAUTH DBPASS SSHPRIV CERT_PEM LDAP_BIND TWILIO_SID LICENSE PIN
     SOMETHING_ELSE SECRET_KEY_BASE
   ].to_h { |name| [name, "v#{name.sum}Xq#{name.length}z"] }.freeze
 
-  # What messages may hold: a text, and the secrets in it.
+  # Messages, and the secrets in them.
   TEXTS = {
     "stripe" => ["charge with sk_live_4eC39HqLyjWD", "4eC39HqLyjWD"],
     "stripe webhook" => ["signed by whsec_7Jq2LmNvQe", "7Jq2LmNvQe"],
@@ -121,7 +121,7 @@ class SecretsTest < BrokenAppTest
 
   def messages = TEXTS.values.map(&:first).join("\n")
 
-  # What a developer gets who makes this request, in each form, and what the log has by then.
+  # The error page for a developer, in each format, and the log.
   def answers(server, target, fields, body)
     forms = { "page" => "text/html", "JSON" => "application/json", "text" => "*/*" }
     shown = forms.transform_values do |accept|

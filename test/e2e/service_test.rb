@@ -4,7 +4,7 @@ require "shellwords"
 require "socket"
 require_relative "../support/e2e_test"
 
-# The unit that `highball config systemd` prints, run as systemd would: its commands with its environment, told by
+# The unit that `highball config systemd` prints, run as systemd would: its commands, its environment, and the
 # notifications.
 class ServiceTest < E2ETest
   APP = "config.ru"
@@ -43,7 +43,7 @@ class ServiceTest < E2ETest
     assert_equal ["daemon"], settings(printed(app), "User")
   end
 
-  def test_it_runs_as_who_is_asked_for_whoever_asks
+  def test_it_runs_as_the_named_user
     unit = printed(app_that_says("one"), "--user", "games")
     assert_equal ["games"], settings(unit, "User")
     refute_match(/--user/, settings(unit, "ExecStart").first)
@@ -73,13 +73,13 @@ class ServiceTest < E2ETest
     unit.scan(/^#{name}=(.*)$/).flatten
   end
 
-  # What the unit sets, but for the folder that systemd would make.
+  # The unit's variables, except for the folder that systemd would create.
   def environment(unit, app)
     set = settings(unit, "Environment").to_h { |text| text.delete('"').split("=", 2) }
     set.merge("XDG_RUNTIME_DIR" => app, "HIGHBALL_CONTROL" => nil)
   end
 
-  # The server, and the socket on which it tells how things are.
+  # The server, and the socket for its notifications.
   def start(app, unit)
     path = File.join(folder_with, "notify")
     systemd = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(path)) }

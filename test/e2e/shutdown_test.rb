@@ -3,7 +3,7 @@
 require_relative "../support/e2e_test"
 require_relative "../support/load"
 
-# How it stops: nobody who was let in is turned away.
+# Stopping: every accepted request is answered.
 class ShutdownTest < E2ETest
   %w[TERM INT].each do |signal|
     define_method("test_#{signal.downcase}_under_load_answers_every_accepted_request") do
@@ -12,10 +12,10 @@ class ShutdownTest < E2ETest
         server.signal(signal)
         assert_equal 0, server.wait.exitstatus
       end
-      # A connection may be closed between two requests; an answer that had begun may not break off.
+      # A connection may be closed between two requests; a started answer may not break off.
       results = outcomes.map(&:result).tally
       assert_empty results.keys - [200, "closed", "Errno::ECONNRESET", "Errno::EPIPE"], results
-      # Each client meets the end once.
+      # Each client sees the end once.
       assert_operator outcomes.length - results.fetch(200), :<=, 10
     end
   end
@@ -28,7 +28,7 @@ class ShutdownTest < E2ETest
     server.signal("TERM")
     answers = connections.map(&:read_response)
     assert_equal [200], answers.map { |answer| answer&.status }.uniq
-    # Those that had not begun their answer when it began to drain.
+    # Requests whose answers had not started when the drain started.
     assert_equal ["close"], answers.drop(1).map { |answer| answer["connection"] }.uniq
     assert_predicate server.wait, :success?
   ensure

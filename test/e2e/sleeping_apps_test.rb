@@ -2,7 +2,7 @@
 
 require_relative "../support/many_apps_test_case"
 
-# Applications that nobody asks for, and that are asked for again.
+# Idle applications that sleep, and wake up at a request.
 class SleepingAppsTest < ManyAppsTestCase
   def test_one_that_sleeps_wakes_up_for_a_connection_that_a_hot_restart_has_left_behind
     server = serve_tired_and_good
@@ -17,7 +17,7 @@ class SleepingAppsTest < ManyAppsTestCase
     end
   end
 
-  def test_one_that_sleeps_and_does_not_wake_up_in_a_process_that_was_succeeded
+  def test_one_that_does_not_wake_up_in_the_old_process_of_a_hot_restart
     server = serve_tired_and_good
     server.connect do |connection|
       connection.get("/", { "Host" => "good" })
@@ -30,7 +30,7 @@ class SleepingAppsTest < ManyAppsTestCase
     end
   end
 
-  def test_the_only_one_that_does_not_wake_up_is_no_reason_for_the_end
+  def test_the_server_goes_on_if_its_only_application_does_not_wake_up
     server = serve_entries({ "tired" => TIRED }, "tired/config.ru" => echo("tired"))
     fall_asleep(server)
     config = File.join(@folder, "tired/config.ru")
@@ -41,7 +41,7 @@ class SleepingAppsTest < ManyAppsTestCase
     wait_for("the change to be noticed", within: 30) { server.get("/").status == 200 }
   end
 
-  def test_a_restart_of_one_that_sleeps_has_nothing_to_do
+  def test_a_restart_of_one_that_sleeps_does_nothing
     server = serve_tired_and_good
     fall_asleep(server)
     output, ended = HighballServer.run("restart", "tired", *server.which)

@@ -3,20 +3,20 @@
 require_relative "../support/e2e_test"
 require_relative "../support/soak_run"
 
-# Clients notice nothing of what is done to a running server. `just soak` does it longer, and with Redmine.
+# Clients notice no operation on a running server. `just soak` runs longer, and with Redmine.
 class SoakTest < E2ETest
   TIMES = 3
 
-  # What clients do notice: the requests that it had begun are lost.
+  # Clients notice this one: a killed worker loses the requests that it had started.
   class Kill < Operations::Operation
     def perform
-      Deadline.wait("a request that is begun") { @server.status["workers"].sum { |worker| worker["in_flight"] } >= 2 }
+      Deadline.wait("a started request") { @server.status["workers"].sum { |worker| worker["in_flight"] } >= 2 }
       @server.worker_pids.each { |pid| HighballServer.kill(pid) }
       wait_for_workers(2)
     end
   end
 
-  # Clients notice that as well: what is new is older than what was before.
+  # Clients notice this one, too: the new version is older than the previous one.
   class Rollback < Operations::Operation
     def perform
       VersionedApp.write(@app.folder, 0)

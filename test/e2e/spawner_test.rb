@@ -2,8 +2,8 @@
 
 require_relative "../support/spawner_test_case"
 
-# Where root starts the server for applications of others, a small process stays root, and the one that reads what
-# clients send has no rights.
+# When root starts the server for applications of other users, a small process stays root. The process that reads
+# clients' requests has no rights.
 class SpawnerTest < SpawnerTestCase
   CAPABILITIES = %w[CapInh CapPrm CapEff CapBnd CapAmb].freeze
 
@@ -23,9 +23,9 @@ class SpawnerTest < SpawnerTestCase
   def test_the_user_of_the_server_is_chosen
     server = serve_tenants(top: "server_user = 'www-data'", env: UNCHOSEN)
     assert_equal Etc.getpwnam("www-data").uid.to_s, status_of(front_of(server))["Uid"].split.first
-    output, ended = HighballServer.run("serve", "-p", "0", "--server-user", "nobody-at-all", attacker_app, env: env)
+    output, ended = HighballServer.run("serve", "-p", "0", "--server-user", "no-such-user", attacker_app, env: env)
     refute_predicate ended, :success?
-    assert_match(/server_user: there is no user `nobody-at-all`.*adduser/m, output)
+    assert_match(/server_user: there is no user `no-such-user`.*adduser/m, output)
   end
 
   def test_root_may_stay_root
@@ -41,7 +41,7 @@ class SpawnerTest < SpawnerTestCase
     assert_match(/spool_dir: #{runtime} is not a folder that \w+, the user of the server, may write to/, output)
   end
 
-  def test_nobody_else_has_a_spawner
+  def test_only_root_has_a_spawner
     binary = File.join(@place, "highball")
     FileUtils.cp(HighballServer::BINARY, binary)
     File.chmod(0o755, binary)
@@ -65,7 +65,7 @@ class SpawnerTest < SpawnerTestCase
     openers.each { |pid| assert_empty File.read("/proc/#{pid}/environ")[/#{HighballServer::MARK}/].to_s }
   end
 
-  # What root has open, such as its terminal and its log, is no business of the application's user.
+  # The application's user has no access to files that root has open, such as its terminal and its log.
   def test_an_opener_has_nothing_of_roots
     server = serve_tenants(attacker_app("public/own.txt" => "own"))
     assert_equal "own", ask_attacker(server, "/own.txt").body
@@ -74,7 +74,7 @@ class SpawnerTest < SpawnerTestCase
       assert_equal [File::NULL] * 3, open.first(3)
       assert_match(/\Asocket:\[\d+\]\z/, open.drop(3).join(" "))
       assert_equal "/", File.readlink("/proc/#{pid}/cwd")
-      # Files in /proc of a process that nobody may look into are root's.
+      # Root owns the files in /proc of a process that other processes may not look into.
       assert_predicate File.stat("/proc/#{pid}/mem"), :owned?
     end
   end
@@ -92,7 +92,7 @@ class SpawnerTest < SpawnerTestCase
     assert_victim_serves(server)
   end
 
-  def test_a_user_who_holds_up_its_openers_holds_up_nobody_else
+  def test_a_user_who_holds_up_its_openers_holds_up_no_other_user
     files = { "public/own.txt" => "own" }
     server = serve_tenants(attacker_app(files), victim_app(files))
     assert_equal "own", ask_attacker(server, "/own.txt").body
@@ -117,7 +117,7 @@ class SpawnerTest < SpawnerTestCase
     wait_for("the file", within: 10) { ask_victim(server, "/own.txt").body == "own" }
   end
 
-  def test_all_ends_with_the_server_and_says_so
+  def test_all_ends_with_the_server_and_the_log_shows_it
     server = serve_tenants
     HighballServer.kill(front_of(server))
     assert_equal 128 + Signal.list["KILL"], server.wait(within: 20).exitstatus
@@ -187,7 +187,7 @@ class SpawnerTest < SpawnerTestCase
     assert_equal 200, HttpConnection.unix(path).get("/", { "Host" => HOSTS[VICTIM] }).status
   end
 
-  # Only a process of root's may remove the files of sockets that root has made.
+  # Only root may remove the files of sockets that root has created.
   def test_the_socket_of_an_address_that_comes_and_goes_with_hot_restarts_is_removed
     stays, goes = %w[stays goes].map { |name| File.join(@place, "#{name}.sock") }
     tenants = [attacker_app, victim_app]
@@ -203,7 +203,7 @@ class SpawnerTest < SpawnerTestCase
     refute_path_exists stays
   end
 
-  def test_memory_tells_the_processes_of_all_users
+  def test_memory_lists_the_processes_of_all_users
     server = serve_tenants
     output, ended = HighballServer.run("memory", "--json", *server.which, env: server_env)
     assert_predicate ended, :success?, output
@@ -247,7 +247,7 @@ class SpawnerTest < SpawnerTestCase
 
   def binds(*paths) = "bind = #{paths.map { |path| "unix:#{path}" }}\ndrain_timeout = '1s'"
 
-  # System calls, but for the one that waits.
+  # System calls, except for the one that waits.
   def calls(trace)
     File.readlines(trace).grep_v(/resumed|\A\d+ +(restart_syscall|poll|ppoll)\(|SIG|strace: /)
   end

@@ -4,9 +4,9 @@ require "time"
 require "zlib"
 require_relative "../support/e2e_test"
 
-# Files of the application's public folder, served without asking it.
+# Files of the application's public folder, served without Ruby.
 class StaticFilesTest < E2ETest
-  # Seconds in which a change shows (docs/static-files.md), and some more.
+  # Seconds until a change shows (docs/static-files.md), and some more.
   SEEN_WITHIN = OwnProcesses.spawner? ? 5 : 1
 
   APP = <<~RUBY
@@ -86,7 +86,7 @@ class StaticFilesTest < E2ETest
       { "If-None-Match" => '"other"', "If-Modified-Since" => modified } => 200,
       { "If-Modified-Since" => modified } => 304,
       { "If-Modified-Since" => earlier } => 200,
-      { "If-Modified-Since" => "nonsense" } => 200,
+      { "If-Modified-Since" => "garbage" } => 200,
       { "If-Match" => etag } => 200,
       { "If-Match" => '"other"' } => 412,
       { "If-Unmodified-Since" => earlier } => 412
@@ -109,8 +109,8 @@ class StaticFilesTest < E2ETest
     end
     unsatisfiable = @server.get("/large.bin", { "Range" => "bytes=99999999-" })
     assert_equal [416, "bytes */#{large.bytesize}"], [unsatisfiable.status, unsatisfiable["content-range"]]
-    ["bytes=5-1", "lines=1-2", "bytes=a-b", "bytes"].each do |nonsense|
-      assert_equal 200, @server.get("/large.bin", { "Range" => nonsense }).status, nonsense
+    ["bytes=5-1", "lines=1-2", "bytes=a-b", "bytes"].each do |range|
+      assert_equal 200, @server.get("/large.bin", { "Range" => range }).status, range
     end
   end
 
@@ -176,7 +176,7 @@ class StaticFilesTest < E2ETest
     refute_equal 200, @server.get("/style.css/").status
   end
 
-  # The file system is asked several times a second, or once where another process opens files; not for every request.
+  # The front checks files several times a second (once, where an opener opens them), not for every request.
   def test_changes_are_seen_soon
     path = "#{@app}/public/new.txt"
     File.write(path, "first")

@@ -2,7 +2,7 @@
 
 require_relative "../support/spawner_test_case"
 
-# What somebody could do who has taken over the server: it has the socket on which the spawner takes orders.
+# What an attacker could do after taking over the server: it has the socket for orders to the spawner.
 class TakenOverServerTest < SpawnerTestCase
   def test_forged_orders_are_refused
     server = serve_tenants(top: "access_log = '#{@place}/access.log'")
@@ -25,7 +25,7 @@ class TakenOverServerTest < SpawnerTestCase
     Process.wait(bystander) if bystander
   end
 
-  def test_what_the_table_has_is_done
+  def test_orders_within_the_table_are_carried_out
     orders = orders_of(serve_tenants)
     as_attacker = [6, 0, Etc.getpwnam(ATTACKER).uid, File.join(@place, "attacker")].pack("CCVa*")
     assert_equal STARTED, ask_spawner(orders, as_attacker, UNIXSocket.pair.first)
@@ -40,7 +40,7 @@ class TakenOverServerTest < SpawnerTestCase
     orders.sendmsg([0, 3].pack("VC"), 0, nil, Socket::AncillaryData.unix_rights(*many))
     assert_victim_serves(server)
     before = Dir.children("/proc/#{server.pid}/fd").length
-    assert_operator before, :<, 30, "descriptors that nobody wants are closed"
+    assert_operator before, :<, 30, "unexpected descriptors are closed"
     server.signal("USR1")
     wait_for("a restart", within: 30) { server.log.include?("restarted: the new version serves") }
     assert_victim_serves(server)
@@ -61,8 +61,8 @@ class TakenOverServerTest < SpawnerTestCase
     assert_victim_serves(server)
   end
 
-  # Its socket for news is full, and a process of somebody else holds it.
-  def test_all_ends_with_a_server_that_has_not_listened
+  # Its event socket is full, and a process of another user holds it.
+  def test_all_ends_with_a_server_that_does_not_read_its_events
     server = serve_tenants
     orders = orders_of(server)
     front = front_of(server)
@@ -94,7 +94,7 @@ class TakenOverServerTest < SpawnerTestCase
     }
   end
 
-  # The first of the server's sockets is that on which it gives orders: fetched as a debugger would.
+  # Fetches the server's first socket, the one for its orders, as a debugger would.
   def orders_of(server)
     sockets_of(front_of(server)).find do |socket|
       socket.getsockopt(:SOCKET,
@@ -118,7 +118,7 @@ class TakenOverServerTest < SpawnerTestCase
   STARTED = 2
   ANY_CHILDREN = 10
 
-  # The kind of the spawner's reply; nil if it gives none: then the reply to the next order is the first.
+  # The kind of the spawner's reply; nil if there is none, so that the first reply is to the next order.
   def ask_spawner(orders, order, descriptor)
     number = rand(1 << 30) | (1 << 31)
     rights = Socket::AncillaryData.unix_rights(descriptor)

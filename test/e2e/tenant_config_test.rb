@@ -2,10 +2,10 @@
 
 require_relative "../support/tenant_config_test_case"
 
-# A tenant's own configuration file gives options of that tenant's application, and nothing else: it names no other
-# applications, decides nothing about the server, and takes no part of another tenant's.
+# A tenant's own configuration file sets options of that tenant's application, and nothing else: it names no other
+# applications, sets no option of the server, and cannot take hosts or paths of another tenant.
 class TenantConfigTest < TenantConfigTestCase
-  # What a server's own option is given as, by somebody who may not.
+  # Options of the server, in the file of a tenant who may not set them.
   SERVER_OPTIONS = {
     "bind" => "bind = 'unix:attack.sock'", "port" => "port = 80", "pidfile" => "pidfile = 'tmp/pid'",
     "spool_dir" => "spool_dir = '/etc'", "log_format" => "log_format = 'json'",
@@ -22,7 +22,7 @@ class TenantConfigTest < TenantConfigTestCase
     end
   end
 
-  def test_hup_believes_no_more_than_the_start
+  def test_hup_trusts_no_more_files_than_the_start
     app = attacker_app(evil_files)
     server = serve_tenants(app)
     write(app, FILE, "[[app]]\npath = '/usr'\nruby = '#{evil}'\n")
@@ -33,7 +33,7 @@ class TenantConfigTest < TenantConfigTestCase
     assert_match(/line 1/, app_status(server, "attacker")["last_failure"])
   end
 
-  def test_a_link_to_a_file_of_roots_is_the_word_of_who_made_it
+  def test_a_link_to_a_file_of_roots_counts_as_its_makers
     of_root = File.join(@place, "of-root.toml")
     File.write(of_root, "user = 'root'\n", perm: 0o644)
     app = attacker_app(FILE => "")
@@ -44,13 +44,13 @@ class TenantConfigTest < TenantConfigTestCase
     assert_victim_serves(server)
   end
 
-  def test_a_link_above_the_file_is_the_word_of_who_made_it
+  def test_a_link_above_the_file_counts_as_its_makers
     FileUtils.mkdir(File.join(@place, "config"))
     File.write(File.join(@place, FILE), "user = 'root'\n")
     app = attacker_app
     as_attacker { FileUtils.ln_s(File.join(@place, "config"), File.join(app, "config")) }
     assert_refused(/#{FILE}, line 1: `user`/, app)
-    # And above the application: what it leads to is root's, all of it.
+    # The same for a link above the application: all of its target is root's.
     of_root = app_of("root", { "config.ru" => FACTS, FILE => "user = 'root'\n" }, "of-root-app")
     home = home_of_attacker
     as_attacker { FileUtils.ln_s(of_root, File.join(home, "current")) }
@@ -68,13 +68,13 @@ class TenantConfigTest < TenantConfigTestCase
     refute_includes answer.body + server.log, "a deep secret"
     refute_equal 200, answer.status
     assert_victim_serves(server)
-    # By a hard link: whoever has made it, this kernel lets only the owner.
+    # Through a hard link, which this kernel lets only the file's owner make.
     FileUtils.rm(File.join(app, FILE))
     File.link(secret, File.join(app, FILE))
     refute_includes assert_refused(/user #{ATTACKER} may not open it/, app), "deep"
   end
 
-  def test_a_file_of_roots_in_a_folder_of_the_tenants_is_not_roots_word
+  def test_a_file_of_roots_in_a_folder_of_the_tenants_is_not_trusted
     app = attacker_app(FILE => "")
     ["user = 'root'", "[[app]]\npath = '/usr'", "port = 1"].each do |text|
       write(app, FILE, text)
@@ -84,7 +84,7 @@ class TenantConfigTest < TenantConfigTestCase
     end
   end
 
-  def test_what_others_may_write_to_is_not_roots_word
+  def test_a_file_that_others_may_write_is_not_trusted
     app = app_of("root", { "config.ru" => FACTS, FILE => "port = 1" }, "open")
     { "config" => 0o777, FILE => 0o666, "." => 0o775 }.each do |path, mode|
       before = File.stat(File.join(app, path)).mode
@@ -93,7 +93,7 @@ class TenantConfigTest < TenantConfigTestCase
       File.chmod(before, File.join(app, path))
     end
     output, = HighballServer.run("config", "nginx", app, env: env)
-    assert_includes output, "127.0.0.1:1\"", "nobody else may write there any more"
+    assert_includes output, "127.0.0.1:1\"", "other users can no longer write there"
   end
 
   def test_a_link_to_another_tenants_files_is_not_followed_as_that_tenant
@@ -109,7 +109,7 @@ class TenantConfigTest < TenantConfigTestCase
     assert_victim_serves(server)
   end
 
-  # Whoever may rename a folder decides what is found there when it is restarted.
+  # A user who may rename a folder decides which application a restart finds there.
   def test_an_application_of_roots_in_a_tenants_folder_does_not_run_as_root
     home = home_of_attacker
     app = app_of("root", { "config.ru" => FACTS }, "home/app")
@@ -140,12 +140,12 @@ class TenantConfigTest < TenantConfigTestCase
   def test_other_programs_are_configured_by_no_more_than_that
     app = attacker_app(FILE => "")
     { "user = 'root'" => /`user`/, "[[app]]\npath = '/usr'" => /\[\[app\]\]/,
-      "port = 1" => /`port`/ }.each do |text, said|
+      "port = 1" => /`port`/ }.each do |text, message|
       write(app, FILE, text)
       %w[systemd nginx].each do |program|
         output, ended = HighballServer.run("config", program, app, env: env)
         refute_predicate ended, :success?, output
-        assert_match(said, output)
+        assert_match(message, output)
         refute_match(/User=root|ExecStart/, output)
       end
     end
@@ -154,8 +154,8 @@ class TenantConfigTest < TenantConfigTestCase
     assert_match(/^User=#{ATTACKER}$/, output)
   end
 
-  # An administrator who is not root pipes it into a file of root's.
-  def test_another_user_who_asks_for_a_service_does_not_believe_it_either
+  # An administrator who is not root pipes the output into a file of root's.
+  def test_config_for_another_user_does_not_trust_it_either
     app = attacker_app(FILE => "user = 'root'\n")
     binary = File.join(@place, "highball")
     FileUtils.cp(HighballServer::BINARY, binary)
@@ -165,7 +165,7 @@ class TenantConfigTest < TenantConfigTestCase
     assert_match(/line 1: `user` decides/, output)
   end
 
-  def test_nobody_is_led_astray_by_a_file_that_changes_while_it_is_read
+  def test_a_file_that_changes_while_it_is_read_gains_nothing
     secret = File.join(@place, "secret.toml")
     File.write(secret, "user = 'root'\nhosts = ['leak.test']\n", perm: 0o600)
     app = attacker_app(FILE => "user = '#{ATTACKER}'\n")

@@ -2,8 +2,8 @@
 
 require_relative "../support/control_test_case"
 
-# Control sockets: by which commands find a server and ask it. Another user's are not used, and what root hears from a
-# tenant's server is not believed.
+# Control sockets, by which commands find a server and talk to it. Those of other users are not used, and root does not
+# believe answers of a tenant's server.
 class TenantControlTest < ControlTestCase
   # --- the usual places
 
@@ -11,12 +11,12 @@ class TenantControlTest < ControlTestCase
     forge("#{@usual}/1.sock") { |client, pid| client.puts(JSON.generate(STATUS.merge("pid" => pid))) }
     File.chmod(0o755, @usual)
     %w[status stop].each do |name|
-      said, ended = command(VICTIM, name)
+      output, ended = command(VICTIM, name)
       refute_predicate ended, :success?
-      assert_match(/#{@usual} belongs to #{ATTACKER}.*not used/, said)
-      assert_match(/no Highball runs/, said)
+      assert_match(/#{@usual} belongs to #{ATTACKER}.*not used/, output)
+      assert_match(/no Highball runs/, output)
     end
-    assert_empty asked, "nothing was said to the forger"
+    assert_empty asked, "the forged server received no request"
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil })
     wait_for("a word on it") { server.log.match?(/no control socket.*#{@usual} belongs to #{ATTACKER}/m) }
     assert_equal 200, server.get("/").status
@@ -26,8 +26,8 @@ class TenantControlTest < ControlTestCase
     elsewhere = folder_of(VICTIM, "elsewhere", 0o700)
     usual = @usual
     as_attacker { File.symlink(elsewhere, usual) }
-    said, = command(VICTIM, "status")
-    assert_match(/#{@usual}.*(belongs to|symbolic)|Too many levels/, said)
+    output, = command(VICTIM, "status")
+    assert_match(/#{@usual}.*(belongs to|symbolic)|Too many levels/, output)
     serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil }, &:itself)
     assert_empty Dir.children(elsewhere)
   end
@@ -36,9 +36,9 @@ class TenantControlTest < ControlTestCase
     FileUtils.mkdir(@usual)
     FileUtils.chown(VICTIM, nil, @usual)
     File.chmod(0o777, @usual)
-    said, ended = command(VICTIM, "status")
+    output, ended = command(VICTIM, "status")
     refute_predicate ended, :success?
-    assert_match(/#{@usual} belongs to #{VICTIM} \(mode 0777\)/, said)
+    assert_match(/#{@usual} belongs to #{VICTIM} \(mode 0777\)/, output)
   end
 
   def test_a_server_without_a_session_is_found_from_one_and_the_other_way_round
@@ -50,8 +50,8 @@ class TenantControlTest < ControlTestCase
     from_session = serve_as_victim("other", env: { "XDG_RUNTIME_DIR" => session })
     assert_finds from_session, { "XDG_RUNTIME_DIR" => session }
     assert_finds from_cron, { "XDG_RUNTIME_DIR" => session }
-    said, ended = command(VICTIM, "stop", *from_cron.which, env: { "XDG_RUNTIME_DIR" => session })
-    assert_predicate ended, :success?, said
+    output, ended = command(VICTIM, "stop", *from_cron.which, env: { "XDG_RUNTIME_DIR" => session })
+    assert_predicate ended, :success?, output
     refute_predicate from_cron, :running?
   end
 
@@ -61,11 +61,11 @@ class TenantControlTest < ControlTestCase
     forge(File.join(folder_of(ATTACKER, "forge"), "x")) { |client, _| client.puts("{}") }
     File.rename(File.join(@place, "forge/x"), path)
     FileUtils.chown(VICTIM, nil, @usual)
-    said, = command(VICTIM, "status")
-    assert_match(/1\.sock belongs to #{ATTACKER}, and is not used/, said)
+    output, = command(VICTIM, "status")
+    assert_match(/1\.sock belongs to #{ATTACKER}, and is not used/, output)
     File.chown(Etc.getpwnam(VICTIM).uid, nil, path) # the file is the victim's, and the process is not
-    said, = command(VICTIM, "status")
-    assert_match(/a process of #{ATTACKER} listens on #{VICTIM}'s control socket/, said)
+    output, = command(VICTIM, "status")
+    assert_match(/a process of #{ATTACKER} listens on #{VICTIM}'s control socket/, output)
     assert_empty asked
   end
 
@@ -75,9 +75,9 @@ class TenantControlTest < ControlTestCase
     File.symlink("/dev/zero", "#{@usual}/2.sock")
     File.symlink("nowhere", "#{@usual}/3.sock")
     FileUtils.chown(VICTIM, nil, @usual)
-    said, = command(VICTIM, "status")
-    assert_match(/1\.sock is a FIFO/, said)
-    assert_match(/2\.sock is a symbolic link/, said)
+    output, = command(VICTIM, "status")
+    assert_match(/1\.sock is a FIFO/, output)
+    assert_match(/2\.sock is a symbolic link/, output)
     assert_equal %w[1.sock 2.sock 3.sock], Dir.children(@usual).sort
   end
 
@@ -91,13 +91,13 @@ class TenantControlTest < ControlTestCase
     named = { "HIGHBALL_CONTROL" => control }
     assert_finds server, named
     assert_finds server, named, as: "root"
-    said, ended = command(VICTIM, "upgrade", env: named)
-    assert_predicate ended, :success?, said
-    assert_match(/a new process serves/, said)
-    said, ended = command(VICTIM, "restart", env: named)
-    assert_predicate ended, :success?, said
-    said, ended = command(VICTIM, "stop", env: named)
-    assert_predicate ended, :success?, said
+    output, ended = command(VICTIM, "upgrade", env: named)
+    assert_predicate ended, :success?, output
+    assert_match(/a new process serves/, output)
+    output, ended = command(VICTIM, "restart", env: named)
+    assert_predicate ended, :success?, output
+    output, ended = command(VICTIM, "stop", env: named)
+    assert_predicate ended, :success?, output
     server.wait
     assert_empty Dir.children(File.dirname(control))
   end
@@ -135,9 +135,9 @@ class TenantControlTest < ControlTestCase
     %w[file fifo].each do |name|
       server = serve_as_victim(name, env: { "HIGHBALL_CONTROL" => "#{folder}/#{name}" })
       wait_for("a word on it") { server.log.include?("is no control socket of this user's") }
-      said, ended = command(VICTIM, "status", env: { "HIGHBALL_CONTROL" => "#{folder}/#{name}" })
+      output, ended = command(VICTIM, "status", env: { "HIGHBALL_CONTROL" => "#{folder}/#{name}" })
       refute_predicate ended, :success?
-      assert_match(/not a control socket|belongs to root/, said)
+      assert_match(/not a control socket|belongs to root/, output)
     end
     assert_equal "text", File.read("#{folder}/file")
   end
@@ -154,12 +154,12 @@ class TenantControlTest < ControlTestCase
       nil # without an answer
     end
     wait_for("a word on it") { server.log.match?(/a process of #{ATTACKER} has asked/) }
-    said, = command(VICTIM, "status", env: { "HIGHBALL_CONTROL" => control })
-    assert_match(/open to other users/, said)
+    output, = command(VICTIM, "status", env: { "HIGHBALL_CONTROL" => control })
+    assert_match(/open to other users/, output)
     assert_predicate server, :running?
   end
 
-  # --- what root hears from a tenant's
+  # --- answers of a tenant's server to root
 
   def test_an_answer_without_an_end_is_given_up
     path = forge_tenants { |client, _| loop { client.write("a" * 65_536) } }
@@ -178,12 +178,12 @@ class TenantControlTest < ControlTestCase
 
   def test_answers_that_are_none_are_errors
     deep = "#{'[' * 100_000}\n"
-    nonsense = [deep, "\xFF\xFE\n", "{}\n", "null\n", "\n", "{\"type\":\"status\"}\n", ""]
-    nonsense.each_with_index do |answer, index|
-      path = forge_tenants("nonsense-#{index}") { |client, _| client.write(answer) }
-      said, ended = command("root", "status", env: { "HIGHBALL_CONTROL" => path })
-      refute_predicate ended, :success?, said
-      refute_match(/panicked/, said)
+    garbage = [deep, "\xFF\xFE\n", "{}\n", "null\n", "\n", "{\"type\":\"status\"}\n", ""]
+    garbage.each_with_index do |answer, index|
+      path = forge_tenants("garbage-#{index}") { |client, _| client.write(answer) }
+      output, ended = command("root", "status", env: { "HIGHBALL_CONTROL" => path })
+      refute_predicate ended, :success?, output
+      refute_match(/panicked/, output)
     end
   end
 
@@ -193,7 +193,7 @@ class TenantControlTest < ControlTestCase
     assert_not_believed path, /says that its pid is #{other}, but it is/
   end
 
-  def test_nothing_that_a_terminal_obeys_is_printed
+  def test_no_control_characters_are_printed
     path = forge_tenants do |client, pid|
       app = APP.merge("name" => "\e]0;title\a\nhighball (pid 1) has stopped", "phase" => "serving\r\e[2J",
                       "url" => "\u009b31m", "app" => "/\u202e", "environment" => "\b", "user" => "\x7f",
@@ -201,10 +201,10 @@ class TenantControlTest < ControlTestCase
       client.puts(JSON.generate(STATUS.merge("pid" => pid, "version" => "\e[1m", "apps" => [app, app])))
     end
     [%w[status], %w[status --json], %w[memory], %w[restart]].each do |words|
-      said, = command("root", *words, env: { "HIGHBALL_CONTROL" => path })
-      refute_match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/, said, words.join(" "))
-      refute_match(/^highball \(pid 1\)/, said)
-      assert_includes said, "u{1b}", words.join(" ")
+      output, = command("root", *words, env: { "HIGHBALL_CONTROL" => path })
+      refute_match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/, output, words.join(" "))
+      refute_match(/^highball \(pid 1\)/, output)
+      assert_includes output, "u{1b}", words.join(" ")
     end
   end
 
@@ -217,8 +217,8 @@ class TenantControlTest < ControlTestCase
       end
       client.puts(JSON.generate(STATUS.merge("pid" => pid)))
     end
-    said, ended = command("root", "stop", env: { "HIGHBALL_CONTROL" => path })
-    assert_predicate ended, :success?, said
+    output, ended = command("root", "stop", env: { "HIGHBALL_CONTROL" => path })
+    assert_predicate ended, :success?, output
   end
 
   def test_a_tenant_does_not_lead_root_to_another_server
@@ -231,9 +231,9 @@ class TenantControlTest < ControlTestCase
       File.symlink(control, "#{theirs}/folder")
     end
     %w[x folder/x folder].each do |name|
-      said, ended = command("root", "stop", env: { "HIGHBALL_CONTROL" => "#{theirs}/#{name}" })
-      refute_predicate ended, :success?, said
-      assert_match(/symbolic link|another user's|another's/, said)
+      output, ended = command("root", "stop", env: { "HIGHBALL_CONTROL" => "#{theirs}/#{name}" })
+      refute_predicate ended, :success?, output
+      assert_match(/symbolic link|another user's|another's/, output)
     end
     assert_predicate server, :running?
   end

@@ -3,8 +3,8 @@
 require "socket"
 require_relative "../support/tenants_test_case"
 
-# What a tenant's application hands over by its descriptor socket: the server sends nothing to sockets that a tenant
-# chose, and reads nothing but a tenant's own files.
+# Descriptors that a tenant's application sends over its descriptor socket: the server sends nothing to sockets that a
+# tenant chose, and reads only files that the tenant may read.
 class TenantDescriptorsTest < TenantsTestCase
   # Sends descriptors past Highball's Ruby code, as an application can.
   ATTACK = <<~'RUBY'
@@ -24,7 +24,7 @@ class TenantDescriptorsTest < TenantsTestCase
 
     def ring_and_ticket(env) = %i[@ring @ticket].map { |name| env["rack.hijack"].instance_variable_get(name) }
 
-    # The client's connection is to go to the socket of somebody else.
+    # Hands the client's connection over to a socket of another process.
     def hijack_to(env, socket)
       hand_over(ring_and_ticket(env).last, socket)
       io = env["rack.hijack"].call
@@ -33,7 +33,7 @@ class TenantDescriptorsTest < TenantsTestCase
       [200, {}, []]
     end
 
-    # The answer's body is to be this file.
+    # Sends this file as the body of the answer.
     def answer_with(env, io)
       ring, ticket = ring_and_ticket(env)
       ring.head(ticket, 200, { "content-type" => "text/plain" }, false)
@@ -41,9 +41,9 @@ class TenantDescriptorsTest < TenantsTestCase
       sleep # until this process is killed
     end
 
-    # A descriptor that is of no use for reading: O_PATH.
+    # A descriptor that cannot be read: O_PATH.
     PATH_ONLY = 0o10000000
-    # To close it holds up the process that does it last, if that has not taken the linger time away.
+    # Closing it blocks the last process that has it open, unless that process has removed the linger time.
     def lingering
       server = TCPServer.new("127.0.0.1", 0)
       socket = TCPSocket.new("127.0.0.1", server.addr[1])
@@ -105,7 +105,7 @@ class TenantDescriptorsTest < TenantsTestCase
     end
   end
 
-  def test_descriptors_beside_the_bytes_of_a_hijacked_connection_hold_nobody_up
+  def test_descriptors_on_a_hijacked_connection_hold_nothing_up
     @server = serve_tenants(attacker_app("config.ru" => ATTACK))
     @server.connect do |visitor|
       visitor.send_request("GET", "/stream", UPGRADE)
@@ -118,7 +118,7 @@ class TenantDescriptorsTest < TenantsTestCase
 
   private
 
-  # The visitor gets nothing of the file, and the worker is replaced. (POST: what may be repeated would go to another.)
+  # The visitor gets nothing of the file, and the worker is replaced. (POST, because another repeats a GET.)
   def assert_costs_the_worker_its_life(path, fields)
     before = @server.log.length
     begin

@@ -2,8 +2,8 @@
 
 require_relative "../support/tenants_test_case"
 
-# What stands in the environment of the processes of applications: nothing of root's for other users, and nothing of
-# `bundle exec` for other Gemfiles.
+# The environment of applications' processes: no variables of root's for other users, and none of `bundle exec` for
+# other Gemfiles.
 class TenantEnvironmentTest < TenantsTestCase
   # Answers with the variables of the process, and with those that there were when it was loaded.
   VARIABLES = <<~RUBY
@@ -13,11 +13,11 @@ class TenantEnvironmentTest < TenantsTestCase
   RUBY
 
   OF_THE_SERVICE_MANAGER = {
-    "NOTIFY_SOCKET" => "@highball-test-nobody-listens", "LISTEN_FDS" => "1", "LISTEN_PID" => "1",
+    "NOTIFY_SOCKET" => "@highball-test-no-listener", "LISTEN_FDS" => "1", "LISTEN_PID" => "1",
     "LISTEN_FDNAMES" => "http", "WATCHDOG_PID" => "1", "WATCHDOG_USEC" => "1000000", "FDSTORE" => "8"
   }.freeze
 
-  # What an administrator's shell, or a unit, may have set.
+  # Variables that an administrator's shell or a unit may have set.
   OF_ROOT = {
     "SECRET_KEY_BASE" => "of-root", "DATABASE_URL" => "postgres://root:of-root@db", "RAILS_MASTER_KEY" => "of-root",
     "AWS_SECRET_ACCESS_KEY" => "of-root", "SSH_AUTH_SOCK" => "/root/agent", "SUDO_USER" => "admin",
@@ -45,8 +45,8 @@ class TenantEnvironmentTest < TenantsTestCase
     assert_empty(theirs.values.grep(%r{of-root|/root(/|\z)}) - [theirs["PATH"]])
   end
 
-  # A process that had them could speak to the service manager as the server, or take a socket for one of its own.
-  def test_what_the_service_manager_says_is_for_highball_alone
+  # A process with these could notify systemd as the server, or take a descriptor for a socket from systemd.
+  def test_variables_of_the_service_manager_are_for_highball_alone
     server = serve_both("*", env: OF_THE_SERVICE_MANAGER)
     assert_empty variables(server).keys & OF_THE_SERVICE_MANAGER.keys
     same_user = serve(folder_with("config.ru" => VARIABLES), env: OF_THE_SERVICE_MANAGER)
@@ -61,7 +61,7 @@ class TenantEnvironmentTest < TenantsTestCase
     assert_empty variables(server, VICTIM).slice(*OF_ROOT.keys, "OWN")
   end
 
-  def test_every_variable_is_passed_on_where_root_says_so_but_those_of_a_session
+  def test_root_may_pass_on_all_variables_except_those_of_a_session
     server = serve_both("*", env: OF_ROOT)
     of_the_session = %w[DBUS_SESSION_BUS_ADDRESS MAIL XDG_CONFIG_HOME]
     assert_equal OF_ROOT.except(*of_the_session).keys.sort, variables(server).slice(*OF_ROOT.keys).keys.sort
@@ -82,7 +82,7 @@ class TenantEnvironmentTest < TenantsTestCase
     assert_equal OF_ROOT, JSON.parse(server.get("/").body).slice(*OF_ROOT.keys)
   end
 
-  def test_bundle_exec_for_another_gemfile_keeps_nobody_from_booting
+  def test_bundle_exec_for_another_gemfile_keeps_no_application_from_booting
     tool = app_of("root", { "Gemfile" => "# of the server\n" }, "tool")
     configure_tenants(attacker_app("config.ru" => VARIABLES), victim_app("config.ru" => VARIABLES))
     bundled = root_env.merge("BUNDLE_GEMFILE" => File.join(tool, "Gemfile"))
@@ -103,7 +103,7 @@ class TenantEnvironmentTest < TenantsTestCase
     assert_equal "/before", other["RUBYLIB"].to_s.split(":").last
   end
 
-  # What is shown of an application that does not boot is its own environment, not root's.
+  # The diagnosis of an application that does not boot shows its environment, not root's.
   def test_a_diagnosis_shows_no_more
     attacker = attacker_app("config.ru" => "raise 'alas'\n")
     output, = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", attacker,

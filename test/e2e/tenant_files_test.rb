@@ -3,13 +3,13 @@
 require "socket"
 require_relative "../support/tenants_test_case"
 
-# Files that an application has a say in: whatever stands in their place, Highball reads, sends and shows nothing that
-# the application could not read itself.
+# Files that an application can influence: whatever it puts there, Highball reads, sends and shows only what the
+# application itself could read.
 class TenantFilesTest < TenantsTestCase
   OF_VICTIM = "the victim's own"
-  # Larger than what is kept in memory: the file itself is kept open while it is sent.
+  # Too large for the cache in memory: the file stays open while it is sent.
   LARGE = OF_VICTIM * 20_000
-  # Answers as whom it runs, and fails where it is asked to.
+  # Answers with its user, and raises an exception where the request asks for one.
   FAILING = "#{FACTS}\nuse Class.new { def initialize(app) = @app = app\n" \
             "def call(env) = env['PATH_INFO'] == '/fail' ? raise('alas') : @app.call(env) }\n".freeze
   DESCRIPTORS = 80
@@ -152,7 +152,7 @@ class TenantFilesTest < TenantsTestCase
     assert_root_file_untouched
   end
 
-  # An exception may name any file, and with it the lines that are shown of it.
+  # An exception may name any file and line for the diagnosis to show.
   def test_a_diagnosis_shows_nothing_of_files_that_the_application_cannot_read
     victim = victim_with_files("secret.rb" => "VICTIM = '#{OF_VICTIM}'\n")
     pipe = File.join(@place, "pipe")
@@ -180,7 +180,7 @@ class TenantFilesTest < TenantsTestCase
     end
   end
 
-  # What is masked tells what stands in a file.
+  # Masking must not reveal the content of a file.
   def test_what_stands_in_a_file_of_root_cannot_be_guessed_by_what_is_masked
     other = "another guess, which stands nowhere"
     ["config/master.key", ".env"].each do |name|
@@ -219,7 +219,7 @@ class TenantFilesTest < TenantsTestCase
     app
   end
 
-  # Everybody could read these files, but for the folder that they are in.
+  # All users could read these files, except that their folder is closed.
   def victim_with_files(files = {})
     folder = File.join(@place, "victim")
     FileUtils.rm_rf(folder)
@@ -234,7 +234,7 @@ class TenantFilesTest < TenantsTestCase
     assert_runs_as ATTACKER, JSON.parse(answer.body)
   end
 
-  # Pages are kept in memory for a moment: one that is shown shows when it is forgotten.
+  # Pages are cached for a moment: waits until the old one is out of the cache.
   def assert_page_is_refused(server, page, what)
     FileUtils.rm_rf(page)
     File.write(page, "sorry: #{what}")
@@ -247,7 +247,7 @@ class TenantFilesTest < TenantsTestCase
     assert_not_of_page answer, what
   end
 
-  # What visitors get where there is no page.
+  # The answer for visitors without an error page of the application.
   def assert_not_of_page(answer, what = nil)
     assert_equal 500, answer.status, what
     assert_operator answer.body.bytesize, :<, 500, what
@@ -279,7 +279,7 @@ class TenantFilesTest < TenantsTestCase
     nil
   end
 
-  # What `highball doctor` shows of files, where an exception names this one.
+  # The source lines in `highball doctor`, when an exception names this file.
   def sources_shown(place)
     files = { "config.ru" => "raise SyntaxError, '#{place}:1: alas'\n", "own.rb" => "OWN = 1\n" }
     broken = app_of(ATTACKER, files, "attacker")
@@ -289,7 +289,7 @@ class TenantFilesTest < TenantsTestCase
     diagnosis.fetch("sources").tap { FileUtils.rm_rf(broken) }
   end
 
-  # What `highball doctor` says of an application that does not boot.
+  # The diagnosis in `highball doctor` of an application that does not boot.
   def diagnosis_of(app)
     output, ended = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", app, env: env, within: 60)
     refute_predicate ended, :success?, output

@@ -3,8 +3,8 @@
 require_relative "../support/tenants_test_case"
 require_relative "../support/unanswered_files"
 
-# Files at which whoever opens or reads them waits, or never gets to the end: the attacker's application may be held up
-# by its own, and nothing else is.
+# Files that block the process that opens or reads them, or that have no end. The attacker's files may hold up the
+# attacker's application, and nothing else.
 class TenantHangsTest < TenantsTestCase
   include UnansweredFiles
 
@@ -43,7 +43,7 @@ class TenantHangsTest < TenantsTestCase
     attacker = leasing(".ruby-version", ".tool-versions")
     with_tenants(attacker) do |server|
       ask_for_restart(attacker)
-      # It goes on without the file; the new version then waits for the old one's lease itself.
+      # The restart goes on without the file; the new version then waits for the lease of the old one.
       wait_for("the boot", within: PROMPTLY) { server.log.include?("a process holds a lease on it") }
       assert_nothing_else_is_held_up(server)
     end
@@ -117,7 +117,7 @@ class TenantHangsTest < TenantsTestCase
     with_tenants(attacker) { |server| fail_to_restart(server, attacker, File.join(attacker, "source.rb")) }
   end
 
-  # Where its folder was, there is something else.
+  # Its folder is replaced by something else.
   def test_a_folder_that_becomes_something_else
     { "a named pipe" => :pipe, "a link into a process" => "/proc/self/cwd", "a device" => "/dev/zero",
       "a link to root's" => "/root", "nothing" => nil }.each do |what, made|
@@ -127,14 +127,14 @@ class TenantHangsTest < TenantsTestCase
         place(File.dirname(attacker), File.basename(attacker), made) if made
         output, = restart(server)
         assert_match(/failed/, output, what)
-        assert_equal 200, ask_attacker(server).status, "the version before serves on"
+        assert_equal 200, ask_attacker(server).status, "the previous version still serves"
         assert_nothing_else_is_held_up(server)
       end
       FileUtils.rm_rf([attacker, "#{attacker}.old"])
     end
   end
 
-  # One that does not boot at first is looked at from time to time, by a walk through its folder.
+  # The folder of an application that does not boot is walked from time to time.
   def test_the_folder_of_a_failed_application
     attacker = attacker_app("config.ru" => "raise 'alas'\n")
     %w[a.rb .ruby-version Gemfile.lock].each { |name| place(attacker, name, :pipe) }
@@ -158,14 +158,14 @@ class TenantHangsTest < TenantsTestCase
         wait_for("the restart", within: PROMPTLY) { server.log.include?("restarting") }
         assert_nothing_else_is_held_up(server)
         wait_for("its end", within: PROMPTLY) { server.log.include?("its files could not be looked at within 2 s") }
-        assert_equal 200, ask_attacker(server).status, "the version before serves on"
+        assert_equal 200, ask_attacker(server).status, "the previous version still serves"
         assert_nothing_else_is_held_up(server)
         server.stop("TERM", within: PROMPTLY)
       end
     end
   end
 
-  # A diagnosis is told without what the files hold.
+  # The diagnosis comes without the content of the files.
   def test_a_file_system_that_does_not_answer_when_a_boot_has_failed
     attacker = attacker_app("config.ru" => "raise 'alas'\n", "config/master.key" => "0123456789abcdef")
     without_answer(File.join(attacker, "config/master.key")) do
@@ -193,7 +193,7 @@ class TenantHangsTest < TenantsTestCase
     end
   end
 
-  # More files than anybody wants to walk through, and in them a change.
+  # Very many files, and a change in one of them.
   def test_many_files_that_are_watched_in_production
     attacker = attacker_app("tmp/always_restart.txt" => "")
     folder = File.join(attacker, "many")
@@ -209,7 +209,7 @@ class TenantHangsTest < TenantsTestCase
 
   private
 
-  # Asks the application that has these in its folder for a restart, which succeeds: such a version file says nothing.
+  # Restarts the application with these in its folder. The restart succeeds and ignores such a version file.
   def hang_while_restarting(files)
     attacker = attacker_app
     with_tenants(attacker) do |server|
@@ -227,7 +227,7 @@ class TenantHangsTest < TenantsTestCase
     File.write(File.join(attacker, "config.ru"), "raise SyntaxError, '#{source}:1: alas'\n")
     output, = restart(server)
     assert_match(/alas/, output)
-    assert_equal 200, ask_attacker(server).status, "the version before serves on"
+    assert_equal 200, ask_attacker(server).status, "the previous version still serves"
     assert_nothing_else_is_held_up(server)
   end
 
@@ -239,7 +239,7 @@ class TenantHangsTest < TenantsTestCase
     FileUtils.rm_rf(File.join(@place, "victim"))
   end
 
-  # Makes what stands where a file should.
+  # Puts something else in the place of a file.
   def place(folder, name, what)
     path = File.join(folder, name)
     FileUtils.mkdir_p(File.dirname(path))
@@ -252,7 +252,7 @@ class TenantHangsTest < TenantsTestCase
     File.chmod(0o666, path) unless File.symlink?(path)
   end
 
-  # An application that holds leases on these files of its own.
+  # An application that holds leases on these of its files.
   def leasing(*names, more: FACTS)
     code = format(LEASING, names.inspect)
     files = names.to_h { |name| [name, "leased"] }
@@ -281,7 +281,7 @@ class TenantHangsTest < TenantsTestCase
     server_status(server, within: PROMPTLY)["apps"].find { |app| app["name"] == "attacker" }["generation"]
   end
 
-  # The victim's application serves, and a worker of it that is killed is replaced; the server tells how it is.
+  # The victim's application serves, its killed worker is replaced, and the server reports its status.
   def assert_nothing_else_is_held_up(server)
     assert_victim_serves(server)
     killed = facts(server, { "Host" => HOSTS[VICTIM] })["pid"]
@@ -290,7 +290,7 @@ class TenantHangsTest < TenantsTestCase
       answer = ask_victim(server)
       answer.status == 200 && JSON.parse(answer.body)["pid"] != killed
     end
-    refute File.exist?("/proc/#{killed}"), "it is waited for"
+    refute File.exist?("/proc/#{killed}"), "it was reaped"
     apps = server_status(server, within: PROMPTLY)["apps"]
     assert_equal(%w[attacker victim], apps.map { |app| app["name"] }.sort)
   end

@@ -2,12 +2,12 @@
 
 require_relative "../support/tenants_test_case"
 
-# Access logs where somebody else than root may write: no file of root's or of others is written, and nobody waits.
+# Access logs in places where other users may write: the server writes no other files, and never waits.
 class TenantLogsTest < TenantsTestCase
   LINE = %r{\A127\.0\.0\.1 - - \[.*\] "GET (\S+) HTTP/1\.1" 200 \d+ }
   REFUSED = /ERROR attacker: .*|ERROR the access log cannot be opened; requests are not logged/
 
-  def test_a_log_in_an_applications_folder_is_that_users
+  def test_a_log_in_an_applications_folder_belongs_to_its_user
     server = serve_with_log
     ask_attacker(server, "/one")
     wait_for("the line") { lines(log_of_attacker).length == 1 }
@@ -55,7 +55,7 @@ class TenantLogsTest < TenantsTestCase
     assert_equal "of the victim\n", File.read(File.join(victims, "access.log"))
   end
 
-  def test_a_named_pipe_holds_nobody_up
+  def test_a_named_pipe_holds_nothing_up
     assert_refused(/is a named pipe/) { File.mkfifo(log_of_attacker) }
   end
 
@@ -116,8 +116,8 @@ class TenantLogsTest < TenantsTestCase
     Process.kill("KILL", swapper) && Process.wait(swapper) if swapper
   end
 
-  # A process that holds a lease on a file makes whoever opens it wait for up to 45 seconds.
-  def test_a_lease_holds_nobody_up
+  # A process with a lease on a file makes other processes that open it wait for up to 45 seconds.
+  def test_a_lease_holds_nothing_up
     server = serve_with_log
     ask_attacker(server, "/before")
     wait_for("the line") { lines(log_of_attacker).length == 1 }
@@ -131,7 +131,7 @@ class TenantLogsTest < TenantsTestCase
     Process.kill("KILL", holder) && Process.wait(holder) if holder
   end
 
-  # Root's own log cannot lie where somebody else decides what it is.
+  # Root's own log must be in a place where other users cannot replace it.
   def test_the_log_of_the_server_lies_where_only_root_may_write
     { File.join(@place, "attacker/log/server.log") => /attacker belongs to #{ATTACKER}/,
       File.join(@place, "open/server.log") => /open can be written to by everybody/ }.each do |path, why|
@@ -175,8 +175,8 @@ class TenantLogsTest < TenantsTestCase
     end
   end
 
-  # A stream that takes nothing: the front goes on, and the lines are counted.
-  def test_a_log_that_takes_nothing_holds_nobody_up
+  # A stream that takes nothing: the front goes on, and counts the lost lines.
+  def test_a_log_that_takes_nothing_holds_nothing_up
     reader, writer = IO.pipe
     through = ["sh", "-c", 'exec "$@" >&7 7>&-', "sh"]
     configure_tenants(attacker_app, victim_app, entries: { ATTACKER => "access_log = '-'" })
@@ -193,7 +193,7 @@ class TenantLogsTest < TenantsTestCase
     Thread.new { reader.read } # so that it can end
   end
 
-  # The lines are the server's, and visitors cannot forge any.
+  # Visitors cannot forge lines.
   def test_a_visitor_cannot_forge_a_line
     server = serve_with_log
     ask_attacker(server, "/%0a", { "User-Agent" => "x\" 200 1 \"\u009b2J\\" })
@@ -212,7 +212,7 @@ class TenantLogsTest < TenantsTestCase
 
   def problem(server) = server.full_status["apps"].find { |app| app["name"] == "attacker" }["log_problem"]
 
-  # Both, of which the attacker's has a log of its own.
+  # Both applications; the attacker's has a separate log.
   def serve_with_log
     attacker = attacker_app
     as_attacker { Dir.mkdir(File.join(attacker, "log")) }
@@ -220,7 +220,8 @@ class TenantLogsTest < TenantsTestCase
     serve_tenants(attacker, victim_app, entries: { ATTACKER => "access_log = 'log/access.log'" })
   end
 
-  # What the block puts in the log's place, as the attacker, is not opened; both applications serve, and it is said.
+  # The block puts something in the log's place, as the attacker. The server does not open it, and reports that; both
+  # applications serve.
   def assert_refused(why, &put)
     server = serve_with_log { put_as_attacker(&put) }
     wait_for("the refusal") { server.log.include?("the access log cannot be opened; requests are not logged") }
@@ -233,7 +234,7 @@ class TenantLogsTest < TenantsTestCase
     assert_match(/^access log .*cannot be opened/, output)
   end
 
-  # The attacker has something else in the log's place while the server opens it anew.
+  # The attacker puts something else in the log's place while the server reopens it.
   def hang_up_with_another_log(server, kind)
     as_attacker { File.rename(log_of_attacker, "#{log_of_attacker}.was") && yield(log_of_attacker) }
     count = server.log.scan("cannot be opened anew").length
@@ -244,7 +245,7 @@ class TenantLogsTest < TenantsTestCase
     as_attacker { File.unlink(log_of_attacker) && File.rename("#{log_of_attacker}.was", log_of_attacker) }
   end
 
-  # In this process, so that what is opened stays open; as the attacker by its effective user.
+  # Runs in this process, so that opened files stay open, with the attacker as the effective user.
   def put_as_attacker
     attacker = Etc.getpwnam(ATTACKER)
     Process::Sys.setegid(attacker.gid)

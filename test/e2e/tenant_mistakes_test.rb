@@ -3,12 +3,12 @@
 require_relative "../support/tenant_config_test_case"
 require_relative "../support/unanswered_files"
 
-# What is wrong with the configuration file or the folder of one tenant fails that tenant's application. The others are
-# served: at the start, and after HUP.
+# A mistake in the configuration file or the folder of one tenant fails that tenant's application only, both at the
+# start and after HUP.
 class TenantMistakesTest < TenantConfigTestCase
   include UnansweredFiles
 
-  # What a tenant gets wrong: the content of the file, and what is said of it.
+  # Mistakes of a tenant: the content of the file, and the error message.
   MISTAKES = {
     "port 80" => /line 1/,
     "# fine\nthreds = 1" => /line 2: there is no option `threds`; did you mean `threads`/,
@@ -23,14 +23,14 @@ class TenantMistakesTest < TenantConfigTestCase
 
   def test_a_mistake_fails_that_application_and_no_other
     app = attacker_app
-    MISTAKES.each do |text, said|
+    MISTAKES.each do |text, message|
       write(app, FILE, text)
       server = serve_tenants(app)
-      assert_failed(server, said)
+      assert_failed(server, message)
       assert_equal 503, ask_attacker(server).status
       assert_victim_serves(server)
       server.stop
-      assert_refused(said, app) unless text.start_with?("hosts")
+      assert_refused(message, app) unless text.start_with?("hosts")
     end
   end
 
@@ -93,20 +93,20 @@ class TenantMistakesTest < TenantConfigTestCase
     assert_equal "a site", ask_attacker(server).body
   end
 
-  def test_who_serves_goes_on_as_it_was_when_hup_finds_a_mistake
+  def test_a_serving_application_goes_on_unchanged_when_hup_finds_a_mistake
     app = attacker_app(FILE => "threads = 2\n")
     server = serve_tenants(app)
     before = facts(server, { "Host" => HOSTS[ATTACKER] })["pid"]
     write(app, FILE, "threads = 0\n")
     configure_tenants(app, File.join(@place, "victim"), entries: { VICTIM => "threads = 5" })
     server.signal("HUP")
-    wait_for("what is asked for of the other", within: 30) do
+    wait_for("the change to the other", within: 30) do
       app_status(server, "victim")["workers"].map { |worker| worker["threads"] } == [5]
     end
     assert_equal before, facts(server, { "Host" => HOSTS[ATTACKER] })["pid"]
     assert_match(/line 1, threads/, app_status(server, "attacker")["last_failure"])
     assert_match(/ERROR .*stays as it was/, server.log)
-    # What root says holds nevertheless.
+    # Root's settings still apply.
     host = HOSTS[ATTACKER]
     File.write(File.join(@place, "highball.toml"), File.read(File.join(@place, "highball.toml")).sub(host, "t3.test"))
     server.signal("HUP")
@@ -127,7 +127,7 @@ class TenantMistakesTest < TenantConfigTestCase
     assert_victim_serves(server)
   end
 
-  def test_in_development_the_page_tells_and_is_reloaded
+  def test_in_development_the_page_shows_it_and_is_reloaded
     app = attacker_app(FILE => "\nthreds = 2\n")
     server = serve_tenants_by_name(app, victim_app, environment: "development")
     html = { "Accept" => "text/html", "Host" => "attacker.localhost" }
@@ -156,7 +156,7 @@ class TenantMistakesTest < TenantConfigTestCase
     wait_for("the change", within: 60) { app_status(server, "attacker")["workers"].map { |one| one["threads"] } == [4] }
   end
 
-  def test_the_doctor_tells_whose_mistake_it_is
+  def test_doctor_names_the_application_with_the_mistake
     configure_tenants(attacker_app(FILE => "threds = 1\n"), victim_app)
     output, ended = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", @place, env: env, within: 60)
     assert_equal 1, ended.exitstatus, output

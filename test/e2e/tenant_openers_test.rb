@@ -2,8 +2,8 @@
 
 require_relative "../support/spawner_test_case"
 
-# Files of a user are opened by processes of that user, the openers. The user may stop and kill them, again and again:
-# nobody else notices.
+# Openers are processes of a user that open this user's files. The user may stop and kill them again and again, without
+# an effect on others.
 class TenantOpenersTest < SpawnerTestCase
   FILES = { "public/own.txt" => "own" }.freeze
   # Openers of one user at a time.
@@ -29,7 +29,7 @@ class TenantOpenersTest < SpawnerTestCase
     wait_for("the attacker's file", within: 60) { ask_attacker(server, "/own.txt").body == "own" }
   end
 
-  # Each asks for another file, so that there is much to be found out.
+  # Each asks for another file, so that none is in the cache.
   def test_many_requests_while_an_opener_is_stopped
     files = Array.new(40) { |number| ["public/#{number}.txt", number.to_s] }.to_h
     server = serve_tenants(attacker_app(files), victim_app(FILES))
@@ -79,7 +79,7 @@ class TenantOpenersTest < SpawnerTestCase
   end
 
   # None of these files is in the front's memory.
-  def test_nobody_notices_that_an_opener_was_killed
+  def test_a_killed_opener_goes_unnoticed
     files = Array.new(20) { |number| ["public/#{number}.txt", number.to_s] }.to_h
     server = serve_tenants(attacker_app, victim_app(files))
     20.times do |number|

@@ -2,7 +2,7 @@
 
 require_relative "../support/tenants_test_case"
 
-# Processes that an application has left to highball, which reaps them, however many end at once.
+# Orphans of an application: highball reaps them, however many end at once.
 class TenantOrphansTest < TenantsTestCase
   def test_orphans_that_end_while_highball_is_stopped_are_all_reaped
     server, orphans = serve_orphans(400)
@@ -12,7 +12,7 @@ class TenantOrphansTest < TenantsTestCase
     wait_for("the end of the orphans") { orphans.none? { |pid| ProcessFacts.alive?(pid) } }
     assert_equal 400, zombies(server).length
     server.signal("CONT")
-    wait_for("an end of the zombies") { zombies(server).empty? }
+    wait_for("the zombies to be reaped") { zombies(server).empty? }
   ensure
     server&.signal("CONT")
   end
@@ -21,14 +21,14 @@ class TenantOrphansTest < TenantsTestCase
     server, orphans = serve_orphans(400)
     during_asking(server) do
       orphans.each { |pid| HighballServer.kill(pid) }
-      wait_for("an end of the zombies") { orphans.none? { |pid| File.exist?("/proc/#{pid}") } }
+      wait_for("the zombies to be reaped") { orphans.none? { |pid| File.exist?("/proc/#{pid}") } }
     end
     assert_empty zombies(server)
   end
 
   private
 
-  # A server of an application that has started so many processes and left them to highball: [server, their pids].
+  # A server whose application has started this number of processes and orphaned them: [server, their pids].
   def serve_orphans(count)
     app = attacker_app("config.ru" => <<~RUBY)
       run lambda { |env|

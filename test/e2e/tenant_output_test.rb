@@ -2,12 +2,11 @@
 
 require_relative "../support/tenants_test_case"
 
-# What applications of other users print, and what they say about themselves, on its way to the log of a server that
-# root started.
+# Output and messages of other users' applications, on their way to the log of a server that root started.
 class TenantOutputTest < TenantsTestCase
   SERVING = %r{serving on http://127\.0\.0\.1:(\d+)}
 
-  # Prints when it is asked to, and answers with what came of it.
+  # Prints what the request asks for, and answers with the result.
   PRINTER = <<~'RUBY'
     require "json"
     TRY = lambda do |&act|
@@ -21,7 +20,7 @@ class TenantOutputTest < TenantsTestCase
     }
   RUBY
 
-  # The socket by which this process speaks to the server.
+  # This process's control socket.
   CONTROL = "ObjectSpace.each_object(Highball::ControlSocket).map(&:to_io).reject(&:closed?).last"
 
   def setup
@@ -70,7 +69,7 @@ class TenantOutputTest < TenantsTestCase
     wait_for_lines("attacker | no end")
   end
 
-  # What was the server's own descriptor: the tenant could do with it whatever root could with the log.
+  # With the server's own descriptor, the tenant could do everything that root can do with the log.
   def test_the_log_of_the_server_is_out_of_reach
     serve_printers
     before = log_lines.length
@@ -92,7 +91,7 @@ class TenantOutputTest < TenantsTestCase
     assert_operator log_lines.length, :>=, before
   end
 
-  # File status flags belong to the open file: taken off a shared one, they are gone for the server too.
+  # File status flags belong to the open file: changes to a shared one would affect the server.
   def test_flags_of_the_output_are_its_own
     serve_printers
     before = flags(@server.pid, 2)
@@ -114,7 +113,7 @@ class TenantOutputTest < TenantsTestCase
     wait_for_lines("attacker | by its path", "attacker | by its number")
   end
 
-  def test_a_flood_is_dropped_and_counted_and_holds_nobody_up
+  def test_a_flood_is_dropped_and_counted_and_holds_nothing_up
     serve_printers(entries: { ATTACKER => "max_output = '64K'" })
     run_in_attacker('Thread.new { loop { $stderr.write("flood " * 20 + "\n") } }; nil')
     wait_for("the notice", within: 30) { @server.log.scan("lines were dropped").length >= 2 }
@@ -152,7 +151,7 @@ class TenantOutputTest < TenantsTestCase
     assert_equal %w[attacker output info], line.values_at("application", "stream", "level")
   end
 
-  def test_what_a_boot_prints_stands_above_its_diagnosis
+  def test_output_of_a_boot_is_above_its_diagnosis
     broken = "warn 'the last words'\n$stderr.write('without an end')\nexit!(7)\n"
     configure_tenants(attacker_app("config.ru" => broken), printer_of_victim)
     @server = serve_as_root(@place)
@@ -166,7 +165,7 @@ class TenantOutputTest < TenantsTestCase
     assert_operator output.index("attacker | the last words"), :<, output.index("FAILED")
   end
 
-  # The same words as a message: they come with the socket, which is the server's own way to hear of a worker.
+  # The same text as a message over the control socket, which the server trusts as coming from a worker.
   def test_messages_cannot_flood_the_log
     serve_printers
     run_in_attacker("control = #{CONTROL}\nThread.new { loop { control.syswrite('{\"type\":\"promoted\"}') } }; nil")
@@ -192,8 +191,8 @@ class TenantOutputTest < TenantsTestCase
     assert_empty(log_lines.grep(/\A2026-01-01|\e/))
   end
 
-  # A debugger talks with whoever started the server.
-  def test_the_terminal_is_that_of_the_same_user
+  # A debugger needs the terminal from which the server was started.
+  def test_only_the_same_user_gets_the_terminal
     folder = folder_with("config.ru" => PRINTER)
     @server = serve(folder)
     answer = @server.request("POST", "/", {}, '(0..2).map { |fd| File.readlink(format("/proc/self/fd/%d", fd)) }')

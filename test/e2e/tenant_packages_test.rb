@@ -2,8 +2,8 @@
 
 require_relative "../support/tenants_test_case"
 
-# The launcher of the source tree, run by root for an application of a tenant's: who writes a file `debian-packages`
-# does not choose what is installed.
+# The launcher of the source tree, run by root for a tenant's application: the file `debian-packages` of a tenant does
+# not decide what is installed.
 class TenantPackagesTest < TenantsTestCase
   def test_a_tenant_chooses_no_packages_for_root
     app = attacker_app("debian-packages" => "no-such-package-here\n-oDir=/\n--allow-remove\n\e[2Jx\n$(touch x)\n")

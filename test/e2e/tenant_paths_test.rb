@@ -3,14 +3,14 @@
 require "socket"
 require_relative "../support/tenants_test_case"
 
-# Where root makes and removes files of its own, for Unix sockets and PID files: a tenant leads it to nothing else.
+# Root creates and removes Unix sockets and PID files: a tenant cannot make it touch other files.
 class TenantPathsTest < TenantsTestCase
   # --- Unix sockets
 
   def test_root_makes_no_socket_in_a_folder_of_a_tenants
     folder = folder_of(ATTACKER, "run")
-    said = refused("-b", "unix:#{folder}/x")
-    assert_match(/#{folder} belongs to #{ATTACKER}.*RuntimeDirectory.*chown/m, said)
+    output = refused("-b", "unix:#{folder}/x")
+    assert_match(/#{folder} belongs to #{ATTACKER}.*RuntimeDirectory.*chown/m, output)
     assert_empty Dir.children(folder)
   end
 
@@ -27,8 +27,8 @@ class TenantPathsTest < TenantsTestCase
   def test_root_makes_no_socket_where_others_may_write
     [0o777, 0o775, 0o757].each do |mode|
       folder = folder_of_root("open-#{mode}", mode)
-      said = refused("-b", "unix:#{folder}/x")
-      assert_includes said, "#{folder} may be written by other users (mode #{format('%04o', mode)})"
+      output = refused("-b", "unix:#{folder}/x")
+      assert_includes output, "#{folder} may be written by other users (mode #{format('%04o', mode)})"
       assert_empty Dir.children(folder)
     end
   end
@@ -65,7 +65,7 @@ class TenantPathsTest < TenantsTestCase
     listening = start_as_attacker { UNIXServer.new(path).accept }
     wait_for("the socket") { File.socket?(path) }
     assert_match(/socket of #{ATTACKER}'s/, refused("-b", "unix:#{path}"))
-    assert ProcessFacts.alive?(listening), "nobody has connected to it"
+    assert ProcessFacts.alive?(listening), "no process has connected to it"
   ensure
     end_process(listening)
   end
@@ -88,7 +88,7 @@ class TenantPathsTest < TenantsTestCase
     assert_root_file_untouched
   end
 
-  def test_a_tenants_lock_file_is_said_to_be_in_the_way
+  def test_a_tenants_lock_file_is_reported
     folder = folder_of_root("sticky", 0o1777)
     as_attacker { File.mkfifo("#{folder}/.x.lock") }
     assert_match(/cannot listen on unix:.*(lock file|denied)/, refused("-b", "unix:#{folder}/x"))
@@ -146,11 +146,11 @@ class TenantPathsTest < TenantsTestCase
   def test_root_writes_no_pid_file_where_others_may_write
     [folder_of(ATTACKER, "theirs"), folder_of_root("open", 0o777)].each do |folder|
       root_file = @root_file
-      # What the next processes would have called it before they rename it.
+      # The temporary names that the next processes would use.
       guesses = (Process.pid..(Process.pid + 200)).map { |pid| "#{folder}/x.#{pid}.new" }
       as_attacker { guesses.each { |guess| File.symlink(root_file, guess) } }
-      said = refused("--pidfile", "#{folder}/x.pid")
-      assert_match(/cannot write the PID file.*#{folder} (belongs to|may be written by)/, said)
+      output = refused("--pidfile", "#{folder}/x.pid")
+      assert_match(/cannot write the PID file.*#{folder} (belongs to|may be written by)/, output)
       assert_root_file_untouched
       refute_path_exists "#{folder}/x.pid"
     end
@@ -175,7 +175,7 @@ class TenantPathsTest < TenantsTestCase
     assert_equal "not a number", File.read("#{folder}/notes")
   end
 
-  def test_a_tenants_pid_file_in_a_sticky_folder_is_said_to_be_theirs
+  def test_a_tenants_pid_file_in_a_sticky_folder_is_reported
     path = File.join(folder_of_root("sticky", 0o1777), "x.pid")
     server = serve_at(File.join(folder_of_root("run"), "x"))
     as_attacker { File.write(path, "#{server.pid}\n") }
@@ -223,7 +223,7 @@ class TenantPathsTest < TenantsTestCase
     folder_of_root(name).tap { |folder| FileUtils.chown(user, nil, folder) }
   end
 
-  # What root is told who starts a server with these options.
+  # The output when root starts a server with these options, which fails.
   def refused(*options)
     app = Dir.exist?(File.join(@place, "victim")) ? File.join(@place, "victim") : victim_app
     address = options.include?("-b") ? [] : ["-b", "127.0.0.1"]

@@ -2,7 +2,7 @@
 
 require_relative "../support/tenants_test_case"
 
-# Spool files belong to the server and count for no tenant's disk quota: there is a budget for them.
+# Spool files belong to the server and do not count for a tenant's disk quota, so they have a budget.
 class TenantSpoolTest < TenantsTestCase
   MIB = 1 << 20
   LARGE = <<~'RUBY'
@@ -45,7 +45,7 @@ class TenantSpoolTest < TenantsTestCase
     assert_equal [200, (2 * MIB).to_s], status_and_body(upload(ATTACKER, 2 * MIB))
   end
 
-  # There is no room for the rest of the answers: their worker waits, and nothing of them is lost.
+  # Without room for the rest of the answers, their worker waits, and no byte is lost.
   def test_answers_without_room_arrive_whole
     slow_clients(3)
     wait_for("a full share") { spooled(ATTACKER) > 30 * MIB }

@@ -2,11 +2,11 @@
 
 require_relative "../support/spawner_test_case"
 
-# A user may send signals to every process that runs as this user, from its first moment on.
+# A user may send signals to all processes that run as this user, as soon as they do.
 #
 # Runs alone: it stops processes of a user whose processes other tests need.
 class TenantStopsTest < SpawnerTestCase
-  def test_who_stops_new_processes_stops_only_its_own
+  def test_a_user_who_stops_new_processes_stops_only_its_own
     files = { "public/own.txt" => "own" }
     server = serve_tenants(attacker_app(files), victim_app(files))
     stopping_what_is_new do
@@ -26,7 +26,7 @@ class TenantStopsTest < SpawnerTestCase
 
   private
 
-  # Process ids are given out in their order: a process of the attacker's stops the next ones over and over.
+  # The kernel assigns process ids in order: a process of the attacker's stops the next ones over and over.
   def stopping_what_is_new
     stopper = fork do
       Process::UID.change_privilege(Etc.getpwnam(ATTACKER).uid)

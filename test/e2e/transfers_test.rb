@@ -39,7 +39,7 @@ class TransfersTest < E2ETest
     end
   end
 
-  # A worker has nothing to do with how long an upload takes.
+  # A slow upload does not occupy a worker.
   def test_slow_uploads_keep_no_thread
     server = serve("probe", workers: 1, threads: 1)
     open = Array.new(20) { half_an_upload(server.connect, 100) }
@@ -79,7 +79,7 @@ class TransfersTest < E2ETest
       beside = beside_slow_clients(server, 200) { fast_client_p99(server) }
       [alone, beside]
     end
-    # The best round counts: what else the machine does can only make a round worse.
+    # The best round counts: other load on the machine can only make a round worse.
     ratio = rounds.map { |alone, beside| beside / alone }.min
     assert_operator ratio, :<=, 2, "p99 alone and beside slow clients, in seconds: #{rounds}"
   end
@@ -119,7 +119,7 @@ class TransfersTest < E2ETest
     end
   end
 
-  # How much the server's memory grew at the most, in bytes.
+  # The largest growth of the server's memory, in bytes.
   def growth_during(server, &work)
     server.request("POST", "/upload", {}, BLOCK * 4)
     server.get("/download?bytes=1000000")

@@ -2,8 +2,8 @@
 
 require_relative "../support/e2e_test"
 
-# Frameworks that Debian does not package: applications as their generators make them, on stand-ins that have no more
-# than what such an application is booted by. (docs/detection.md says with which releases it was tried for real.)
+# Frameworks that Debian does not package: applications as their generators make them, on fake gems that have only what
+# booting such an application needs. (docs/detection.md lists the releases that were tried for real.)
 class UnpackagedFrameworksTest < E2ETest
   RODA = {
     "roda.rb" => <<~RUBY
@@ -17,7 +17,7 @@ class UnpackagedFrameworksTest < E2ETest
     RUBY
   }.freeze
 
-  # What `hanami/boot` boots is the application that config/app.rb defines, in the current folder.
+  # `hanami/boot` boots the application that config/app.rb defines, in the current folder.
   HANAMI = {
     "hanami.rb" => <<~RUBY,
       module Hanami
@@ -35,7 +35,7 @@ class UnpackagedFrameworksTest < E2ETest
     "hanami/boot.rb" => "require 'hanami'\nrequire File.expand_path('config/app')\nHanami.app.boot\n"
   }.freeze
 
-  # What is mounted loads its file when it is asked for first.
+  # A mounted application loads its file at the first request.
   PADRINO = {
     "padrino.rb" => <<~'RUBY'
       module Padrino
@@ -99,10 +99,10 @@ class UnpackagedFrameworksTest < E2ETest
 
   private
 
-  # That the application is found to be this, and answers this, with these files as the gem.
-  def assert_served(name, said, gem, app)
+  # Highball detects the application as this framework, and serves this body, with these files as the gem.
+  def assert_served(name, body, gem, app)
     server = serve(folder_with(app), env: { "RUBYLIB" => folder_with(gem) })
-    assert_equal said, server.get("/").body
+    assert_equal body, server.get("/").body
     assert_equal name, server.status["framework"]
     assert_match(/found app="#{name[/\w+/]} in production"/, server.log)
   end

@@ -3,8 +3,7 @@
 require "cgi"
 require_relative "../support/broken_app"
 
-# An application that loads, and whose workers do not get ready: in development it is diagnosed like one that does not
-# boot.
+# An application that loads, but whose workers do not get ready: in development it is diagnosed like a failed boot.
 class UnstartedWorkersTest < BrokenAppTest
   NO_LUCK = "Highball.after_fork { raise 'no luck' }\n#{WELL}".freeze
 
@@ -19,7 +18,7 @@ class UnstartedWorkersTest < BrokenAppTest
                                                           options: ["--preload", "off"]
   end
 
-  def test_a_worker_that_ends_without_a_word
+  def test_a_worker_that_ends_without_a_message
     app = folder_with("config.ru" => "Highball.after_fork { exit!(3) }\n#{WELL}")
     assert_diagnosed app, cause: "exit_called", remedy: /printed above/
   end
@@ -30,7 +29,7 @@ class UnstartedWorkersTest < BrokenAppTest
     assert_match(/config\.ru:1/, server.log) # where it hangs
   end
 
-  def test_what_is_mended_runs_after_a_reload
+  def test_a_fixed_application_runs_after_a_reload
     app = folder_with("config.ru" => NO_LUCK)
     server = serve_broken(app, workers: 3)
     assert_equal 503, server.get("/", HTML).status
@@ -40,7 +39,7 @@ class UnstartedWorkersTest < BrokenAppTest
     assert_equal 3, server.worker_pids.length
   end
 
-  # A worker that served does not come back.
+  # A worker that has served dies, and its replacement does not start.
   def test_one_that_served_before
     app = folder_with("config.ru" => "Highball.after_fork { raise 'no luck' if File.exist?('down') }\n#{WELL}")
     server = serve(app, environment: "development")

@@ -25,7 +25,7 @@ class UpgradeTest < UpgradeTestCase
     serves_by(server, pid)
   end
 
-  def test_options_are_read_anew
+  def test_options_are_read_again
     app = version(1)
     File.write(File.join(app, "highball.toml"), "threads = 2\n")
     command = [HighballServer::BINARY, "-b", "127.0.0.1", "-p", "0", "-w", "1", "-e", "production"]
@@ -71,7 +71,7 @@ class UpgradeTest < UpgradeTestCase
     end
   end
 
-  def test_an_idle_connection_that_asks_for_nothing_ends_cleanly
+  def test_an_idle_connection_without_a_request_ends_cleanly
     server = serve(version(1), "--drain-timeout", "1s")
     old = server.worker_pids
     server.connect do |connection|
@@ -93,7 +93,7 @@ class UpgradeTest < UpgradeTestCase
     end
   end
 
-  def test_a_hijacked_connection_has_a_time_limit_of_its_own
+  def test_a_hijacked_connection_has_a_separate_time_limit
     server = serve("probe", "--hijacked-drain-timeout", "1s", "--drain-timeout", "30s")
     old = server.worker_pids
     server.connect do |connection|
@@ -107,7 +107,7 @@ class UpgradeTest < UpgradeTestCase
     wait_for("the end of the old workers") { old.all? { |pid| gone?(pid) } }
   end
 
-  # --- who finds whom
+  # --- how processes find each other
 
   def test_status_pidfile_and_the_processes_that_are_left
     pidfile = File.join(folder_with, "app.pid")
@@ -122,7 +122,7 @@ class UpgradeTest < UpgradeTestCase
       assert_match(/hot restart +by highball upgrade: done/, text)
     end
     third = upgrade(server)
-    # The first process stands in for the one that serves, and no other does.
+    # The first process, and no other, is the PID proxy for the one that serves.
     wait_for("the end of the second") { highballs(server).sort == [server.pid, third].sort }
     restart(server)
     assert_predicate server.stop, :success?
@@ -154,14 +154,14 @@ class UpgradeTest < UpgradeTestCase
     assert_empty server.orphans
   end
 
-  def test_systemd_is_told
+  def test_systemd_is_notified
     path = File.join(folder_with, "notify")
     systemd = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(path)) }
     server = serve(version(1), "--drain-timeout", "1s", env: { "NOTIFY_SOCKET" => path })
     assert_equal "READY=1", systemd.recv(100)
     pid = upgrade(server)
     assert_equal "MAINPID=#{pid}\nREADY=1", systemd.recv(100)
-    # systemd knows who serves: nobody has to stand in.
+    # systemd knows the new main process, so no PID proxy is needed.
     assert_predicate server.wait, :success?
     serves_by(server, pid)
     stop_rest(server, pid)

@@ -4,10 +4,10 @@ require "shellwords"
 require_relative "../support/e2e_test"
 require_relative "../support/web_server"
 
-# What `highball config` prints, in the real programs, in front of a real Highball.
+# The configurations that `highball config` prints, in the real programs, in front of a real Highball.
 class WebServersTest < E2ETest
   VISITOR = "127.0.0.9"
-  # What visitors say of themselves, and nobody is to believe.
+  # Header fields that visitors send, and that must not be believed.
   LIES = { "X-Forwarded-For" => "192.0.2.1", "X-Forwarded-Proto" => "https", "X-Forwarded-Host" => "evil.example",
            "X-Forwarded-Ssl" => "on", "X-Forwarded-Scheme" => "https", "X-Forwarded-Port" => "444",
            "X-Real-IP" => "192.0.2.1", "Forwarded" => "for=192.0.2.1;proto=https;host=evil.example" }.freeze
@@ -66,7 +66,7 @@ class WebServersTest < E2ETest
     end
   end
 
-  # A web server in front of this Highball, by what `highball config` prints for it.
+  # A web server in front of this Highball, with the configuration that `highball config` prints.
   def in_front(program, command, server, *options)
     skip "#{command} is not installed" unless WebServer.installed?(command)
     bind = server.socket_path ? "unix:#{server.socket_path}" : "127.0.0.1:#{server.port}"
@@ -82,7 +82,7 @@ class WebServersTest < E2ETest
     assert_equal ["a=b%20c", "some words"], [echo.dig("env", "QUERY_STRING"), echo["body"]]
   end
 
-  # By all versions of Rack, and whatever the visitor says.
+  # In all versions of Rack, and despite the visitor's header fields.
   def tells_who_asks(visitor, _web_server)
     env = JSON.parse(visitor.get("/echo", HOST.merge(LIES)).body).fetch("env")
     assert_equal VISITOR, env["HTTP_X_FORWARDED_FOR"]
@@ -100,7 +100,7 @@ class WebServersTest < E2ETest
     assert_equal 5, JSON.parse(answer.body)["bytes"]
   end
 
-  # What is too large is refused before it is sent.
+  # A body that is too large is refused before it is sent.
   def refuses_uploads(visitor, _web_server)
     fields = HOST.merge("Expect" => "100-continue", "Content-Length" => 41 * MIB)
     assert_equal 413, visitor.request("POST", "/upload", fields).status

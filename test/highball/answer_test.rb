@@ -2,7 +2,7 @@
 
 require_relative "../support/server_test_case"
 
-# What an application may answer, and what is made of it (Rack SPEC, "The Response").
+# Responses of applications, and the answers that they become (Rack SPEC, "The Response").
 class AnswerTest < ServerTestCase
   PLAIN = { "content-type" => "text/plain" }.freeze
 
@@ -228,7 +228,7 @@ class AnswerTest < ServerTestCase
     serve { |env| [200, PLAIN, env["PATH_INFO"] == "/" ? ->(stream) { kept = stream } : ["untouched"]] }
     ask
     other = place({ "PATH_INFO" => "/other" })
-    assert_raises(IOError) { kept.write("into somebody else's answer") }
+    assert_raises(IOError) { kept.write("into another answer") }
     assert_equal "untouched", answer_to(other).body
     assert_raises(IOError) { kept.write("after it") }
   end
@@ -314,7 +314,7 @@ class AnswerTest < ServerTestCase
     assert_empty log
   end
 
-  def test_a_streaming_body_learns_that_the_client_left_and_nobody_complains
+  def test_a_streaming_body_learns_that_the_client_left_and_nothing_is_logged
     serve { [200, PLAIN, ->(stream) { loop { stream.write("x" * 10_000) } }] }
     placed = place
     wait_for("the area to fill") { @front.written(placed) > 55_000 }

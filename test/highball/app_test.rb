@@ -69,7 +69,7 @@ class AppTest < Minitest::Test
     File.write(File.join(@folder, name), content)
   end
 
-  # Frameworks that are only pretended must not be seen by other tests.
+  # Other tests must not see the fake frameworks.
   def in_another_ruby(code, expected)
     lib = File.expand_path("../../lib", __dir__)
     output = IO.popen([RbConfig.ruby, "-I#{lib}", "-rhighball/app", "-e", code], err: %i[child out], &:read)

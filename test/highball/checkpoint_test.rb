@@ -14,7 +14,7 @@ class CheckpointTest < Minitest::Test
     assert_nil Highball::Checkpoint.pass("whatever", folder: nil)
   end
 
-  def test_a_step_that_nobody_asked_for_is_passed
+  def test_a_step_that_no_test_asked_for_is_passed
     Dir.mktmpdir do |folder|
       assert_nil Highball::Checkpoint.pass(STEP, folder: folder)
       assert_empty Dir.children(folder)
@@ -40,7 +40,7 @@ class CheckpointTest < Minitest::Test
     end
   end
 
-  # Every step of the two tables is passed somewhere, and nothing else is.
+  # The code passes every step of the two tables, and no other.
   def test_the_tables_are_the_truth
     ruby = passed("lib/**/*.rb") + Highball::Journey::STEPS.drop(1).map { |step| "mold.#{step}" }
     assert_equal Highball::Checkpoint::STEPS.sort, ruby.uniq.sort

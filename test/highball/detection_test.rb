@@ -7,10 +7,10 @@ require "highball/detection"
 require "highball/rails_files"
 require "highball/ruby_version"
 
-# What folders are found to be, by files that their frameworks need not be installed for.
+# Detection of folders by their files, for which the frameworks need not be installed.
 class DetectionTest < Minitest::Test
   CALL = "class App\n  def call(env) = [200, {}, []]\nend\n"
-  # Files, and the framework and the words that they are found by.
+  # Files, and the framework and evidence that they lead to.
   FOLDERS = {
     { "config.ru" => "run ->(env) {}" } => ["Rack", "there is config.ru"],
     { "app.rb" => CALL } => ["Rack", "app.rb says `def call(env)"],
@@ -32,7 +32,7 @@ class DetectionTest < Minitest::Test
     { "config/app.rb" => "module Shop\n class App < Hanami::App\n end\nend" } => ["Hanami", "config/app.rb is"],
     { "config/apps.rb" => "Padrino.mount('Shop').to('/')" } => ["Padrino", "config/apps.rb is"],
     { "config.ru" => "run A", "script.rb" => "require 'sinatra'" } => ["Rack", "there is config.ru"],
-    # A framework in a comment, or one in the Gemfile for a part of it only, is not what it is.
+    # A framework in a comment, or in the Gemfile of another framework's application, does not count.
     { "config.ru" => "# require 'sinatra'\nrun A" } => ["Rack", "there is config.ru"],
     { "config/environment.rb" => "Rails.application.initialize!", "config.ru" => "run Rails.application",
       "Gemfile" => "gem 'rails'\ngem 'sinatra'\ngem 'grape'" } => ["Rails", "config/environment.rb is"]
@@ -78,7 +78,7 @@ class DetectionTest < Minitest::Test
     assert_equal "Rack", Highball::Detection.of(folder("config.ru" => "\xFF\xFE\x00".b)).class.framework
   end
 
-  # Whether there is an application at all is asked before there is a Ruby to ask.
+  # The supervisor recognises static sites before it starts Ruby, so it has to know all layouts.
   def test_no_layout_is_taken_for_a_static_site
     site = File.read(File.expand_path("../../crates/supervisor/src/process/site.rs", __dir__))
     layouts = Highball::Detector.all.filter_map { |detector| detector::LAYOUT&.first }

@@ -3,7 +3,7 @@
 require "uri"
 require_relative "../support/server_test_case"
 
-# What an application is given (Rack SPEC, "The Environment" and "The Input Stream").
+# The env of applications (Rack SPEC, "The Environment" and "The Input Stream").
 class EnvTest < ServerTestCase
   # The env of a request, after it was answered.
   def env_of(...)
@@ -16,7 +16,7 @@ class EnvTest < ServerTestCase
     seen
   end
 
-  # What the block makes of the env while the request lasts.
+  # The block's value for the env, computed during the request.
   def during(*request, **options, &block)
     seen = nil
     serve do |env|
@@ -108,7 +108,7 @@ class EnvTest < ServerTestCase
 
   # --- the input
 
-  # Each has to answer these as an IO does that is opened in binary mode.
+  # Each has to behave like an IO in binary mode.
   def behaviour(input)
     [input.external_encoding, input.read(0), input.read(2), input.read(2, +"old"), input.gets, input.each.to_a,
      input.read(1), input.read, input.read(nil), input.read(0), input.gets, input.read.encoding,

@@ -2,7 +2,7 @@
 
 require_relative "../support/server_test_case"
 
-# The threads that serve: killed, interrupted, stopped. No request is lost by it, and no thread.
+# Serving threads that are killed, interrupted or stopped. No request and no thread is lost.
 class InterruptsTest < ServerTestCase
   def test_a_killed_thread_ends_its_request_and_is_replaced
     serve_paths({ "/kill" => ->(_) { Thread.current.kill }, "/exit" => ->(_) { Thread.exit } })
@@ -22,7 +22,7 @@ class InterruptsTest < ServerTestCase
     placed = place({ "PATH_INFO" => "/endless" })
     wait_for("the area to fill") { @front.written(placed) > 55_000 }
     threads.first.kill
-    # Nothing is taken until the answer has ended: it must not wait for the client.
+    # The client reads nothing until the answer has ended: the answer must not wait for it.
     wait_for("close") { !closed.empty? }
     written = @front.written(placed)
     wait_for("the end") { threads.first.alive? && @front.take(placed).ended? }
@@ -30,7 +30,7 @@ class InterruptsTest < ServerTestCase
     assert_serves
   end
 
-  # A thread that gives way to others still hears what is wanted of it.
+  # A thread that yields to others still receives interrupts.
   def test_timeouts_of_a_request_that_computes_beside_others
     serve_paths({ "/compute" => lambda { |_|
       timeouts = Array.new(20) { Timeout.timeout(0.02) { loop {} } rescue $!.class } # rubocop:disable Style/RescueModifier, Style/SpecialGlobalVars
@@ -71,8 +71,8 @@ class InterruptsTest < ServerTestCase
   def test_an_interrupt_of_an_idle_thread_loses_no_request
     serve_paths
     assert_serves
-    threads.first.raise("meant for somebody else")
-    wait_for("the log") { log.include?("meant for somebody else") }
+    threads.first.raise("meant for another request")
+    wait_for("the log") { log.include?("meant for another request") }
     assert_serves
     threads.first.kill
     assert_serves

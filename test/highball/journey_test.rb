@@ -4,7 +4,7 @@ require "minitest/autorun"
 require "highball/journey"
 
 class JourneyTest < Minitest::Test
-  # Remembers what was said.
+  # Records the messages.
   class Listener
     attr_reader :heard
 

@@ -6,7 +6,7 @@ require "stringio"
 require "highball/exception_words"
 require "highball/log"
 
-# Event lines of Ruby's: in the form that the binary's have (crates/highball/src/log.rs).
+# Event lines from Ruby, in the same form as the binary's (crates/highball/src/log.rs).
 class LogTest < Minitest::Test
   TIME = /\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/
 

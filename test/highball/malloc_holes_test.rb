@@ -6,9 +6,9 @@ require "open3"
 require "rbconfig"
 require "highball/native"
 
-# What a process that is forked takes of its own, with the heap that it is forked from full of holes.
+# The private memory of a forked process whose parent's heap is full of holes.
 class MallocHolesTest < Minitest::Test
-  # In chunks of malloc's, far more than hold the page that each hole is on.
+  # In malloc's chunks: far more than fit on a hole's page.
   PIECES = 150_000
   A_HOLE_EVERY = 30
   BYTES = 100
@@ -78,7 +78,7 @@ class MallocHolesTest < Minitest::Test
 
   private
 
-  # KiB that a child makes its own when it allocates as many pieces as there are holes.
+  # The private memory, in KiB, of a child that allocates as many pieces as there are holes.
   def taken_by_a_child
     reader, writer = IO.pipe
     pid = fork do

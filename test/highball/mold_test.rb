@@ -8,7 +8,7 @@ require "tmpdir"
 require "highball/control_socket"
 require_relative "../support/deadline"
 
-# The mold as its supervisor sees it: a real Ruby process at the other end of a control socket.
+# The mold from the supervisor's side: a real Ruby process at the other end of a control socket.
 class MoldTest < Minitest::Test
   BOOT = File.expand_path("../../lib/highball/boot.rb", __dir__)
   HELLO = "run ->(_env) { [200, {}, []] }\n"
@@ -68,7 +68,7 @@ class MoldTest < Minitest::Test
     assert_equal @pid.to_s, File.read(File.join(@folder, "before"))
   end
 
-  def test_hooks_may_stand_in_a_file_of_their_own_that_is_loaded_first
+  def test_hooks_may_be_in_a_separate_file_that_is_loaded_first
     boot("config/highball.rb" => "Highball.before_fork { File.write('before', LOADED) }\n",
          "config.ru" => "LOADED = 'the application is there'\n#{HELLO}")
     until_said("booted")
@@ -96,7 +96,7 @@ class MoldTest < Minitest::Test
     assert_equal [@pid] * 3, File.readlines(File.join(@folder, "disconnected")).map(&:to_i)
   end
 
-  # ActiveSupport::ForkTracker does one or the other, by release.
+  # ActiveSupport::ForkTracker uses one or the other, depending on its release.
   def test_forks_can_be_tracked
     boot("config.ru" => <<~RUBY)
       Process.singleton_class.prepend(Module.new do
@@ -175,7 +175,7 @@ class MoldTest < Minitest::Test
     theirs.close
   end
 
-  # The worker's control socket, as the supervisor has it. The ring's descriptors are never looked at.
+  # The supervisor's end of the worker's control socket. The ring's descriptors are not used.
   def order_worker(number)
     ours, theirs = Socket.pair(:UNIX, :SEQPACKET)
     File.open(File::NULL) do |nothing|
@@ -189,14 +189,14 @@ class MoldTest < Minitest::Test
     messages = []
     loop do
       message, = receive(@control)
-      flunk "the mold has ended; it said #{messages}" unless message
+      flunk "the mold has ended after the messages #{messages}" unless message
       messages << message
       return messages if types.include?(message[:type]) && (!block_given? || yield(message))
     end
   end
 
   def receive(control)
-    assert control.to_io.wait_readable(20), "nothing was said within 20 s"
+    assert control.to_io.wait_readable(20), "no message within 20 s"
     control.receive
   end
 

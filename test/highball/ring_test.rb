@@ -3,7 +3,7 @@
 require_relative "../support/process_facts"
 require_relative "../support/server_test_case"
 
-# The worker's end of the ring: what it refuses, so that no application can confuse the front.
+# The worker's end of the ring refuses calls by which an application could confuse the front.
 class RingTest < ServerTestCase
   def test_a_ticket_is_good_for_one_answer
     serve_paths
@@ -16,12 +16,12 @@ class RingTest < ServerTestCase
     assert_equal [nil, nil, false, false, false, true],
                  [ring.finish(old), ring.abort(old), ring.open?(old), ring.begun?(old), ring.hijacked?(old),
                   ring.cancelled?(old)]
-    [0, 2**62, (1 << 16) | 65_535].each { |nonsense| assert_nil ring.abort(nonsense) }
+    [0, 2**62, (1 << 16) | 65_535].each { |invalid| assert_nil ring.abort(invalid) }
     assert_raises(RangeError) { ring.abort(-1) }
     assert_serves
   end
 
-  # The front takes frames out of order for a worker gone mad.
+  # Frames out of order are a protocol error to the front.
   def test_frames_out_of_order_are_refused_here
     @front = FakeFront.new
     ring = @front.ring
@@ -37,7 +37,7 @@ class RingTest < ServerTestCase
     assert ring.finish(ticket)
   end
 
-  # They are kept in the template of the thread.
+  # The callbacks are kept in the thread's template.
   def test_values_that_hardly_change_are_those_of_the_request
     @front = FakeFront.new
     template = { "rack.version" => [1, 6] }
@@ -51,7 +51,7 @@ class RingTest < ServerTestCase
     assert_equal envs.first, env_of({ "rack.version" => [1, 6] }, {}), "the next thread, with its own template"
   end
 
-  # It was met on the way to another's, and was kept until a request with a file came to the same slot.
+  # It was read while looking for another request's, and kept until a request with a file used the same slot.
   def test_the_file_of_a_request_that_was_taken_back_is_closed
     @front = FakeFront.new
     stray, file = Array.new(2) { Tempfile.create.tap(&:close) }.map(&:path)

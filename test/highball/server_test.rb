@@ -3,9 +3,9 @@
 require "open3"
 require_relative "../support/server_test_case"
 
-# The life of requests, whatever an application does: exceptions, callbacks, processes, garbage.
+# The life of requests in spite of applications: exceptions, callbacks, processes, garbage.
 class ServerTest < ServerTestCase
-  # An exception that cannot be told.
+  # An exception whose message cannot be read.
   class Unspeakable < StandardError
     def message = raise(ArgumentError, "not even this")
   end
@@ -19,7 +19,7 @@ class ServerTest < ServerTestCase
       SystemExit => -> { exit 3 },
       NoMemoryError => -> { raise NoMemoryError, "none left" },
       SystemStackError => -> { (deep = -> { deep.call }).call },
-      UncaughtThrowError => -> { throw :nobody_catches_this },
+      UncaughtThrowError => -> { throw :uncaught },
       Interrupt => -> { raise Interrupt },
       NotImplementedError => -> { raise NotImplementedError },
       "an exception of a class without name" => -> { raise anonymous, "anonymous" }
@@ -58,7 +58,7 @@ class ServerTest < ServerTestCase
     @log = StringIO.new
   end
 
-  def test_only_in_development_the_front_is_told_what_was_raised
+  def test_only_in_development_the_front_receives_the_exception
     serve { raise "between us" }
     assert_equal "", ask.failure
     serve(development: true) do
@@ -66,18 +66,18 @@ class ServerTest < ServerTestCase
     rescue ArgumentError
       raise "no number"
     end
-    told = JSON.parse(ask.failure)
-    assert_equal ["RuntimeError", "no number"], told["error"].values_at("class", "message")
-    assert_match(/server_test\.rb:\d+/, told["error"]["backtrace"].first)
-    assert_equal(["ArgumentError"], told["causes"].map { |cause| cause["class"] })
+    failure = JSON.parse(ask.failure)
+    assert_equal ["RuntimeError", "no number"], failure["error"].values_at("class", "message")
+    assert_match(/server_test\.rb:\d+/, failure["error"]["backtrace"].first)
+    assert_equal(["ArgumentError"], failure["causes"].map { |cause| cause["class"] })
   end
 
-  def test_what_is_told_of_an_exception_is_never_too_much
+  def test_the_report_of_an_exception_is_bounded
     ["x" * 100_000, "\0" * 20_000, "caf\xE9", "\xFF" * 9000].each do |message|
       serve(development: true) { raise message }
-      told = ask.failure
-      assert_operator told.bytesize, :<=, Highball::Server::FAILURE_BYTES
-      assert_equal "RuntimeError", JSON.parse(told).dig("error", "class")
+      failure = ask.failure
+      assert_operator failure.bytesize, :<=, Highball::Server::FAILURE_BYTES
+      assert_equal "RuntimeError", JSON.parse(failure).dig("error", "class")
     end
     serve(development: true) { raise Unspeakable }
     assert_match(/its message cannot be had/, JSON.parse(ask.failure).dig("error", "message"))
@@ -134,7 +134,7 @@ class ServerTest < ServerTestCase
     assert_empty log
   end
 
-  # A child that runs on in the middle of the request: it may neither answer nor serve, and ends with its own status.
+  # A child that is forked during a request and runs on: it may neither answer nor serve, and ends with its own status.
   def test_a_child_that_comes_back_has_no_part_in_the_ring
     ends = { "/exit" => -> { exit 7 }, "/raise" => -> { raise "in the child" }, "/kill" => -> { Thread.current.kill },
              "/answer" => -> { [200, {}, ["from the child"]] } }

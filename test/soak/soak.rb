@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Whether clients notice what is done to a running server, for as long as one likes to look: 50 of them send requests
-# without an end while it is restarted, and the like, time and again.
+# Checks that clients do not notice operations on a running server: 50 clients send requests all the time, while the
+# server is restarted, reforked, upgraded and so on, again and again.
 #
 #     ruby test/soak/soak.rb [--app small|redmine] [--times N] [--kinds restart,workers] [--workers N]
 #
@@ -32,7 +32,7 @@ class Soak
     raise OptionParser::NeedlessArgument, arguments.first unless arguments.empty?
   end
 
-  # Whether all went well.
+  # Whether all runs succeeded.
   def perform
     rows = @apps.product(@kinds).filter_map { |app, kind| soak(app, kind) }
     puts "", table(rows.map(&:first))
@@ -57,7 +57,7 @@ class Soak
     names
   end
 
-  # One kind on a server of its own: its row of the table, and whether all went well.
+  # One kind on a new server: its row of the table, and whether it succeeded.
   def soak(name, kind)
     return puts("redmine: needs the packages redmine and redmine-sqlite") if name == "redmine" && !RedmineApp.installed?
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A Rails application with assets of every kind, built by whichever asset pipeline the Debian has. What reaches Ruby is
-# written down, request by request.
+# A Rails application with assets of every kind, built by the asset pipeline that this Debian has. It records the
+# requests that reach Ruby.
 module AssetApp
   REACHED = "tmp/reached"
 
@@ -37,7 +37,7 @@ module AssetApp
       config.public_file_server.headers = { "Cache-Control" => ENV["OWN_HEADER"] } if ENV["OWN_HEADER"]
       config.middleware.insert_before 0, WriteDown
 
-      # Where the pipeline has an asset, by its name.
+      # The pipeline's path of an asset, by its name.
       def digested(name)
         found = assets.respond_to?(:load_path) ? assets.load_path.find(name)&.digested_path : assets[name]&.digest_path
         found.to_s
@@ -57,7 +57,7 @@ module AssetApp
   BYTES = Random.new(7)
   IMAGE = BYTES.bytes(3000)
 
-  # What a pipeline gives out as it is.
+  # Assets that a pipeline serves unchanged.
   PLAIN = {
     "images/logo.png" => IMAGE,
     "images/empty.gif" => "",
@@ -74,10 +74,10 @@ module AssetApp
     "fonts/text.woff2" => BYTES.bytes(2002)
   }.freeze
 
-  # The same, but read aside, since its digest takes a while.
+  # The same, but read by another thread, because its digest takes a while.
   LARGE = { "images/large.png" => BYTES.bytes(5_000_000), "images/larger.mp4" => BYTES.bytes(20_000_000) }.freeze
 
-  # Where it may do something else: what it does is its own affair.
+  # Assets that the pipeline may change: its answer counts.
   INTRICATE = {
     "images/one.jpg" => "jpg", "images/one.jpeg" => "jpeg",
     "images/made.png" => "made", "images/made.png.erb" => "<%= 1 + 1 %>",
@@ -103,6 +103,6 @@ module AssetApp
           .merge(PLAIN.merge(LARGE, INTRICATE).transform_keys { |name| "app/assets/#{name}" }, AGAIN,
                  "public/robots.txt" => "User-agent: *\n", "public/assets/built.png" => "built before").freeze
 
-  # What a browser would call them.
+  # Their content types.
   NAMES = [*PLAIN.keys, *LARGE.keys, *INTRICATE.keys].map { |file| file.partition("/").last }.freeze
 end

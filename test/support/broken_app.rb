@@ -2,13 +2,13 @@
 
 require_relative "e2e_test"
 
-# A test of applications that do not boot: each is served in development, and the same diagnosis has to come out of
-# the log, of `highball status --json`, of `highball doctor --json` and of the page.
+# A test of applications that do not boot: each is served in development, and the log, `highball status --json`,
+# `highball doctor --json` and the page have to show the same diagnosis.
 class BrokenAppTest < E2ETest
   WELL = "run ->(_env) { [200, {}, [\"it runs\"]] }\n"
   HTML = { "Accept" => "text/html", "Host" => "localhost" }.freeze
 
-  # Serves an app that does not boot, and waits until that is known: the server.
+  # Serves an app that does not boot, and waits for the failed boot: the server.
   def serve_broken(app, *options, **settings)
     server = HighballServer.new(app, *options, environment: "development", **settings)
     @servers << server
@@ -20,7 +20,7 @@ class BrokenAppTest < E2ETest
     server
   end
 
-  # Asserts what is said of this app wherever it is said; the file is given without its folder.
+  # Asserts the diagnosis of this app everywhere; the file is given without its folder.
   def assert_diagnosed(app, cause:, file: nil, line: nil, remedy: nil, command: nil, options: [], env: {})
     server = serve_broken(app, *options, env: env)
     diagnosis = server.status.fetch("diagnosis")

@@ -4,7 +4,7 @@ require "selenium-webdriver"
 require "tmpdir"
 require_relative "deadline"
 
-# Headless Chromium with an empty profile of its own, driven as a person would: by what pages show.
+# Headless Chromium with an empty profile, used as a person would: by the visible text of pages.
 class Browser
   WITHIN = 20 # seconds for anything to show up
   SWITCHES = %w[--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
@@ -41,7 +41,7 @@ class Browser
     rescue Selenium::WebDriver::Error::StaleElementReferenceError
       nil
     rescue Selenium::WebDriver::Error::UnknownError => e
-      # The same, where the page is exchanged while the driver asks for the element's text.
+      # The same, if the page changes while the driver asks for the element's text.
       raise unless e.message.include?("does not belong to the document")
     end
   rescue Deadline::Missed => e
@@ -52,7 +52,7 @@ class Browser
     driver.find_elements(css: css).any?
   end
 
-  # Replaces what a field holds.
+  # Replaces the content of a field.
   def fill(css, text)
     field = find(css)
     field.clear
@@ -69,7 +69,7 @@ class Browser
     find(css, text: text).click
   end
 
-  # Waits until a text stands on the page.
+  # Waits until the page shows a text.
   def see(text)
     find("body", text: text)
   end
@@ -100,7 +100,7 @@ class Browser
     options
   end
 
-  # The driver of the same package as the browser; nothing is looked up elsewhere.
+  # The driver from the browser's package; nothing is downloaded.
   def service
     Selenium::WebDriver::Service.chrome(path: "/usr/bin/chromedriver")
   end

@@ -4,12 +4,12 @@ require_relative "deadline"
 require_relative "own_processes"
 require_relative "process_facts"
 
-# Who is who among a server's processes while things change, by what the kernel says: `highball` itself may be waiting
-# at a checkpoint, and cannot be asked.
+# The roles of a server's processes while things change, read from the kernel: `highball` itself may be waiting at a
+# checkpoint, and cannot answer.
 class Cast
   OWN = %i[spawner highball next_spawner next_highball].freeze
 
-  # Who is there before anything changes: the pid of the mold, and those of the workers by number.
+  # The processes before anything changes: the pid of the mold, and those of the workers by number.
   def self.old(server)
     workers = server.status.fetch("workers").to_h { |worker| worker.values_at("worker", "pid") }
     { mold: server.mold_pid, workers: workers }
@@ -22,7 +22,7 @@ class Cast
     @waiting = waiting
   end
 
-  # The pid of the process that plays this part.
+  # The pid of the process with this role.
   def pid_of(part)
     Deadline.wait("the #{part}") { find(part) }
   end
@@ -42,7 +42,7 @@ class Cast
     end
   end
 
-  # Of Highball itself, or of the one that takes over.
+  # Highball itself, or the process that takes over from it.
   def own(part)
     started = part.start_with?("next") ? newcomers.first : @server.pid
     part.end_with?("spawner") ? started : started&.then { |pid| @server.server_pid(pid) }
@@ -51,8 +51,8 @@ class Cast
   # The number of the worker that is promoted.
   def chosen = @server.log[/reforking.* worker=(\d+)/, 1]&.to_i
 
-  # Children of `highball` that were not there before, but for its server and openers, in the order of their start: a
-  # mold is before its workers.
+  # New children of `highball`, except for its server and openers, in the order of their start: a mold comes before its
+  # workers.
   def newcomers(of = @server.pid)
     old = [@old[:mold], *@old[:workers].values]
     children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == of }

@@ -3,7 +3,7 @@
 require "fileutils"
 require_relative "deadline"
 
-# The folder by which a test makes the processes of a server wait at a step (CONTRIBUTING.md, "Checkpoints").
+# The folder in which a test makes the processes of a server wait at a step (CONTRIBUTING.md, "Checkpoints").
 class Checkpoints
   attr_reader :folder
 
@@ -11,10 +11,10 @@ class Checkpoints
     @folder = folder
   end
 
-  # What a server has to find in its environment.
+  # The variables for a server.
   def environment = { "HIGHBALL_CHECKPOINTS" => folder }
 
-  # From now on, whoever comes to this step waits.
+  # From now on, processes wait at this step.
   def ask(step)
     FileUtils.rm_f("#{path(step)}.reached")
     FileUtils.touch(path(step))

@@ -7,7 +7,7 @@ require_relative "tenants_test_case"
 # A test of control sockets between users: a server that the victim has started, commands of several users, and forged
 # servers of the attacker's.
 class ControlTestCase < TenantsTestCase
-  # What a forged server may answer: a status without applications, but for the pid.
+  # An answer of a forged server: a status without applications, to which the pid is added.
   STATUS = { "type" => "status", "pid" => 0, "version" => "0", "phase" => "serving", "uptime_seconds" => 1,
              "binds" => [], "ports" => [], "connections" => 0, "hijacked" => 0, "upgrade" => nil, "predecessor" => nil,
              "successor" => nil, "apps" => [] }.freeze
@@ -50,7 +50,7 @@ class ControlTestCase < TenantsTestCase
     end
   end
 
-  # Runs a command as this user: [what it prints, Process::Status].
+  # Runs a command as this user: [output, Process::Status].
   def command(user, *words, env: {})
     through = user == "root" ? [] : become(user)
     environment = HighballServer::ENVIRONMENT.merge("XDG_RUNTIME_DIR" => nil, "HIGHBALL_CONTROL" => nil).merge(env)
@@ -71,21 +71,21 @@ class ControlTestCase < TenantsTestCase
     end
   end
 
-  # A server of root's, with the application of the victim.
+  # A server that root has started, with the application of the victim.
   def start_victim_as_root(env: {})
     start_many(victim_app, env: self.env.merge(env))
   end
 
   def assert_finds(server, env, as: VICTIM)
-    said = nil
+    output = nil
     wait_for("the instance", within: 20) do
-      said, ended = command(as, "status", *server.which, env: env)
+      output, ended = command(as, "status", *server.which, env: env)
       ended.success?
     end
-    assert_match(/\(pid #{server.pid}\)/, said)
+    assert_match(/\(pid #{server.pid}\)/, output)
   end
 
-  # A process of the attacker's that listens there and answers as the block does; each question is noted.
+  # A process of the attacker's that listens there and answers with the block. It notes each request.
   def forge(path)
     folder = File.dirname(path)
     folder_of(ATTACKER, "notes")
@@ -100,7 +100,7 @@ class ControlTestCase < TenantsTestCase
       File.chmod(0o600, path)
       loop do
         client = listening.accept
-        # Who has only looked has closed again, and said nothing.
+        # A command that only looks for servers closes the connection without a request.
         is_asked = client.wait_readable(10) && !client.recv(1, Socket::MSG_PEEK).to_s.empty?
         File.write(notes, "asked\n", mode: "a") if is_asked
         yield client, Process.pid
@@ -123,10 +123,10 @@ class ControlTestCase < TenantsTestCase
 
   def assert_not_believed(path, expected)
     %w[status stop].each do |word|
-      said, ended = command("root", word, env: { "HIGHBALL_CONTROL" => path })
-      refute_predicate ended, :success?, said
-      assert_match(expected, said)
-      assert_match(/no Highball runs/, said)
+      output, ended = command("root", word, env: { "HIGHBALL_CONTROL" => path })
+      refute_predicate ended, :success?, output
+      assert_match(expected, output)
+      assert_match(/no Highball runs/, output)
     end
   end
 end

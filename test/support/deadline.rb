@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Waiting for a condition: as long as needed, never longer than allowed.
+# Waits for a condition, with a time limit.
 module Deadline
-  # What was waited for did not come.
+  # The condition was not met in time.
   class Missed < StandardError; end
 
   LOOK_EVERY = 0.01 # seconds
@@ -11,7 +11,7 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Asks the block until its answer is neither nil nor false, and returns that answer.
+  # Calls the block until its value is neither nil nor false, and returns that value.
   def self.wait(what, within: 10, every: LOOK_EVERY)
     ends_at = now + within
     loop do

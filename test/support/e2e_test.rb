@@ -40,7 +40,7 @@ class E2ETest < Minitest::Test
     folder
   end
 
-  # A copy of an example, without what it has written: tests neither read nor change anybody's data.
+  # A copy of an example without its data: tests neither read nor change the data of developers.
   def copy_of_example(name)
     source = File.join(HighballServer::EXAMPLES, name)
     folder = folder_with
@@ -54,15 +54,15 @@ class E2ETest < Minitest::Test
     Deadline.wait(what, within: within, &condition)
   end
 
-  # How much is tested: `quick`, `default` or `full` (see bin/test).
+  # The extent of the tests: `quick`, `default` or `full` (see bin/test).
   LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL", "default")
 
-  # Leaves out what takes long from `bin/test --quick`.
+  # Leaves a long test out of `bin/test --quick`.
   def long
     skip "takes long: bin/test" if LEVEL == "quick"
   end
 
-  # Leaves out what takes very long from all but `bin/test --full`.
+  # Leaves a very long test to `bin/test --full`.
   def very_long
     skip "takes very long: bin/test --full" unless LEVEL == "full"
   end
@@ -89,7 +89,7 @@ class E2ETest < Minitest::Test
 
   private
 
-  # What went wrong at the end of this server, or nil. Shows its log when the test has failed.
+  # The problem at the end of this server, or nil. Prints its log if the test has failed.
   def finish(server)
     warn "\n--- log of highball in #{name}\n#{server.log}---" unless passed? || skipped?
     orphans = server.finish

@@ -2,7 +2,7 @@
 
 require_relative "highball_server"
 
-# The examples: what each is found to be, and what its page says.
+# The examples: the framework that is detected in each, and the text of its page.
 module Examples
   ALL = {
     "blog" => [/app="Rails [\d.]+ in development"/, "Blog"],

@@ -5,9 +5,9 @@ require "tempfile"
 require "highball/native"
 require_relative "deadline"
 
-# The front's end of a ring, played by the test in the worker's own process: it places requests and takes answers as
-# PROTOCOL.md of the ring says. The ring is a file, which is as good as a memfd. It rings no bell (Ruby has no futex):
-# threads that wait in the ring are woken as by an interrupt, and look anew.
+# The front's end of a ring, played by the test in the worker's process: it places requests and takes answers as
+# PROTOCOL.md of the ring describes. The ring is a file instead of a memfd. It wakes no thread through the ring (Ruby
+# has no futex): threads that wait in the ring are woken as by an interrupt, and look again.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
   VERSION = 4
@@ -36,7 +36,7 @@ class FakeFront
     def head = heads.last
     def status = failure ? 500 : head&.status
 
-    # What the worker says of an exception; the front makes an answer with 500 of it.
+    # The worker's report of an exception; the front answers 500.
     def failure = frames.assoc(:failure)&.last
     def body = frames.select { |kind, _| kind == :body }.map(&:last).join
   end
@@ -91,7 +91,7 @@ class FakeFront
     @placed[slot] = Placed.new(slot, @position, 0, +"".b)
   end
 
-  # As the front does when another worker is idle, with a request that nobody has claimed.
+  # Takes an unclaimed request back, as the front does when another worker is idle.
   def take_back(placed)
     write_entry(placed.position, placed.slot, TAKEN_BACK)
     @free.push(placed.slot) if @placed.delete(placed.slot)
@@ -127,7 +127,7 @@ class FakeFront
     end
   end
 
-  # As the front does when the client has gone.
+  # Cancels a request, as the front does when the client has disconnected.
   def cancel(placed)
     poke(control(placed.slot) + 16, [1].pack("L<"))
     wake
@@ -136,7 +136,7 @@ class FakeFront
   # Takes no more answers.
   def cancel_all = @placed.each_value { |placed| cancel(placed) }
 
-  # Ends waits in the ring: threads look anew for requests, or for room.
+  # Ends waits in the ring: threads look again for requests, or for room.
   def wake
     waiting = Thread.list.select { |thread| WAITS.include?(thread.backtrace_locations(0, 1)&.first&.base_label) }
     waiting.each do |thread|
@@ -146,7 +146,7 @@ class FakeFront
     end
   end
 
-  # The descriptor that a FILE frame speaks of.
+  # The descriptor that a FILE frame refers to.
   def receive_descriptor(kind)
     _tag, _from, _flags, *controls = @descriptors.recvmsg(16, scm_rights: true)
     io = controls.first.unix_rights.first
@@ -188,7 +188,7 @@ class FakeFront
 
   def send_file(slot, file) = send_descriptor(@position, slot, file)
 
-  # As the front does when it reads a HIJACK frame.
+  # Makes the socket pair, as the front does when it reads a HIJACK frame.
   def connect(placed)
     @sockets[placed.position], theirs = UNIXSocket.pair
     send_descriptor(placed.position, placed.slot, theirs)

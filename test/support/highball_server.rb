@@ -10,7 +10,7 @@ require_relative "http_connection"
 require_relative "own_processes"
 require_relative "process_facts"
 
-# A running Highball: the real binary on an application folder, on a port and in a folder of its own.
+# A running Highball: the real binary on an application folder, with a free port and a temporary folder.
 class HighballServer
   # It ended, or did not answer, before it served.
   class NotServing < StandardError; end
@@ -22,10 +22,10 @@ class HighballServer
   MARK = "HIGHBALL_TEST_SERVER"
   SERVES_WITHIN = 60 # seconds
   STOPS_WITHIN = 40
-  # What the caller's shell may have set, and a server under test must not see.
+  # Variables of the caller's shell that a server under test must not see.
   FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
                BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].freeze
-  # Where the control sockets are: other tests run at the same time, and have their own.
+  # The folder for control sockets. Other tests, which run at the same time, have other folders.
   CONTROL = Dir.mktmpdir("highball-control")
   if defined?(Minitest)
     Minitest.after_run { FileUtils.rm_rf(CONTROL) }
@@ -93,12 +93,12 @@ class HighballServer
     File.read(log_path, encoding: "UTF-8").scrub
   end
 
-  # The TCP port, as the log says.
+  # The TCP port, from the log.
   def port
     @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:(\d+)}, 1]&.to_i
   end
 
-  # What a developer opens in a browser: the link that the terminal shows, with another host or path.
+  # The link from the terminal, which developers open in a browser, with another host or path.
   def url(path = "/", host: "127.0.0.1")
     address = "http://#{host}:#{port}#{path}"
     key = link_key or return address
@@ -139,7 +139,7 @@ class HighballServer
     end
   end
 
-  # A connection of somebody who has not opened the link.
+  # A connection of a client that has not opened the link.
   def stranger
     socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
   end
@@ -157,13 +157,13 @@ class HighballServer
     connect { |connection| connection.write(bytes).read_all(within: within) }
   end
 
-  # What highball itself says, and what it says of its only application, side by side.
+  # The status of highball, merged with that of its only application.
   def status
     now = full_status
     now.fetch("apps").one? ? now["apps"].first.merge(now) : now
   end
 
-  # What highball itself says: `highball status --json`.
+  # `highball status --json`.
   def full_status
     output, error, ended = Open3.capture3(ENVIRONMENT, BINARY, "status", "--json", *which)
     raise "highball status: #{ended}\n#{output}#{error}" unless ended.success?
@@ -184,15 +184,15 @@ class HighballServer
     socket_path ? [@app] : ["--port", port.to_s]
   end
 
-  # The process that reads what clients send; where root has started it for others, it is not the one that was started.
-  # `of`: the one that was started for a hot restart.
+  # The process that reads clients' requests. If there is a spawner, it is not the process that was started.
+  # `of`: the process that was started, by default or for a hot restart.
   def server_pid(of = pid) = OwnProcesses.server(of)
 
   # The processes of Highball itself: one, or a spawner with its server and openers.
   def own_pids(of = pid) = OwnProcesses.of(of)
 
-  # Whether all workers serve, and there are no processes but those that there should be: this one, the one that serves
-  # (another, after a hot restart), its mold and its workers.
+  # Whether all workers serve, and there are no unexpected processes: only this one, the one that serves (another, after
+  # a hot restart), its mold and its workers.
   def settled?
     now = status
     serving = now.fetch("workers").select { |worker| worker["state"] == "serving" }
@@ -200,7 +200,7 @@ class HighballServer
     serving.length == now.fetch("workers_wanted") && pids.sort == due.sort
   end
 
-  # --- what it takes
+  # --- resources
 
   def pids
     ProcessFacts.in_group(@pid) | ProcessFacts.with_environment(MARK, @mark)
@@ -254,7 +254,7 @@ class HighballServer
     abandon
   end
 
-  # Processes that outlived the server; they have a moment, since they learn of its end by a closed socket.
+  # Processes that outlived the server. They get a moment, because they notice its end by a closed socket.
   def orphans(within: 3)
     Deadline.wait("end of all processes", within: within) { pids.empty? }
     []

@@ -21,7 +21,7 @@ class HttpConnection
   class BadAnswer < StandardError; end
 
   READ_BYTES = 65_536
-  WITHIN = 15 # seconds for one answer, unless told
+  WITHIN = 15 # seconds for one answer, by default
 
   def self.tcp(port, host = "127.0.0.1")
     new(Socket.tcp(host, port, connect_timeout: WITHIN))
@@ -32,7 +32,7 @@ class HttpConnection
   end
 
   attr_reader :socket
-  # What a developer's browser has: a proc that gives the field `Cookie` for a host.
+  # The cookies of a developer's browser: a proc that returns the field `Cookie` for a host.
   attr_accessor :cookies
 
   def initialize(socket)
@@ -74,8 +74,8 @@ class HttpConnection
     self
   end
 
-  # The next answer; nil when the connection ended before one began. Interim answers (1xx) count as
-  # answers of their own. With a block, pieces of the body are yielded and not kept.
+  # The next answer; nil when the connection ended before one began. Interim answers (1xx) count as separate answers.
+  # With a block, pieces of the body are yielded and not kept.
   def read_response(head: false, within: WITHIN, &piece)
     @ends_at = Deadline.now + within
     @within = within

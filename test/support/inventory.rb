@@ -3,8 +3,8 @@
 require_relative "own_processes"
 require_relative "process_facts"
 
-# What a server that is at rest consists of: its processes, and what each of them holds. Two servers in the same state
-# have the same inventory, whatever has happened to them before.
+# The processes of a server at rest, and the resources of each. Two servers in the same state have the same inventory,
+# whatever their history.
 module Inventory
   # `socket:[123]` is a socket, and `/folder/123.sock` the control socket of an instance.
   NUMBER = %r{:\[\d+\]\z|(?<=/)\d+(?=\.sock)}
@@ -12,8 +12,8 @@ module Inventory
 
   module_function
 
-  # What the processes of each role hold open, what children `highball` has, and the rings that somebody has mapped. nil
-  # when a process ended while it was looked at.
+  # The open files of the processes of each role, the children of `highball`, and the mapped rings. nil if a process
+  # ended meanwhile.
   def of(server)
     pids = server.pids
     roles = pids.group_by { |pid| role(pid, server) }
@@ -30,7 +30,7 @@ module Inventory
     ProcessFacts.command_line(pid)[/\Ahighball (mold|worker)/, 1]&.to_sym || :stranger
   end
 
-  # How many of each kind: {"socket" => 7, "/memfd:highball-ring (deleted)" => 2}.
+  # The number of each kind: {"socket" => 7, "/memfd:highball-ring (deleted)" => 2}.
   def open_files(pid, server)
     Dir.children("/proc/#{pid}/fd").filter_map do |fd|
       File.readlink("/proc/#{pid}/fd/#{fd}").sub(NUMBER, "").sub(server.dir, "")
@@ -39,7 +39,7 @@ module Inventory
     end.tally.sort.to_h
   end
 
-  # Those that wait to be reaped as well.
+  # Includes zombies.
   def children(pid) = ProcessFacts.parents.count { |_, parent| parent == pid }
 
   # Memory files that these processes have mapped, each once.

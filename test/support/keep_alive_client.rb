@@ -2,25 +2,25 @@
 
 require_relative "http_connection"
 
-# A client that keeps its connection and asks one question after the other on it, and the account of what it met.
+# A client that keeps its connection, sends one request after the other on it, and records failures.
 class KeepAliveClient
-  # What went wrong. `kind` is :failed, :refused, :reset, :wrong, :closed or :went_back.
+  # A failure. `kind` is :failed, :refused, :reset, :wrong, :closed or :went_back.
   Failure = Struct.new(:kind, :what) do
     def to_s = "#{kind}: #{what}"
 
-    # What a worker that is killed may take with it: a request that it had begun is answered 502, which ends the
-    # connection, and an answer that it had begun breaks off.
+    # Failures that a killed worker may cause: a request that it had started is answered 502, which closes the
+    # connection, and an answer that it had started breaks off.
     def lost_with_a_worker? = %i[reset closed].include?(kind) || (kind == :failed && what.include?(": 502 "))
   end
 
   ANSWER_WITHIN = 60 # seconds; a busy machine is no failure
-  FAILURES = 20 # that are told in full
+  FAILURES = 20 # that are kept in full
   AFTER_FAILURE = 0.1 # seconds
 
   attr_reader :answers, :by_status, :failures, :failed, :closes, :longest, :versions_met
 
-  # The block connects. Between two questions it pauses for a time of the range `pause`, in seconds. Failures of the
-  # kinds that are `allowed` are none: :closed is a connection that ends by an answer that says so, :went_back one that
+  # The block connects. Between two requests the client pauses for a time in the range `pause`, in seconds. Failures of
+  # the `allowed` kinds do not count: :closed is a connection that ends with `Connection: close`, :went_back one that
   # met an older version after a newer one.
   def initialize(questions, pause:, allowed: [], &connect)
     @questions = questions
@@ -31,12 +31,12 @@ class KeepAliveClient
     @by_status = Hash.new(0)
     @failures = []
     @failed = Hash.new(0) # by kind
-    @closes = 0 # connections that ended by an answer that said so
+    @closes = 0 # connections that ended with `Connection: close`
     @longest = 0.0 # seconds that an answer took
     @versions_met = [] # without repetitions, on all connections
   end
 
-  # Until the block says so.
+  # Sends requests until the block returns true.
   def ask_until
     @number = rand(@questions.length)
     until yield
@@ -86,7 +86,7 @@ class KeepAliveClient
     closed(question) if answer["connection"]&.casecmp?("close")
   end
 
-  # Once new, never old.
+  # The version must not be older than the last one.
   def note_version(question, version)
     if @newest && version < @newest
       fail_with(:went_back, "#{question}: version #{version} on a connection that has met #{@newest}")

@@ -3,11 +3,11 @@
 require_relative "keep_alive_client"
 require_relative "versioned_app"
 
-# Clients that each keep a connection and send one request after the other on it, while something happens to the server.
+# Clients that each keep a connection and send one request after the other on it, during operations on the server.
 class KeepAliveLoad
   PAUSE = (0.004..0.006) # seconds between two requests of a client: load, and not a benchmark
 
-  # Runs the block while the clients are at it; returns the load, to be asked.
+  # Runs the block while the clients send requests; returns the load with its results.
   def self.during(server, **options)
     load = new(server, **options)
     yield load
@@ -17,7 +17,7 @@ class KeepAliveLoad
     load&.kill
   end
 
-  # `pauses` are taken by one client after the other, and so are `connects`, which connect. What is `allowed`: see
+  # Client after client takes the next of `pauses`, and of `connects`, which connect. For `allowed`, see
   # KeepAliveClient.
   def initialize(server, clients: 20, questions: VersionedApp::QUESTIONS, pauses: [PAUSE], allowed: [],
                  connects: [-> { server.connect }])
@@ -30,7 +30,7 @@ class KeepAliveLoad
     more(1)
   end
 
-  # Waits until every client has had so many further answers. One that fails is waited for no longer.
+  # Waits until every client has had this number of further answers, except for clients that fail.
   def more(answers, within: 60)
     before = @clients.map(&:answers)
     Deadline.wait("#{answers} more answers for each client", within: within) do

@@ -5,8 +5,8 @@ require_relative "checkpoints"
 require_relative "inventory"
 require_relative "restart_test_case"
 
-# Each row of a matrix is a test: a server is brought to the step by a checkpoint, the victim is killed, and the step is
-# released. Then everything has to be as in a server to which nothing has happened.
+# Each row of a matrix is a test: it brings a server to the step with a checkpoint, kills the victim, and releases the
+# step. Then everything has to be as in an undisturbed server.
 class KillMatrixTestCase < RestartTestCase
   # Most of the time is spent waiting.
   Minitest.parallel_executor = Minitest::Parallel::Executor.new(4)
@@ -17,7 +17,7 @@ class KillMatrixTestCase < RestartTestCase
   WITHIN = 20 # seconds
   LOOKS = 10 # with the same outcome: nothing changes any more
   ONCE = Mutex.new
-  SERVING = %i[worker canary next_worker newcomer chosen].freeze # victims that may have begun requests
+  SERVING = %i[worker canary next_worker newcomer chosen].freeze # victims that may have started requests
 
   # A request for /held is not answered while there is a file of that name.
   HOLDING = <<~RUBY.freeze
@@ -32,13 +32,13 @@ class KillMatrixTestCase < RestartTestCase
     #{CONFIG}
   RUBY
 
-  # The process that serves clients, and the one that has started it where they are two: their deaths come to the same.
+  # The process that serves clients, and the spawner if there is one: their deaths have the same effect.
   SPAWNERS = { highball: :spawner, next_highball: :next_spawner }.freeze
   HIGHBALLS = SPAWNERS.to_a.flatten.freeze
 
-  # Makes tests of a table {scenario => {steps => {victim => outcome}}}. `highball` itself, where it does not stand
-  # there, `leaves_nothing`; and so does its spawner, where it has one. Those that are `usual` ([scenario, step,
-  # victim]) are always run, and all of them by `bin/test --full`.
+  # Defines tests from a table {scenario => {steps => {victim => outcome}}}. The outcome for `highball` itself, and for
+  # its spawner, is `leaves_nothing` unless the table has another. The `usual` ones ([scenario, step, victim]) always
+  # run, the others with `bin/test --full`.
   def self.matrix(table, usual:)
     rows = with_spawners(table.flat_map { |scenario, steps| rows_of(scenario, steps) })
     usual = with_spawners(usual)
@@ -125,7 +125,7 @@ class KillMatrixTestCase < RestartTestCase
     TCPServer.new("127.0.0.1", @server.port).close if @server.port
   end
 
-  # --- the parts of these
+  # --- parts of the outcomes
 
   # Every body goes by way of a spool file.
   def options = ["--spool-dir", @spool, "--body-memory", "0"]
@@ -138,11 +138,11 @@ class KillMatrixTestCase < RestartTestCase
     @checkpoints.ask(step)
   end
 
-  # Clients ask all the while. (If `highball` is the victim, there is nobody to answer them.)
+  # Clients send requests all the time. (If `highball` is the victim, they get no answers.)
   def under_load
     return yield if HIGHBALLS.include?(@victim)
 
-    # Where a restart is undone, clients meet the old version again.
+    # If a restart is undone, clients get the old version again.
     allowed = @outcome == :new ? [] : [:went_back]
     load = KeepAliveLoad.during(@server, clients: CLIENTS, allowed: allowed) do |clients|
       yield
@@ -153,7 +153,7 @@ class KillMatrixTestCase < RestartTestCase
     assert_empty failures
   end
 
-  # Puts another release in the place of the current one.
+  # Replaces the current release by another one.
   def release(folder)
     FileUtils.ln_s(folder, "#{@current}.next")
     File.rename("#{@current}.next", @current)
@@ -167,7 +167,7 @@ class KillMatrixTestCase < RestartTestCase
     @checkpoints.release(@step)
   end
 
-  # What a worker had begun is answered 502 when it dies, if it is not safe to repeat.
+  # Requests that a worker had started are answered 502 when it dies, if they are not safe to repeat.
   def settled?(status)
     status.dig("mold", "state") == "booted" && status["workers"].length == WORKERS &&
       status["workers"].all? { |one| one["state"] == "serving" && one["generation"] == status["generation"] } &&
@@ -175,7 +175,7 @@ class KillMatrixTestCase < RestartTestCase
       %w[refork upgrade].all? { |what| [nil, "done", "failed"].include?(status.dig(what, "state")) }
   end
 
-  # Nothing is left of what happened: not a process, a slot, a descriptor, a spool file or a memory file.
+  # The death leaves nothing behind: no process, slot, descriptor, spool file or memory file.
   def at_rest
     wait_for("free slots") do
       status = @server.status
@@ -188,7 +188,7 @@ class KillMatrixTestCase < RestartTestCase
     assert_equal(*[usual_inventory, found].map { |inventory| JSON.pretty_generate(inventory) })
   end
 
-  # That of a server to which nothing has happened.
+  # The inventory of an undisturbed server.
   def usual_inventory
     ONCE.synchronize do
       @@usual_inventory ||= begin # rubocop:disable Style/ClassVars -- a server for each test would take long
@@ -199,7 +199,7 @@ class KillMatrixTestCase < RestartTestCase
     end
   end
 
-  # What was asked a moment ago may still be open when one looks once.
+  # Looks several times, because the last request may still be open.
   def inventory_that_stays(server)
     looks = []
     wait_for("an inventory that stays") do

@@ -4,7 +4,7 @@ require_relative "e2e_test"
 
 # A test of a server with several applications.
 class ManyAppsTestCase < E2ETest
-  # Says who it is, how it was asked for, and what stands in its environment.
+  # Answers with its name, the path of the request, and its environment.
   ECHO = <<~'RUBY'
     require "json"
     run lambda { |env|
@@ -48,7 +48,7 @@ class ManyAppsTestCase < E2ETest
     server
   end
 
-  # As above, but nothing is waited for.
+  # The same without waiting.
   # `fds` are descriptors that it inherits: {7 => io}.
   def start_many(*places, environment: "production", through: [], env: {}, fds: {})
     options = ["-b", "127.0.0.1", "-p", "0", "-w", "1", *(["-e", environment] if environment)]
@@ -65,7 +65,7 @@ class ManyAppsTestCase < E2ETest
     server.signal("HUP")
   end
 
-  # What the application says of a request; it may have to boot first.
+  # The application's answer to a request; it may have to boot first.
   def ask(server, host, path, within: HighballServer::SERVES_WITHIN)
     answer = server.get(path, { "Host" => host }, within: within)
     assert_equal 200, answer.status, answer.body
@@ -83,7 +83,7 @@ class ManyAppsTestCase < E2ETest
     end
   end
 
-  # So many clients ask each of these applications while the block runs; none may fail.
+  # This number of clients sends requests to each of these applications while the block runs; none may fail.
   def during_requests(server, *hosts, clients: 4)
     done = false
     clients = (hosts * clients).map do |host|

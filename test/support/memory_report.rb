@@ -3,12 +3,12 @@
 require "json"
 require_relative "e2e_test"
 
-# A test of what `highball memory --json` says.
+# A test of the output of `highball memory --json`.
 class MemoryReportTest < E2ETest
   TOLERANCE = 0.25 # MiB, for what changes between two looks at a process
   PSS_TOLERANCE = 1.0 # MiB; other Rubies of this machine share its library, and come and go
 
-  # What is said of this server.
+  # The report on this server.
   def memory(server, *options)
     output, ended = HighballServer.run("memory", "--json", *options, *server.which)
     assert_predicate ended, :success?, output
@@ -17,7 +17,7 @@ class MemoryReportTest < E2ETest
     instances.first
   end
 
-  # What is said of other servers.
+  # The report on other servers.
   def others
     output, ended = HighballServer.run("memory", "--json")
     assert_predicate ended, :success?, output
@@ -27,7 +27,7 @@ class MemoryReportTest < E2ETest
   # Servers that do not answer are named first, on standard error.
   def report(output) = JSON.parse(output.slice(/^\{.*/m))
 
-  # Those that the application is: all but Highball's own, of which there may be several.
+  # The application's processes: all except Highball's own.
   def of_app(server, processes) = processes.reject { |process| server.own_pids.include?(process["pid"]) }
 
   def worker(instance) = instance["processes"].find { |process| process["worker"] }
@@ -35,11 +35,11 @@ class MemoryReportTest < E2ETest
   def pids(processes) = processes.map { |process| process["pid"] }
 
   def assert_agrees_with_rollup(process)
-    told = process.fetch("memory")
-    assert_in_delta rollup_mib(process, "Rss"), told["rss_mib"], TOLERANCE, process["command"]
-    assert_in_delta rollup_mib(process, "Swap"), told["swap_mib"], TOLERANCE, process["command"]
-    assert_in_delta rollup_mib(process, "Pss"), told["pss_mib"], PSS_TOLERANCE, process["command"]
-    private_dirty = told["private_dirty_mib"] + told["ring_private_dirty_mib"]
+    memory = process.fetch("memory")
+    assert_in_delta rollup_mib(process, "Rss"), memory["rss_mib"], TOLERANCE, process["command"]
+    assert_in_delta rollup_mib(process, "Swap"), memory["swap_mib"], TOLERANCE, process["command"]
+    assert_in_delta rollup_mib(process, "Pss"), memory["pss_mib"], PSS_TOLERANCE, process["command"]
+    private_dirty = memory["private_dirty_mib"] + memory["ring_private_dirty_mib"]
     assert_in_delta rollup_mib(process, "Private_Dirty"), private_dirty, TOLERANCE, process["command"]
   end
 

@@ -3,18 +3,18 @@
 require_relative "deadline"
 require_relative "highball_server"
 
-# What is done to a server while clients are at it. Each kind knows how it is asked for, and when it is complete.
+# Operations on a server while clients send requests. Each kind knows how to request it, and when it is complete.
 module Operations
   LIMIT = 300 # seconds for one, on a machine that has much else to do
   LOOK_EVERY = 0.1 # seconds
 
-  # It was refused, or came to nothing.
+  # It was refused, or failed.
   class Failed < StandardError
   end
 
-  # What they have in common.
+  # The common parts.
   class Operation
-    # What clients may notice of it (see KeepAliveClient).
+    # The failures that clients may notice (see KeepAliveClient).
     def self.allowed = []
 
     def initialize(server, app)
@@ -24,7 +24,7 @@ module Operations
 
     private
 
-    # Runs a command of `highball` that waits until it is done: what it says.
+    # Runs a command of `highball` that waits until it is done: its output.
     def command(name)
       output, ended = HighballServer.run(name, *@server.which, within: LIMIT)
       raise Failed, "highball #{name}: #{ended}\n#{output}" unless ended.success?
@@ -39,7 +39,7 @@ module Operations
     end
   end
 
-  # A new version takes the place of the old one.
+  # A new version replaces the old one.
   class RollingRestart < Operation
     def perform
       @app.release

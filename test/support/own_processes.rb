@@ -3,12 +3,12 @@
 require "fileutils"
 require_relative "process_facts"
 
-# The processes of Highball itself, as the kernel lists them. Usually there is one. Where root starts the server for
-# others, there is a spawner, which is the one that was started and whose pid everybody is told; below it the server,
-# which reads what clients send; and openers, as many as there is need for (docs/security.md).
+# The processes of Highball itself, as the kernel lists them. Usually there is one. If root starts the server for other
+# users, the started process, whose pid is shown everywhere, is the spawner. Below it are the server, which reads
+# clients' requests, and as many openers as are needed (docs/security.md).
 module OwnProcesses
   TITLE = /\Ahighball: (server|opener|configuration)/
-  # The server's user where it is not root. Tests run in both modes: this variable outweighs their options.
+  # The server's user, if it is not root. Tests run in both modes: this variable outweighs their options.
   USER = ENV.fetch("HIGHBALL_SERVER_USER", "root")
 
   module_function
@@ -23,7 +23,7 @@ module OwnProcesses
     nil
   end
 
-  # The one that serves clients, of the process that was started: its server, or itself where it has no spawner.
+  # The process that serves clients: the server below the started process, or that process if there is no spawner.
   def server(highball) = below(highball).find { |pid| role(pid) == :server } || highball
 
   # The process that was started, its server, and its openers.
@@ -33,7 +33,7 @@ module OwnProcesses
     ProcessFacts.parents.filter_map { |pid, parent| pid if parent == highball && role(pid) }
   end
 
-  # Lets the server, which may not be root, do in this folder of a test what it likes.
+  # Gives the server, which may not be root, write access to this folder of a test.
   def let_use(folder)
     FileUtils.chown(USER, nil, folder) if spawner?
     folder

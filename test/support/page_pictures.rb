@@ -1,21 +1,21 @@
 #!/usr/bin/env ruby
 # frozen_string_literal: true
 
-# Pictures of what a browser shows of applications that do not boot, or do not answer, and of the list of many, for the
-# docs: `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder.
-# pngquant makes them small, where it is installed.
+# Takes screenshots for the docs: the pages of applications that do not boot or do not answer, and the list of many.
+# `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder. pngquant
+# makes them small, if it is installed.
 
 require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
 
-# Applications with one mistake after the other, in one browser.
+# Applications with one mistake each, in one browser.
 class PagePictures
   WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
   SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = 1600
   BOOTS_WITHIN = "10s" # the one that is to hang; the others have the time that they need
-  # Where they stand while their pictures are taken: pages name the folder.
+  # The folder of the applications, which the pages name.
   SHOP = "/srv/shop"
   MANY = "/srv/apps"
   WELL = "run ->(_env) { [200, {}, [\"it runs\"]] }\n"
@@ -35,7 +35,7 @@ class PagePictures
                                           "sleep 1 until File.exist?(\"ready\")\n  end\nend\n\nInventory.load\n" }
   }.freeze
 
-  # Applications that boot, and what they are asked for.
+  # Applications that boot, and the paths of the requests.
   RUNNING = {
     "exception" => ["/prices?of=milk&token=4711-0815", {
       "config.ru" => "require_relative \"shop\"\nrun Shop.new\n",
@@ -57,7 +57,7 @@ class PagePictures
           def of(drink)
             "\#{PRICES.fetch(drink)} crowns"
           rescue KeyError
-            raise ArgumentError, "nobody sells \#{drink} here"
+            raise ArgumentError, "there is no \#{drink} here"
           end
         end
       RUBY
@@ -83,7 +83,7 @@ class PagePictures
     }]
   }.freeze
 
-  # Applications of one server, and in which state the list of them shows each: some are asked for before.
+  # Applications of one server, and the state of each in the list: some get a request before.
   LISTED = {
     "blog" => ["serving", { "config.ru" => WELL }],
     "handbook" => ["serving", { "index.html" => "<h1>Handbook" }],
@@ -113,7 +113,7 @@ class PagePictures
 
   def wanted(apps) = @names.empty? ? apps : apps.slice(*@names)
 
-  # Pictures of what this application, once it is such, shows at this path.
+  # Pictures of this application's page at this path, once the block returns true.
   def page(browser, name, files, path, &such)
     fill(SHOP, files)
     limits = ["--request-timeout", "2s", *(["--boot-timeout", BOOTS_WITHIN] if name == "boot-timeout")]
@@ -145,13 +145,13 @@ class PagePictures
     FileUtils.rm_rf(MANY) if server
   end
 
-  # Asks for an application, and does not wait for the answer.
+  # Sends a request to an application, and does not wait for the answer.
   def ask_for(server, name)
     server.connect { |connection| connection.send_request("GET", "/", { "Host" => "#{name}.localhost" }) }
   end
 
   def fill(folder, files)
-    Dir.mkdir(folder) # so that nobody's is touched
+    Dir.mkdir(folder) # fails if the folder exists, so that no other one is changed
     files.each { |file, content| File.write(File.join(folder, file), content) }
   end
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the kernel says about processes: their children, their memory, their open files.
+# Facts about processes, from the kernel: their children, their memory, their open files.
 module ProcessFacts
   module_function
 
@@ -28,7 +28,7 @@ module ProcessFacts
     false
   end
 
-  # Whether none of its threads runs any more, by SIGSTOP: each stops when it is its turn.
+  # Whether SIGSTOP has stopped all of its threads, which do not stop at the same time.
   def stopped?(pid)
     threads = Dir.children("/proc/#{pid}/task")
     threads.all? { |thread| stat("#{pid}/task/#{thread}").first == "T" }
@@ -61,12 +61,12 @@ module ProcessFacts
     pids.sum { |pid| rollup(pid, "Rss") }
   end
 
-  # Pages of memory files that are there, whoever has them mapped; each file counts once.
+  # Pages of memory files, mapped by any of the processes; each file counts once.
   def memfd_bytes(pids)
     open_files(pids).select { |link, _| link.start_with?("/memfd:") }.sum { |_, file| file.blocks * 512 }
   end
 
-  # Deleted files on tmpfs that are still open: a spool that lies in memory.
+  # Deleted files on tmpfs that are still open: a spool in memory.
   def tmpfs_spool_bytes(pids)
     tmpfs = tmpfs_devices
     spools = open_files(pids).select do |link, file|
@@ -79,7 +79,7 @@ module ProcessFacts
     Dir.children("/proc/#{pid}/fd").length
   end
 
-  # Those who have the socket that listens on this TCP port of 127.0.0.1 (proc(5), /proc/net/tcp).
+  # The processes with the socket that listens on this TCP port of 127.0.0.1 (proc(5), /proc/net/tcp).
   def listeners(port)
     address = format("0100007F:%04X", port)
     listening = File.readlines("/proc/net/tcp").map(&:split).select { |line| line[1] == address && line[3] == "0A" }
@@ -87,7 +87,7 @@ module ProcessFacts
     Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select { |pid| descriptors(pid).intersect?(sockets) }
   end
 
-  # What its descriptors lead to; empty if it has gone, or is none of our business.
+  # The targets of its descriptors; empty if it has ended, or may not be read.
   def descriptors(pid)
     Dir.children("/proc/#{pid}/fd").filter_map do |fd|
       File.readlink("/proc/#{pid}/fd/#{fd}")
@@ -106,7 +106,7 @@ module ProcessFacts
   # When it was started, in clock ticks since the machine was.
   def started_at(pid) = stat(pid)[19].to_i
 
-  # Its arguments, or what it calls itself instead.
+  # Its arguments, or its process title.
   def command_line(pid) = File.read("/proc/#{pid}/cmdline").tr("\0", " ")
 
   # What follows the process's name in /proc/PID/stat: state, ppid, ...

@@ -2,14 +2,14 @@
 
 require_relative "http_connection"
 
-# A request that can be sent time and again, and what its answer has to be like.
+# A request that can be sent again and again, and a check of its answer.
 class Question
   CHUNK_BYTES = 8_000
 
   attr_reader :method, :target
 
-  # The block is given an answer with the status that is expected: the body that it has to have, and the one that it
-  # has, without what may differ.
+  # The block gets an answer with the expected status. It returns the expected body and the actual one, without parts
+  # that may differ.
   def initialize(method, target, headers: {}, body: nil, chunked: false, status: 200, &bodies)
     @method = method
     @target = target
@@ -33,7 +33,7 @@ class Question
 
   def expects?(answer) = answer.status == @status
 
-  # Where the answer's body is another than it has to be; nil where it is not.
+  # The first place where the answer's body differs from the expected one; nil if there is none.
   def difference(answer)
     due, is = @bodies.call(answer)
     return if is == due

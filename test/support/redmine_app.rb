@@ -6,8 +6,8 @@ require "yaml"
 require_relative "question"
 require_relative "versioned_app"
 
-# Redmine from Debian's packages, with a database of its own, served from a folder of our own: there it says the version
-# that this folder has in every answer.
+# Redmine from Debian's packages, with a separate database, served from a temporary folder. Every answer has the
+# folder's version.
 class RedmineApp
   INSTALLED = "/usr/share/redmine"
   INSTANCE = "/etc/redmine/default" # made when the package is installed
@@ -22,15 +22,15 @@ class RedmineApp
     }
   RUBY
 
-  # What differs from one answer to the next, and is no business of a server.
+  # Parts that differ from one answer to the next, whatever the server.
   TOKEN = /((?:csrf-token" content="|authenticity_token" value="|name="form-))[^"]*/
 
-  # And whether its instance can be copied: its key is for root and the web server alone.
+  # Whether the instance can be copied, too: only root and the web server may read its key.
   def self.installed? = %w[database.yml secret_key.txt].all? { |name| File.readable?("#{INSTANCE}/#{name}") }
 
   # Copies the installed instance into this folder: the environment in which Redmine uses the copy. The package looks
-  # for its instances below /usr/share/redmine/instances, a symbolic link to /var/lib/redmine: so many steps up end at
-  # the root by either path.
+  # for its instances below /usr/share/redmine/instances, a symbolic link to /var/lib/redmine: enough steps up for both
+  # paths lead to the root.
   def self.copy_instance(folder)
     %w[config files log tmp/cache tmp/pdf tmp/thumbnails public].each { |name| FileUtils.mkdir_p("#{folder}/#{name}") }
     FileUtils.cp("#{INSTANCE}/secret_key.txt", "#{folder}/config/secret_key.txt")
@@ -41,7 +41,7 @@ class RedmineApp
     { "X_DEBIAN_SITEID" => File.join([".."] * 8, folder) }
   end
 
-  # With the write-ahead log, in which all of it may still be (Rails 7.1 and later).
+  # With the write-ahead log, which may still hold all of the data (Rails 7.1 and later).
   def self.copy_database(from, to)
     ["", "-wal"].each { |suffix| FileUtils.cp(from + suffix, to + suffix) if File.exist?(from + suffix) }
   end
@@ -59,14 +59,13 @@ class RedmineApp
 
   def ready = "/login"
 
-  # Puts the next version in the place of this one: the same Redmine.
+  # Replaces this version by the next one: the same Redmine.
   def release
     @version = @version.to_i + 1
     VersionedApp.write(folder, @version, CONFIG)
   end
 
-  # What clients of this server ask it: pages that are the same each time, and logging in with a password that is
-  # wrong, in a session.
+  # The requests of clients: pages that are the same each time, and a login with a wrong password, in a session.
   def questions(server)
     robots = server.get("/robots.txt").body
     headers, form = session(server)
@@ -83,7 +82,7 @@ class RedmineApp
 
   private
 
-  # A question whose answer is always as it is the first time.
+  # A question whose answer always equals the first one.
   def fixed(method, target, server, **options)
     answer = server.connect { |connection| Question.new(method, target, **options).ask(connection, within: 60) }
     first = plain(answer.body)

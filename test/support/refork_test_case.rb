@@ -2,9 +2,9 @@
 
 require_relative "restart_test_case"
 
-# A test that has workers forked anew from one of them.
+# A test that reforks workers.
 class ReforkTestCase < RestartTestCase
-  # Workers of a higher number than that wait until `let_go`.
+  # Workers with higher numbers wait until `let_go`.
   def self.waiting_from(number)
     <<~RUBY
       Highball.after_fork { |number| sleep 0.01 until number < #{number} || File.exist?(File.join(__dir__, "go")) }
@@ -21,7 +21,7 @@ class ReforkTestCase < RestartTestCase
     output[/what was worker (\d+)/, 1].to_i
   end
 
-  # Reforks in vain, and returns what is said about it.
+  # Requests a refork that fails, and returns the message.
   def refork_fails(server)
     output, ended = HighballServer.run("refork", *server.which, within: 60)
     refute_predicate ended, :success?, output
@@ -30,7 +30,7 @@ class ReforkTestCase < RestartTestCase
 
   def refork_stage(server) = server.status.dig("refork", "state")
 
-  # Waits until a refork has come that far: its status.
+  # Waits until a refork has reached this stage: its status.
   def wait_for_refork(server, stage)
     wait_for("refork: #{stage}", within: 30) do
       refork = server.status["refork"]

@@ -3,7 +3,7 @@
 require_relative "e2e_test"
 require_relative "keep_alive_load"
 
-# A test that puts versions of an application in each other's place.
+# A test that replaces a version of an application by another.
 class RestartTestCase < E2ETest
   CONFIG = VersionedApp::CONFIG
 
@@ -16,7 +16,7 @@ class RestartTestCase < E2ETest
     server
   end
 
-  # A folder with this version of the application; or that version in this folder.
+  # A folder with this version of the application, by default a new folder.
   def version(number, folder = folder_with, config = CONFIG)
     VersionedApp.write(folder, number, config)
     folder
@@ -37,7 +37,7 @@ class RestartTestCase < E2ETest
   def with_a_request_in_flight
     app = version(1, folder_with, <<~RUBY)
       run lambda { |env|
-        warn "begun"
+        warn "started"
         sleep 0.01 until File.exist?(File.join(__dir__, "go"))
         [200, {}, ["1 "]]
       }
@@ -45,7 +45,7 @@ class RestartTestCase < E2ETest
     server = serve_silently(app)
     server.connect do |connection|
       connection.send_request("POST", "/long", {}, "x")
-      wait_for("begin of the request") { server.log.include?("begun") }
+      wait_for("begin of the request") { server.log.include?("started") }
       yield server, app, connection
     end
   end
@@ -64,7 +64,7 @@ class RestartTestCase < E2ETest
     output[/generation (\d+) serves/, 1].to_i
   end
 
-  # Restarts in vain, and returns what is said about it.
+  # Requests a restart that fails, and returns the message.
   def restart_fails(server)
     output, ended = HighballServer.run("restart", *server.which, within: 60)
     refute_predicate ended, :success?, output

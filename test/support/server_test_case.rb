@@ -49,7 +49,7 @@ class ServerTestCase < Minitest::Test
   def get(path) = ask({ "PATH_INFO" => path })
   def assert_serves = assert_equal("ok", get("/fine").body)
 
-  # The answer to a request for an app that answers this, whatever it asks.
+  # The answer to a request, for an app that returns this response to all requests.
   def answer_of(*response)
     serve { response }
     ask
@@ -57,7 +57,7 @@ class ServerTestCase < Minitest::Test
 
   def log = @log.string
 
-  # Waits for a condition; threads of the server look whether there is something to do meanwhile.
+  # Waits for a condition, and wakes the server's threads meanwhile.
   def wait_for(what, within: 10)
     Deadline.wait(what, within: within) do
       @front&.wake

@@ -4,19 +4,19 @@ require_relative "keep_alive_load"
 require_relative "operations"
 require_relative "process_facts"
 
-# One kind of operation, time and again, on a server that many clients use: what they met, and whether the server is
-# afterwards as it was before.
+# One kind of operation, again and again, on a server with many clients: their failures, and whether the server's state
+# is the same afterwards.
 class SoakRun
   CLIENTS = 50
-  # One client of five hurries; the others send about twice a second, and nobody less than once.
+  # One client of five sends without pauses; the others send about twice a second, and at least once.
   PAUSES = [0.01..0.05, *Array.new(4) { 0.1..0.9 }].freeze
   SETTLES_WITHIN = 60 # seconds
   LOOK_EVERY = 0.1 # seconds
   MIB = 1024 * 1024
   MORE_MIB = 8 # that `highball` may hold afterwards: what malloc keeps, and no leak
 
-  # How `highball` itself is: its open files, and its private dirty memory. What counts as before is after the first
-  # operation: a process that has taken over from another has sockets that the first one had not.
+  # The state of `highball` itself: its open files, and its private dirty memory. The baseline is taken after the first
+  # operation, because a process that has taken over from another has more sockets than the first one.
   Size = Struct.new(:files, :mib)
 
   attr_reader :load, :seconds, :before, :after, :problems
@@ -30,7 +30,7 @@ class SoakRun
     @problems = [] # beside those of clients
   end
 
-  # Does it so many times. The block is given the number of each that is complete.
+  # Runs the operation this number of times, and yields the number of each complete one.
   def perform(times)
     operation = @kind.new(@server, @app)
     settle("the first processes") { @server.settled? }
@@ -49,12 +49,12 @@ class SoakRun
     @load&.kill
   end
 
-  # What clients met and what is not as it was before, the first of it, in words.
+  # The first failures of clients, and the first differences to the state before, as text.
   def failures = problems + (load ? load.failures.map(&:to_s) : [])
 
   private
 
-  # One of five by the Unix socket, where there is one.
+  # One client of five uses the Unix socket, if there is one.
   def connects
     tcp = -> { @server.connect }
     return [tcp] unless (path = @server.second_socket)
@@ -68,7 +68,8 @@ class SoakRun
     Deadline.now - began
   end
 
-  # While all clients are connected. Files that are open for a moment are no leak: the least of several looks counts.
+  # Measured while all clients are connected. Takes the minimum of several measurements, because briefly open files are
+  # no leak.
   def size
     files = Array.new(3) do
       @load.more(1)
@@ -77,10 +78,10 @@ class SoakRun
     Size.new(files.min, ProcessFacts.private_dirty_bytes(@server.own_pids(serving_pid)) / MIB.to_f)
   end
 
-  # The process `highball` that serves: after a hot restart, another than at first.
+  # The process `highball` that serves: after a hot restart, not the first one.
   def serving_pid = @server.status.fetch("pid")
 
-  # With those of the first process, which stands in for the one that serves.
+  # Includes those of the first process, which is the PID proxy for the one that serves.
   def open_files
     (@server.own_pids | @server.own_pids(serving_pid)).sum { |pid| ProcessFacts.open_file_count(pid) }
   end

@@ -2,9 +2,9 @@
 
 require_relative "tenants_test_case"
 
-# A test of a server that root has started for tenants, and of the process that has stayed root.
+# A test of a server that root has started for tenants, and of its spawner.
 class SpawnerTestCase < TenantsTestCase
-  # Where the server's user is chosen in the usual ways: the variable outweighs the file.
+  # For tests of the usual ways to choose the server's user: the variable would outweigh the file.
   UNCHOSEN = { "HIGHBALL_SERVER_USER" => nil }.freeze
 
   private

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A process that somebody has taken over who has it make system calls: as a debugger does, by ptrace(2). What the kernel
-# denies the process is denied here.
+# A process under an attacker's control: makes system calls in it with ptrace(2), as a debugger does. The kernel denies
+# the same calls as to the process itself.
 class TakenOverProcess
   class NotPossible < StandardError; end
 

@@ -2,7 +2,7 @@
 
 require_relative "tenants_test_case"
 
-# A test of what is believed of a tenant's own configuration file.
+# A test of the trust in a tenant's own configuration file.
 class TenantConfigTestCase < TenantsTestCase
   FILE = "config/highball.toml"
   ENVIRONMENT = "run ->(_env) { [200, {}, [ENV.to_h.inspect]] }\n"
@@ -20,14 +20,14 @@ class TenantConfigTestCase < TenantsTestCase
 
   def evil = File.join(@place, "attacker", "evil")
   def proofs = Dir.children(@proof)
-  # Leaves a trace of who runs it.
+  # A program that records the user who runs it.
   def evil_files = { "evil" => "#!/bin/sh\nid -u > #{@proof}/$$\nexec ruby \"$@\"\n" }
 
   def attacker_app(files = {})
     super.tap { |folder| File.chmod(0o755, evil) if File.exist?(evil) && folder }
   end
 
-  # The tenant writes a file of its own.
+  # The tenant writes a file.
   def write(app, file, text)
     as_attacker do
       FileUtils.mkdir_p(File.dirname(File.join(app, file)))
@@ -44,19 +44,19 @@ class TenantConfigTestCase < TenantsTestCase
     serve_as_root(@place, **settings)
   end
 
-  # What is said when root is not to serve this.
-  def assert_refused(said, *arguments, command: "serve")
+  # Root's server refuses this with the message; returns the output.
+  def assert_refused(message, *arguments, command: "serve")
     output, ended = HighballServer.run(command, "-e", "production", *arguments, env: env, within: 60)
     assert_equal 2, ended.exitstatus, output
-    assert_match(said, output)
+    assert_match(message, output)
     output
   end
 
-  def assert_failed(server, said)
+  def assert_failed(server, message)
     wait_for("the failure", within: 30) { app_status(server, "attacker")["phase"] == "failed" }
     diagnosis = app_status(server, "attacker").fetch("diagnosis")
     assert_equal %w[invalid_configuration read_configuration], diagnosis.values_at("cause", "step")
-    assert_match(said, diagnosis.dig("error", "message"))
+    assert_match(message, diagnosis.dig("error", "message"))
     assert_match(/ERROR attacker: .*the application did not boot.*invalid_configuration/, server.log)
   end
 
@@ -71,7 +71,7 @@ class TenantConfigTestCase < TenantsTestCase
 
   def app_status(server, name) = server_status(server)["apps"].find { |app| app["name"] == name }
 
-  # A process of the attacker's that has, in turn, a file of its own and a link to `target` there.
+  # A process of the attacker's that puts a file and a link to `target` there in turn.
   def swap_for_ever(app, target)
     user = Etc.getpwnam(ATTACKER)
     fork do

@@ -46,7 +46,7 @@ class TenantsTestCase < UsersTestCase
 
   def ask_victim(server, target = "/", headers = {}) = server.get(target, { "Host" => HOSTS[VICTIM] }.merge(headers))
 
-  # Whatever the attacker did: the victim's application answers, as the victim.
+  # The victim's application still answers, as the victim.
   def assert_victim_serves(server)
     assert_runs_as VICTIM, facts(server, { "Host" => HOSTS[VICTIM] })
   end

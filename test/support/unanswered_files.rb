@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A file system that does not answer, as far as one file is concerned.
+# A file that behaves as on a file system that does not answer.
 module UnansweredFiles
   SYSTEM_CALLS = { "x86_64" => [300, 301], "aarch64" => [262, 263] }.freeze # fanotify_init, fanotify_mark
   FAN_CLASS_CONTENT = 0x4
@@ -10,8 +10,8 @@ module UnansweredFiles
 
   private
 
-  # While the block runs, whoever opens the file waits: the kernel asks this process whether it may be opened, and gets
-  # no answer (fanotify(7)). Then all may.
+  # While the block runs, processes that open the file wait: the kernel asks this process for permission, and gets no
+  # answer (fanotify(7)). Afterwards they all get it.
   def without_answer(path)
     numbers = SYSTEM_CALLS[RbConfig::CONFIG["host_cpu"]]
     skip "no numbers of system calls for this machine" unless numbers

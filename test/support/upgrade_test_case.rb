@@ -3,7 +3,7 @@
 require "fileutils"
 require_relative "restart_test_case"
 
-# A test that puts one `highball` in the place of another.
+# A test that replaces one `highball` by another.
 class UpgradeTestCase < RestartTestCase
   private
 
@@ -14,7 +14,7 @@ class UpgradeTestCase < RestartTestCase
     output[/a new process serves: .* \(pid (\d+)\)/, 1].to_i
   end
 
-  # Asks for one in vain, and returns what is said about it.
+  # Requests a hot restart that fails, and returns the message.
   def upgrade_fails(server)
     output, ended = HighballServer.run("upgrade", *server.which, within: 60)
     refute_predicate ended, :success?, output
@@ -29,7 +29,7 @@ class UpgradeTestCase < RestartTestCase
     [serve(app, command: command), binary]
   end
 
-  # Begins a hot restart to a version that boots once it is `let_go`: the new process.
+  # Starts a hot restart to a version that boots after `let_go`: the new process.
   def begin_upgrade(server, app)
     slow(app, 2)
     server.signal("USR2")

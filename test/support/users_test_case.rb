@@ -5,7 +5,7 @@ require_relative "many_apps_test_case"
 
 # A test in which root serves applications of other users, who exist on every Debian and own nothing there.
 class UsersTestCase < ManyAppsTestCase
-  # Answers with who it is, and what its process has and may do.
+  # Answers with its user, its environment, and the file that the request names.
   FACTS = <<~'RUBY'
     require "json"
     READ = lambda do |path|
@@ -24,9 +24,9 @@ class UsersTestCase < ManyAppsTestCase
 
   def setup
     super
-    skip "needs root, to become somebody else" unless Process.uid.zero?
-    # Everybody may enter /tmp, wherever temporary files lie otherwise; and a copy, as the repository may lie where only
-    # its owner may look.
+    skip "needs root, to become another user" unless Process.uid.zero?
+    # All users may enter /tmp, which may not be true for other folders of temporary files. The code is copied, because
+    # the repository may be in a folder that only its owner may enter.
     @place = Dir.mktmpdir("highball-users", "/tmp")
     @folders << @place
     FileUtils.cp_r(HighballServer::ENVIRONMENT.fetch("HIGHBALL_LIB"), lib)
@@ -36,15 +36,15 @@ class UsersTestCase < ManyAppsTestCase
   private
 
   def lib = File.join(@place, "lib")
-  # The mark by which the processes of a server are found: those of other users are in groups of their own.
+  # The mark by which tests find the processes of a server: those of other users are in other process groups.
   def env = { "HIGHBALL_LIB" => lib, "HIGHBALL_PASS_VARIABLES" => HighballServer::MARK }
 
-  # Everybody may read what is there now.
+  # Lets all users read the files that are there now.
   def open_to_all(path)
     FileUtils.chmod_R("a+rX", path)
   end
 
-  # Root may have more groups than its own, and a shell may have left files open: nothing of it is for applications.
+  # Root may have more groups, and a shell may have left files open: applications must get none of them.
   def serve_as_root(*apps, env: {}, **settings)
     File.write(left_open, "", perm: 0o600)
     through = ["setpriv", "--groups", "0,4,27", "sh", "-c", 'exec "$@" 9<"$0"', left_open]
@@ -82,7 +82,7 @@ class UsersTestCase < ManyAppsTestCase
     JSON.parse(answer.body)
   end
 
-  # Whether all that the application says of itself is this user's.
+  # All facts of the application are this user's.
   def assert_runs_as(name, facts)
     user = Etc.getpwnam(name)
     assert_equal [user.uid, user.uid, user.gid, user.gid], facts["ids"]
@@ -95,7 +95,7 @@ class UsersTestCase < ManyAppsTestCase
     File.readlines("/proc/#{pid}/maps").filter_map { |line| line.split[4] if line.include?("memfd:highball-ring") }.uniq
   end
 
-  # The memory, sockets and pipes that a process has open: [device, inode] of each, with what its link says.
+  # The memory files, sockets and pipes that a process has open: [device, inode] of each, with the target of its link.
   def private_files(pid)
     Dir.children("/proc/#{pid}/fd").each_with_object({}) do |fd, found|
       link = File.readlink("/proc/#{pid}/fd/#{fd}")

@@ -3,7 +3,7 @@
 require "fileutils"
 require_relative "question"
 
-# An application that says its version in every answer: a number that it has read when it was loaded.
+# An application whose every answer has its version: a number that it read when it was loaded.
 class VersionedApp
   PATTERN = "0123456789abcdef"
 
@@ -18,7 +18,7 @@ class VersionedApp
     }
   RUBY
 
-  # Puts this version into the folder, each file in one step: somebody may be looking.
+  # Puts this version into the folder. Each file is replaced atomically, because a server may be reading it.
   def self.write(folder, number, config = CONFIG)
     { "version" => number.to_s, "config.ru" => config }.each do |name, content|
       File.write(File.join(folder, "#{name}.new"), content)
@@ -37,13 +37,13 @@ class VersionedApp
   def env = {}
   def ready = "/"
 
-  # Puts the next version in the place of this one.
+  # Replaces this version by the next one.
   def release
     @version = @version.to_i + 1
     self.class.write(folder, @version)
   end
 
-  # Of every kind one: with and without a body, small and large, whole and in chunks.
+  # One request of every kind: with and without a body, small and large, whole and in chunks.
   QUESTIONS = [
     ["GET", 0, 0, false], ["POST", 12, 0, false], ["HEAD", 0, 0, false], ["GET", 0, 16_000, false],
     ["POST", 2_000, 0, true], ["GET", 0, 0, false], ["POST", 40_000, 32_000, false], ["HEAD", 0, 16_000, false],
@@ -57,6 +57,6 @@ class VersionedApp
     end
   end.freeze
 
-  # What clients of this server ask it.
+  # The requests of clients.
   def questions(_server) = QUESTIONS
 end

@@ -5,19 +5,19 @@ require "socket"
 require_relative "deadline"
 require_relative "http_connection"
 
-# A web server of others (nginx, Apache, Caddy, HAProxy), run by a configuration that `highball config` has printed, on
-# a port of its own. What a system has around such a file (the main configuration of its package) is made here.
+# Another web server (nginx, Apache, Caddy, HAProxy) on a free port, with a configuration that `highball config` has
+# printed. The main configuration, which usually comes with the package, is written here.
 class WebServer
   # It ended before it listened.
   class Ended < StandardError; end
 
   BEGINS_WITHIN = 60 # seconds
-  TRIES = 3 # somebody else may take the port that was free a moment ago
+  TRIES = 3 # another program may take the free port first
   ENDS_WITHIN = 20
   MODULES = "/usr/lib/apache2/modules"
 
-  # `main` is the main configuration around the file at `site`; `listens` the lines of the printed one that name its
-  # port, which is another here: the first of them stays, with the port in it.
+  # `main` is the main configuration, which includes the file at `site`. `listens` matches the lines of the printed one
+  # with its port: the first of them stays, with the test's port.
   Program = Struct.new(:name, :commands, :main, :listens, :command, keyword_init: true)
 
   PROGRAMS = [
@@ -71,7 +71,7 @@ class WebServer
     )
   ].to_h { |program| [program.name, program] }.freeze
 
-  # What each program's own address is written as, in the place of the first of its `listens`.
+  # The line with each program's address, which replaces the first of its `listens`.
   ON_PORT = { "nginx" => "listen 127.0.0.1:PORT;", "apache2" => "*:PORT", "caddy" => "http://probe.localhost:PORT",
               "haproxy" => "bind 127.0.0.1:PORT" }.freeze
 

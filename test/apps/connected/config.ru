@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# An application that does at boot what does not stand a fork: it starts a thread, opens a connection to its database
-# and another to a server (HUB_PORT), and seeds its random numbers. It answers with what has become of all that.
+# An application that is not fork-safe: at boot it starts a thread, connects to its database and to a server (HUB_PORT),
+# and seeds its random numbers. It answers with the state of all these.
 require "active_record"
 require "json"
 require "securerandom"
@@ -9,7 +9,7 @@ require "socket"
 
 class Visit < ActiveRecord::Base; end
 
-# A connection as to Redis: the server tells each by a number of its own, and is told who speaks.
+# A connection like Redis's: the server numbers its connections, and each request names the process that sends it.
 class Hub
   def self.connect
     @socket = TCPSocket.new("127.0.0.1", Integer(ENV.fetch("HUB_PORT")))
@@ -45,17 +45,17 @@ class Ticker
   end
 end
 
-# What is this process's own.
+# The state of this process.
 class State
   class << self
-    # inherited:: descriptors of the database file that were there when the process began.
+    # inherited:: descriptors of the database file that the process has inherited.
     attr_accessor :random, :inherited
   end
 end
 
 DATABASE = File.join(__dir__, "db.sqlite3")
 
-# How many descriptors of the database file this process has.
+# The number of descriptors of the database file that this process has.
 def database_files
   Dir.glob("/proc/self/fd/*").count do |fd|
     File.readlink(fd).start_with?(DATABASE)

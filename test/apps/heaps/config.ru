@@ -3,7 +3,7 @@
 require "json"
 require "socket"
 
-# Fills its heap in known ways, and answers with what its own Ruby says of it.
+# Fills its heap in known ways, and answers with Ruby's own figures.
 class Heaps
   def initialize
     @kept = []
@@ -11,8 +11,8 @@ class Heaps
 
   def call(env)
     act(env["PATH_INFO"])
-    told = { pid: Process.pid, gc: GC.stat, page_bytes: GC::INTERNAL_CONSTANTS[:HEAP_PAGE_SIZE], child: @child }
-    [200, { "content-type" => "application/json" }, [JSON.generate(told)]]
+    facts = { pid: Process.pid, gc: GC.stat, page_bytes: GC::INTERNAL_CONSTANTS[:HEAP_PAGE_SIZE], child: @child }
+    [200, { "content-type" => "application/json" }, [JSON.generate(facts)]]
   end
 
   private
@@ -27,7 +27,7 @@ class Heaps
     end
   end
 
-  # Then collects to the end: a sweep that is still under way would free slots from one look to the next.
+  # Then completes the collection: an unfinished sweep would free slots between two measurements.
   def keep
     @kept.concat(Array.new(300_000) { |number| "kept #{number}" })
     GC.start

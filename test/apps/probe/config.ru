@@ -6,6 +6,6 @@ require_relative "probe"
 probe = Probe.new
 linted = Rack::Lint.new(probe)
 
-# Everything that the Rack SPEC allows runs inside Rack::Lint; the rest is there to break its rules, or is
-# what the Lint of Rack 2 hides from the server or does not know.
+# Everything that the Rack SPEC allows runs inside Rack::Lint. The rest breaks its rules, or is something that Rack 2's
+# Lint hides from the server or does not know.
 run ->(env) { (Probe.linted?(env) ? linted : probe).call(env) }

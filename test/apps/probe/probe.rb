@@ -5,14 +5,14 @@ require "json"
 require "rack"
 require "timeout"
 
-# Answers questions about the server that runs it: what arrived, what was closed, what each kind of body
-# and each misbehaviour of an application leads to. One method per path.
+# Shows how the server treats it: what arrived, what was closed, and the effect of each kind of body and of each
+# misbehaviour. One method per path.
 class Probe
   UNLINTED = %w[* /file /hijack /stream /wrong /array /kill-thread].freeze
   TARGETS_KEPT = 20_000
   BLOCK = (0..255).map(&:chr).join.b.*(256).freeze # 64 KiB
 
-  # HEAD is answered with a body, as carelessly as many applications do.
+  # Answers HEAD with a body, as many applications do.
   def self.linted?(env)
     env["REQUEST_METHOD"] != "HEAD" && UNLINTED.none? { |prefix| env["PATH_INFO"].start_with?(prefix) }
   end
@@ -79,7 +79,7 @@ class Probe
     end
   end
 
-  # A body that could be asked for its parts, and has none to give; Rails 6.1 has such.
+  # A body whose `to_ary` returns nil, as in Rails 6.1.
   class NoParts < Parts
     def to_ary
       nil
@@ -135,7 +135,7 @@ class Probe
     [200, plain, [Process.pid.to_s]]
   end
 
-  # How many requests reached Ruby before this one, what they asked for, and how many bodies were closed.
+  # The number of requests that reached Ruby before this one, their paths, and the number of closed bodies.
   def count(_env, query)
     @lock.synchronize do
       answer = { "count" => @count - 1, "closed" => @closed, "finished" => @finished.dup }
@@ -147,20 +147,20 @@ class Probe
   # --- taking time
 
   def sleep_(env, query)
-    say_begun(env)
+    log_start(env)
     sleep query.fetch("ms").to_i / 1000.0
     [200, plain, ["slept\n"]]
   end
 
   def timeout(env, query)
-    say_begun(env)
+    log_start(env)
     Timeout.timeout(query.fetch("ms").to_i / 1000.0) { sleep }
   rescue Timeout::Error
     [200, plain, ["timed out\n"]]
   end
 
   def cpu(env, query)
-    say_begun(env)
+    log_start(env)
     ends_at = Process.clock_gettime(Process::CLOCK_MONOTONIC) + (query.fetch("ms").to_i / 1000.0)
     nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < ends_at
     [200, plain, [Process.pid.to_s]]
@@ -177,7 +177,7 @@ class Probe
     [200, headers, pieces]
   end
 
-  # A line at once, and another one when somebody asks for /release.
+  # A line at once, and another one after a request for /release.
   def held(_env, _query)
     lines = Enumerator.new do |line|
       line << "first\n"
@@ -238,7 +238,7 @@ class Probe
 
   # --- taking the connection
 
-  # Full hijack: speaks for itself from here on, a line at a time.
+  # Full hijack: the app handles the connection from here on, a line at a time.
   def hijack(env, _query)
     socket = env["rack.hijack"].call
     Thread.new do
@@ -277,7 +277,7 @@ class Probe
   end
 
   def throw_(_env, _query)
-    throw :nobody_catches_this
+    throw :uncaught
   end
 
   def exit_(_env, _query)
@@ -338,8 +338,8 @@ class Probe
       "rack" => env.keys.grep(/\Arack\./).sort }
   end
 
-  # In the server's log: tests wait for this line where they need a request to be under way.
-  def say_begun(env)
+  # Prints to the server's log: tests wait for this line when they need a request in flight.
+  def log_start(env)
     $stderr.write("probe begins #{env['PATH_INFO']}\n")
   end
 

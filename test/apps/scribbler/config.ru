@@ -2,18 +2,18 @@
 
 require "socket"
 
-# Echoes a token, and on request goes mad: writes over every byte that it shares with the server.
+# Echoes a token. On request it misbehaves: it writes over every byte that it shares with the server.
 class Scribbler
   def call(env)
-    go_mad(env["PATH_INFO"])
+    misbehave(env["PATH_INFO"])
     body = "#{Process.pid} #{env['HTTP_X_TOKEN']}\n"
     [200, { "content-type" => "text/plain", "content-length" => body.bytesize.to_s }, [body]]
   end
 
   private
 
-  # Returns at once; the madness goes on until somebody ends this process.
-  def go_mad(path)
+  # Returns at once; a thread goes on until the process is killed.
+  def misbehave(path)
     random = Random.new(Process.pid)
     case path
     when "/scribble" then Thread.new { loop { scribble(random) } }
@@ -25,7 +25,7 @@ class Scribbler
     File.open("/proc/self/mem", "r+b") do |memory|
       ring_ranges.each do |first, last|
         200.times do
-          # Half of it where all the rings' own words are.
+          # Half of the time at the beginning, where the ring's own words are.
           span = random.rand(2).zero? ? [16_384, last - first].min : last - first
           memory.seek(first + (random.rand(span) & ~7))
           memory.write(random.bytes(8 * random.rand(1..64)))
@@ -41,8 +41,8 @@ class Scribbler
     end
   end
 
-  # Nonsense, and descriptors that nobody asked for, on every socket that keeps message boundaries: the one that
-  # carries descriptors, and the control socket.
+  # Sends garbage and unexpected descriptors on every socket that keeps message boundaries: the one that carries
+  # descriptors, and the control socket.
   def babble(random)
     Dir.children("/proc/self/fd").map(&:to_i).each do |number|
       next unless File.readlink("/proc/self/fd/#{number}").start_with?("socket:")

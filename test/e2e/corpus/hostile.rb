@@ -3,7 +3,7 @@
 require_relative "requests"
 
 module Corpus
-  # An endless supply of requests that nobody should send, the same ones for the same seed.
+  # An endless supply of hostile requests, the same ones for the same seed.
   class Hostile
     # kind:: what was done to it.
     # bytes:: what to send.
@@ -16,7 +16,7 @@ module Corpus
     ANYTHING = [*REFUSALS, 100, 200, 403, 404].freeze
     # Bytes that no request head may have anywhere, whatever stands around them.
     POISON = ["\0", "\x01", "\x07", "\x08", "\x0b", "\x0c", "\x1b", "\x7f", "\r", "\n"].freeze
-    # Pieces that parsers have stumbled over.
+    # Pieces that have confused parsers.
     SPICE = ["\r\n", "\r", "\n", "\0", " ", "\t", ":", ",", ";", "%", "%00", "%2e%2e/", "../", "\\", "\xff", "\xc0\x80",
              "chunked", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Host: x\r\n", "0\r\n\r\n",
              "ffffffffffffffff", "-1", "HTTP/1.1", "GET /noise HTTP/1.1\r\n", "{{", "A" * 300].map(&:b).freeze

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Requests by what has to become of them. Every refused one asks for REFUSED_PATH, so that the application
-# can tell whether one got through.
+# Requests by their expected outcome. Every refused one asks for REFUSED_PATH, so that the application notices one that
+# got through.
 module Corpus
   REFUSED_PATH = "/refused"
 
@@ -64,7 +64,7 @@ module Corpus
     "folded field" => [400, request(fields: "X: a\r\n b\r\n")],
     "field folded with a tab" => [400, request(fields: "X: a\r\n\tb\r\n")],
     "white space before the first field" => [400, "GET #{REFUSED_PATH} HTTP/1.1\r\n Host: test\r\n\r\n".b],
-    "no colon" => [400, request(fields: "nonsense\r\n")],
+    "no colon" => [400, request(fields: "garbage\r\n")],
     "no name" => [400, request(fields: ": a\r\n")],
     "name with a space" => [400, request(fields: "X Y: a\r\n")],
     "name with a slash" => [400, request(fields: "X/Y: a\r\n")],
@@ -137,7 +137,7 @@ module Corpus
     "chunk extension with NUL" => [400, chunked("3;a=\0\r\nabc\r\n0\r\n\r\n")],
     "endless chunk extension" => [400, chunked("3;#{'a' * 100_000}\r\nabc\r\n0\r\n\r\n")],
     "last chunk with bare LF" => [400, chunked("3\r\nabc\r\n0\n\n")],
-    "trailer without a colon" => [400, chunked("3\r\nabc\r\n0\r\nnonsense\r\n\r\n")],
+    "trailer without a colon" => [400, chunked("3\r\nabc\r\n0\r\ngarbage\r\n\r\n")],
     "folded trailer" => [400, chunked("3\r\nabc\r\n0\r\nX: a\r\n b\r\n\r\n")],
     "trailer with a bare LF" => [400, chunked("3\r\nabc\r\n0\r\nX: a\n\r\n")],
     "trailers too large" => [431, chunked("3\r\nabc\r\n0\r\nX: #{'a' * 70_000}\r\n\r\n")],

@@ -2,20 +2,20 @@
 
 require_relative "../support/e2e_test"
 
-# A worker that writes over every byte it shares with the server: it harms its own requests only, and is replaced.
-class MadWorkerTest < E2ETest
+# A worker that writes over every byte it shares with the server harms only its own requests, and is replaced.
+class MisbehavingWorkerTest < E2ETest
   KINDS = %w[/scribble /scribble /babble /scribble /babble /scribble].freeze
   CLIENTS = 6
 
-  def test_others_serve_rightly_while_one_goes_mad
+  def test_the_other_workers_serve_correctly
     server = serve("scribbler", workers: 3, threads: 1)
     wait_for("all workers") { server.status["workers"].count { |worker| worker["state"] == "serving" } == 3 }
     files = server.open_files
-    mad = []
+    misbehaving = []
     answers = asking(server) do
-      KINDS.each { |kind| mad << drive_one_mad(server, kind) }
+      KINDS.each { |kind| misbehaving << make_one_misbehave(server, kind) }
     end
-    wrong = answers.reject { |token, answer| right?(token, answer, mad) }
+    wrong = answers.reject { |token, answer| right?(token, answer, misbehaving) }
     assert_empty wrong.first(5)
     assert_operator answers.length, :>, 500
     assert_equal 3, server.worker_pids.length
@@ -25,32 +25,32 @@ class MadWorkerTest < E2ETest
 
   private
 
-  # Its pid, once it has been replaced. (POST, because a GET whose worker dies is given to another.)
-  def drive_one_mad(server, kind)
+  # Its pid, after it has been replaced. (POST, because a GET whose worker dies is repeated by another.)
+  def make_one_misbehave(server, kind)
     before = server.worker_pids
     begin
       server.request("POST", kind, {}, "", within: 30)
     rescue EOFError, SystemCallError, HttpConnection::BadAnswer
-      nil # what a mad worker answers is anybody's guess
+      nil # a misbehaving worker may answer anything
     end
     gone = nil
-    wait_for("the mad worker to be replaced", within: 20) do
+    wait_for("the misbehaving worker to be replaced", within: 20) do
       gone = before - server.worker_pids
       gone.any? && server.worker_pids.length == 3
     end
-    assert_equal 1, gone.length, "only the mad worker is replaced"
+    assert_equal 1, gone.length, "only the misbehaving worker is replaced"
     gone.first
   end
 
-  # A worker that is not mad answers with its pid and the token that it was sent, or not at all.
-  def right?(token, answer, mad)
+  # The other workers answer with their pid and the token of the request, or not at all.
+  def right?(token, answer, misbehaving)
     match = /\A(\d+) (\S*)\n\z/.match(answer)
-    return true if match.nil? || mad.include?(match[1].to_i)
+    return true if match.nil? || misbehaving.include?(match[1].to_i)
 
     match[2] == token
   end
 
-  # Pairs of a token and the answer to it, from clients that ask while the block runs.
+  # Pairs of a token and its answer, from clients that send requests while the block runs.
   def asking(server)
     stopping = false
     clients = Array.new(CLIENTS) { |client| Thread.new { ask(server, client) { stopping } } }
