@@ -24,6 +24,7 @@ class AllExamplesTest < E2ETest
   end
 
   def test_rails_and_sinatra_in_a_browser
+    long
     server = serve_all
     Browser.open do |browser|
       write_a_post(browser, server)

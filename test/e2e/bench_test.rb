@@ -131,6 +131,7 @@ class BenchTest < E2ETest
   end
 
   def test_the_best_way_for_an_application_is_a_sentence
+    long
     needs_generators
     app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
     text, log, status = bench("--app", app, "--only", "highball", *QUICK)

@@ -31,6 +31,7 @@ class BlogTest < E2ETest
   end
 
   def test_rails_restart_brings_changes_in_production
+    long
     server = serve(@blog)
     view = File.join(@blog, "app/views/posts/index.html.erb")
     File.write(view, File.read(view).sub("Every blog begins with one post.", "Say something."))

@@ -70,6 +70,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_program_that_never_says_anything
+    long
     app = version(1)
     server, binary = serve_by_copy(app, "--boot-timeout", "6s")
     File.rename(binary, "#{binary}.away")

@@ -18,6 +18,7 @@ class IsolationTest < ManyAppsTestCase
   ENDS_WITHIN = 120 # seconds, on a machine that has much else to do
 
   def test_seven_notice_nothing_of_one_that_does_not_boot_one_that_loops_and_one_that_allocates
+    long
     server = serve_ten
     before = pids(server).slice(*WELL)
     during_requests(server, *WELL, clients: 1) do

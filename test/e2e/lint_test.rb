@@ -21,6 +21,7 @@ class LintTest < E2ETest
   end
 
   def test_streaming
+    long
     ask(linted("streaming"), "/clock?ticks=1" => 200, "/download?mib=1" => 200, "/stream" => 200, "/missing" => 404)
   end
 

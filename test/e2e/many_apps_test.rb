@@ -83,6 +83,7 @@ class ManyAppsTest < ManyAppsTestCase
   end
 
   def test_one_that_loops_for_ever_holds_only_its_own_requests_up
+    long
     server, = serve_two("bad/config.ru" => echo("bad"))
     hanging = Array.new(8) { server.connect.tap { |one| one.send_request("GET", "/for-ever", { "Host" => "bad" }) } }
     wait_for("its threads to be busy") { app(server, "bad")["queue"] == 5 }

@@ -46,6 +46,7 @@ class RailsCausesTest < BrokenAppTest
   end
 
   def test_syntax_errors_in_routes_and_initializers
+    long
     ["config/routes.rb", "config/initializers/broken.rb"].each do |file|
       blog = copy_of_example("blog")
       path = File.join(blog, file)

@@ -15,6 +15,7 @@ class RedmineTest < E2ETest
   end
 
   def test_log_in_project_issue_and_attachment
+    long
     server = serve(RedmineApp::INSTALLED, workers: 2, env: RedmineApp.copy_instance(folder_with), ready: "/login")
     Browser.open do |browser|
       log_in(browser, server)

@@ -28,10 +28,12 @@ class RemediesTest < ManyAppsTestCase
   end
 
   def test_pending_migrations
+    long
     assert_remedied("pending migrations", "Blog", app: -> { blog_with(UNMIGRATED) }) { |page, _app| succeed(page) }
   end
 
   def test_a_database_that_is_missing
+    long
     assert_remedied("database missing", "Blog", app: -> { blog_with(WITHOUT_DATABASE) }) { |page, _app| succeed(page) }
   end
 

@@ -5,7 +5,7 @@ require_relative "../support/soak_run"
 
 # Clients notice no operation on a running server. `just soak` runs longer, and with Redmine.
 class SoakTest < E2ETest
-  TIMES = 3
+  TIMES = LEVEL == "quick" ? 1 : 3
 
   # Clients notice this one: a killed worker loses the requests that it had started.
   class Kill < Operations::Operation
@@ -33,6 +33,7 @@ class SoakTest < E2ETest
   end
 
   def test_lost_requests_are_noticed
+    long
     app = VersionedApp.new(folder_with)
     config = "use(Class.new { def initialize(app) = @app = app; def call(env) = sleep(0.2) && @app.call(env) })\n"
     VersionedApp.write(app.folder, 1, config + VersionedApp::CONFIG)

@@ -140,6 +140,7 @@ class TenantFilesTest < TenantsTestCase
   end
 
   def test_error_pages_are_the_attackers_own_or_none
+    long
     server = serve_tenants(attacker = attacker_with({}), victim = victim_with_files)
     page = File.join(attacker, "public/500.html")
     [@root_file, "/proc/self/maps", "/proc/self/environ", "/proc/thread-self/fd/5", "/dev/zero", "/dev/urandom",
