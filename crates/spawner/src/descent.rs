@@ -1,5 +1,5 @@
-//! Which processes are below this one: its children, theirs, and those that it has become the parent of. The server may
-//! have signals sent to these and no others.
+//! Which processes descend from this one: its children, their children, and the orphans that it has become the parent
+//! of. The server may have signals sent to these and no others.
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{getpid, getuid, Pid};
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Generations that are looked at.
+/// The most generations that are looked at.
 const GENERATIONS: usize = 64;
 
 /// Whether the process of this pidfd is below this one, and has not ended.
@@ -32,7 +32,8 @@ pub fn children() -> io::Result<Vec<Pid>> {
     Ok(children.filter_map(Pid::from_raw).collect())
 }
 
-/// Whether a child runs as another user than this process. (By its status: who owns its files in `/proc` may be hidden.)
+/// Whether a child runs as another user than this process. (By its status: the owner of its files in `/proc` may be
+/// hidden.)
 pub fn is_of_another_user(pid: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).unwrap_or_default();
     let real = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next());

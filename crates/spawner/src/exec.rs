@@ -42,8 +42,8 @@ pub fn take(variable: &str) -> io::Result<Option<OwnedFd>> {
     Ok(Some(fd))
 }
 
-/// Keeps every descriptor but the standard ones from the programs that this process runs: whoever started it may have
-/// left some open.
+/// Keeps every descriptor but the standard ones from the programs that this process runs. The process that started this
+/// one may have left some open.
 ///
 /// # Errors
 /// The descriptors of this process cannot be listed.

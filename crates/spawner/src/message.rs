@@ -36,7 +36,7 @@ pub enum Role {
     Opener,
 }
 
-/// What systemd is told.
+/// What the spawner reports to systemd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceState {
     /// The server serves.

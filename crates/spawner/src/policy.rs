@@ -106,7 +106,7 @@ pub trait Policy {
     /// The program for a hot restart.
     ///
     /// # Errors
-    /// Somebody else than root could have changed it.
+    /// Another user than root could have changed it.
     fn successor(&self) -> Result<Successor, Refusal>;
 
     /// Takes note of how far the server is, and tells systemd.

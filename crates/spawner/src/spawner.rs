@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 
 /// The variable by which a successor finds the socket to the server that it takes over from.
 pub const HANDOVER: &str = "HIGHBALL_PREDECESSOR_FD";
-/// The most processes of one user that there are of those that were started.
+/// The most processes of one user that the server has had started and that have not ended.
 const MOST_STARTED: usize = 256;
-/// The most processes at a time that read the configuration,
+/// The most processes at a time that read the configuration.
 const MOST_READERS: usize = 2;
-/// and how long one may take where there is another order to do so.
+/// How long one of them may take while another order to read it waits.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// The most successors at a time: one that takes over, and some that are ending.
 const MOST_SUCCESSORS: usize = 4;
@@ -36,7 +36,7 @@ const END_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How a Rust program ends that has panicked.
 const PANICKED: How = How::Exited(101);
 
-/// Signals that are the server's to act on.
+/// Signals that are passed on to the server.
 const PASSED_ON: [Signal; 9] = [
     Signal::HUP,
     Signal::INT,
@@ -61,7 +61,7 @@ struct Started {
 pub struct Spawner<P> {
     policy: P,
     server: Pid,
-    /// Where orders come from; none once the server has closed it.
+    /// Where orders come from; `None` once the server has closed it.
     orders: Option<OwnedFd>,
     news: OwnedFd,
     signals: Signals,
@@ -101,7 +101,7 @@ impl<P: Policy> Spawner<P> {
         })
     }
 
-    /// Follows orders until the server has ended. The exit code.
+    /// Follows orders until the server has ended. Returns the exit code.
     pub fn run(mut self) -> u8 {
         loop {
             self.pass_signals_on();
@@ -131,7 +131,7 @@ impl<P: Policy> Spawner<P> {
         }
     }
 
-    /// Reaps children, and tells the server. How that has ended, if it has.
+    /// Reaps children, and reports them to the server. Returns how the server ended, if it has.
     fn reap(&mut self) -> Option<How> {
         // The server first: it may not read its news, and others may hold its socket.
         if let Ok(Some((_, status))) = waitpid(Some(self.server), WaitOptions::NOHANG) {
@@ -172,7 +172,7 @@ impl<P: Policy> Spawner<P> {
             .obey(order, descriptor)
             .unwrap_or_else(|refusal| (Reply::Refused { errno: refusal.errno, text: refusal.text }, None));
         if let Some(orders) = &self.orders {
-            // One that does not read its replies need not get them.
+            // A server that does not read its replies loses them.
             let _ = send(orders, &reply.encode(number), opened.as_ref().map(OwnedFd::as_fd));
         }
     }
@@ -213,7 +213,8 @@ impl<P: Policy> Spawner<P> {
     }
 
     fn start_reader(&mut self, socket: OwnedFd) -> Result<(), Refusal> {
-        // What the server does not wait for any longer ends; it is a child that is not reaped, so the number is its own.
+        // The server does not wait for it any longer, so it is killed. It is not reaped yet, so the number is still its
+        // own.
         for (pid, _) in self.readers.iter().filter(|(_, since)| since.elapsed() > READER_TIME) {
             let _ = kill_process(*pid, Signal::KILL); // it may have ended
         }
@@ -256,8 +257,8 @@ impl<P: Policy> Spawner<P> {
         Ok((pid, pidfd))
     }
 
-    /// The server has ended, and with it the openers. If it did not end by itself, all processes that were started end as
-    /// well; a successor is a server of its own.
+    /// The server has ended, and with it the openers. If it was killed or has panicked, all processes that were started
+    /// are ended as well, but for a successor, which is another server.
     fn end(mut self, how: How) -> u8 {
         self.policy.end();
         let has_crashed = matches!(how, How::Killed(_)) || how == PANICKED;
@@ -281,7 +282,7 @@ impl<P: Policy> Spawner<P> {
                 return;
             }
             for pid in left {
-                let _ = kill_process(pid, Signal::KILL); // it is a child that is not reaped: the number is its own
+                let _ = kill_process(pid, Signal::KILL); // it is not reaped yet: the number is still its own
             }
             let _ = poll(&mut [], Some(&END_PAUSE));
         }
@@ -338,7 +339,7 @@ impl Signals {
         Ok(Signals { flags, wake })
     }
 
-    /// Those that have come, but for that of a child.
+    /// The signals that have arrived, except CHLD.
     fn received(&self) -> Vec<Signal> {
         let mut woken = [0; 64];
         while (&self.wake).read(&mut woken).is_ok_and(|read| read == woken.len()) {}

@@ -89,8 +89,8 @@ pub fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(
     held(&mut command)
 }
 
-/// Has the new process become this user. It gets a session of its own, as `login` has it: whoever shares a terminal could type
-/// into it, as root.
+/// Has the new process become this user. It gets its own session, as with `login`: a process that shares a terminal
+/// could type into it, as root.
 fn becomes(command: &mut Command, user: &User) {
     let numbers = [user.uid, user.gid].into_iter().chain(user.groups.iter().copied());
     command.env(USER, numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" "));

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 /// Writes a line that an application has printed to the log: the application's name, and the line.
 pub type OutputSink = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-/// How long it is waited until what was printed is in the log.
+/// How long the log may take to receive what was printed.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// The output of one application.
@@ -48,12 +48,12 @@ impl AppOutput {
         AppOutput { relay, source: Arc::new(Source::new(&app.name, app.max_output_bytes)), pipe: None }
     }
 
-    /// It is called otherwise from now on, or may print more or less.
+    /// Applies a changed name and limit.
     pub(crate) fn change(&self, app: &App) {
         self.source.change(&app.name, app.max_output_bytes);
     }
 
-    /// What a process of this user is to print into.
+    /// The pipe that a process of this user prints into.
     ///
     /// # Errors
     /// The system has no pipe for it.
@@ -72,7 +72,7 @@ impl AppOutput {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
         // So that the user may open /dev/stdout.
         match fchown(&end, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid))) {
-            // Where this process is not root: nobody else reaches it by its number.
+            // This process is not root then, and other users cannot reach the pipe by its number.
             Err(Errno::PERM) => fchmod(&end, Mode::from_raw_mode(0o666))?,
             changed => changed?,
         }
@@ -86,7 +86,7 @@ impl AppOutput {
         let (to, settled) = oneshot::channel();
         let ask = async {
             if pipe.reader.send(to).await.is_ok() {
-                let _ = settled.await; // nobody answers any more when the process ends
+                let _ = settled.await; // there is no answer when the process ends
             }
         };
         let _ = timeout(SETTLE_TIME, ask).await;

@@ -1,6 +1,6 @@
-//! Steps at which a test can make the process `highball` wait, so that a process can be killed exactly there. For
-//! tests only (`CONTRIBUTING.md`, "Checkpoints"): without the environment variable [`FOLDER_VARIABLE`], to pass one
-//! is one look at a value that was read once. `lib/highball/checkpoint.rb` is the same for molds and workers.
+//! Steps at which a test can make the process `highball` wait, so that a process can be killed exactly there. For tests
+//! only (`CONTRIBUTING.md`, "Checkpoints"): without the environment variable [`FOLDER_VARIABLE`], a checkpoint costs
+//! one look at a cached value. `lib/highball/checkpoint.rb` is the same for molds and workers.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -38,11 +38,11 @@ pub const STEPS: [&str; 21] = [
 
 /// The longest that a step waits, whatever becomes of the test.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How often it looks whether it may go on.
+/// How often it checks whether it may go on.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Waits here while the test's folder holds a file with the name of this step. Only who calls this waits: other tasks
-/// run, and what they notice meanwhile is acted upon afterwards.
+/// Waits here while the test's folder holds a file with the name of this step. Only the caller waits: other tasks run,
+/// and the events that they report are handled afterwards.
 pub async fn pass(step: &'static str) {
     if let Some(folder) = folder() {
         if let Err(error) = wait_at(folder, step).await {
@@ -91,7 +91,7 @@ mod tests {
     #[tokio::test]
     async fn it_waits_as_long_as_the_file_is_there_and_says_who_waits() {
         let folder = tempfile::tempdir().unwrap();
-        wait_at(folder.path(), STEPS[0]).await.unwrap(); // nobody asked for it
+        wait_at(folder.path(), STEPS[0]).await.unwrap(); // no file asks for it
         let asked = folder.path().join(STEPS[0]);
         fs::write(&asked, "").unwrap();
         let waiting = wait_at(folder.path(), STEPS[0]);

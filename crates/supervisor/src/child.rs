@@ -36,14 +36,14 @@ pub(crate) enum Output {
     Inherited,
     /// The same, but both to Highball's standard error.
     StandardError,
-    /// Into a pipe that Highball reads; the process has no standard input. Whoever shares an open file with Highball could
-    /// empty it, make it non-blocking, or write into it what looks like Highball's.
+    /// Into a pipe that Highball reads; the process has no standard input. A process that shares an open file with
+    /// Highball could empty it, make it non-blocking, or write into it what looks like Highball's.
     Pipe,
 }
 
 impl Child {
-    /// A mold for this application. Its own words are kept from standard output where it is to `examine` the application,
-    /// as they would stand among the findings.
+    /// A mold for this application. Where it only has to `examine` the application it prints to standard error, as
+    /// standard output is for the findings.
     pub(crate) fn mold(
         app: &App,
         folder: &Path,
@@ -72,7 +72,8 @@ impl Child {
         }
     }
 
-    /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the pipe for its [`Output`], if it is to have one.
+    /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the
+    /// pipe for its [`Output`], if it is to have one.
     ///
     /// # Errors
     /// The system refuses it.

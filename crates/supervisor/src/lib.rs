@@ -3,19 +3,19 @@
 //!
 //! In reading order:
 //!
-//! - [`core`]: decides, from events and the time alone, and says by actions what is to be done;
-//! - [`shell`]: performs the actions, and tells the core what comes of them and what else happens;
+//! - [`core`]: decides, from events and the time alone, and returns actions for the shell;
+//! - [`shell`]: performs the actions, and reports to the core what comes of them and what else happens;
 //! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; who starts and signals processes;
-//!   whether a process is whose it is said to be;
-//! - [`child`]: what a process is started with; [`app_output`]: what it prints, within a [`rate_limit`] and [`visible`];
-//!   [`message_log`]: how much of what it tells is logged;
+//! whether a process is the one that it claims to be;
+//! - [`child`]: what a process is started with; [`app_output`]: its output, within a [`rate_limit`] and [`visible`];
+//!   [`message_log`]: which of its messages are logged;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
 //! - [`diagnosis`]: why a boot or a request failed, and what to do about it;
 //! - [`watch`]: the application's files, where a change of them asks for something;
 //! - [`checkpoint`]: where a test may make it wait;
-//! - [`report`]: what it tells `highball status` and `highball memory`.
+//! - [`report`]: what it reports to `highball status` and `highball memory`.
 //!
-//! The supervisor does not know the front. It says [`Notice`]s and takes [`Order`]s; the binary passes them to and fro.
+//! The supervisor does not know the front. It sends [`Notice`]s and receives [`Order`]s; the binary passes them on.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
@@ -71,7 +71,7 @@ pub enum Notice {
     OfApp(AppId, AppNotice),
     /// HUP has come: log files may have been moved away, and the configuration may have changed.
     Hangup,
-    /// A new `highball` accepts connections by now: accept no more, finish what is there, and say
+    /// A new `highball` accepts connections by now: accept no more, finish what is there, and send
     /// [`Order::FrontDrained`].
     HandOver {
         /// Its process id.
@@ -79,14 +79,14 @@ pub enum Notice {
         /// The addresses on which it accepts.
         kept: Vec<String>,
     },
-    /// Stop accepting, finish what is in flight, and say [`Order::FrontDrained`].
+    /// Stop accepting, finish what is in flight, and send [`Order::FrontDrained`].
     Drain,
 }
 
 /// What the front is to know about an application.
 #[derive(Debug)]
 pub enum AppNotice {
-    /// From now on this is the application; what it said about itself.
+    /// From now on this is the application, as it has reported itself.
     AppBooted(Booted),
     /// From now on this folder is served, and there is no application.
     SiteOpened {
@@ -95,13 +95,13 @@ pub enum AppNotice {
     },
     /// The application did not boot, and nothing serves.
     AppFailed(Box<Diagnosis>),
-    /// Everything is about to end, and nobody will answer what waits for it.
+    /// Everything is about to end: requests that wait for the application get no answer.
     Abandoned,
     /// It was taken out of the configuration, and will not come up any more.
     Removed,
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
-    /// A worker of a new version waits for requests: send it one of our own, and say [`AppOrder::CanaryAnswered`].
+    /// A worker of a new version waits for requests: send it one of our own, and then [`AppOrder::CanaryAnswered`].
     CanaryReady(ReadyWorker),
     /// A canary may have clients' requests.
     CanaryAdmitted {
@@ -113,7 +113,7 @@ pub enum AppNotice {
         /// Its number.
         generation: u32,
     },
-    /// Place nothing more with this worker, and say [`AppOrder::WorkerIdle`] when it has nothing in flight.
+    /// Place nothing more with this worker, and send [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
         /// Its number.
         worker: u32,
@@ -125,10 +125,10 @@ pub enum AppNotice {
         /// It was killed on purpose, such as for not ending in time.
         killed: bool,
     },
-    /// Count each worker's requests from now on, and say [`AppOrder::WorkerWarm`], once, for the first that has answered
-    /// so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such notice.
+    /// Count each worker's requests from now on, and send [`AppOrder::WorkerWarm`], once, for the first one that is
+    /// warm. Takes the place of an earlier such notice.
     NameWarmWorker {
-        /// So many.
+        /// Requests before a worker counts as warm; 0: the one that has answered the most is, at once.
         requests: u64,
     },
 }
@@ -146,7 +146,7 @@ pub struct ReadyWorker {
     pub ring: FrontRing,
 }
 
-/// What the supervisor is told.
+/// Orders to the supervisor.
 #[derive(Debug)]
 pub enum Order {
     /// Something about an application; it is ignored if that was removed meanwhile.
@@ -160,15 +160,16 @@ pub enum Order {
     RemoveApp(AppId),
     /// The front has nothing in flight any more and accepts nothing.
     FrontDrained,
-    /// From now on this process may be succeeded by another: it serves, and no other does in its place.
+    /// From now on another process may take over: this one serves, and no other in its place.
     MayUpgrade(Box<Heritage>),
-    /// Start a new `highball` in the place of this one, and say the number of this upgrade; or why it cannot be done.
+    /// Start a new `highball` in the place of this one. The answer is the number of this upgrade, or why it cannot be
+    /// done.
     Upgrade(oneshot::Sender<Result<u32, String>>),
     /// Drain, as after TERM. Repeats change nothing.
     Stop,
-    /// Say how things are.
+    /// Report the state of everything.
     Report(oneshot::Sender<Report>),
-    /// Ask every Ruby process for its heap, and say at once which they are; their answers come later.
+    /// Ask every Ruby process for its heap. The answer lists these processes at once; what they answer comes later.
     AskHeaps {
         /// Whether workers run a full garbage collection first.
         gc: bool,
@@ -177,13 +178,12 @@ pub enum Order {
     },
 }
 
-/// What it is told about an application.
+/// An order for an application.
 #[derive(Debug)]
 pub enum AppOrder {
-    /// Somebody asks for the application, and it did not boot, or sleeps: boot it, if that may turn out otherwise by
-    /// now.
+    /// Requests arrive for the application, and it did not boot, or sleeps: boot it, if the outcome may differ by now.
     Wanted,
-    /// Nobody has asked for the application for as long as [`App::sleep_after`] says.
+    /// No request has arrived for the application for as long as [`App::sleep_after`] says.
     Idle,
     /// The front has nothing of this application in flight any more, and gets nothing more for it.
     Drained,
@@ -213,10 +213,10 @@ pub enum AppOrder {
     },
     /// Its configuration could not be read again, and stays as it was; why.
     ConfigurationRefused(String),
-    /// A request got an error in the place of its answer: say what there is to know.
+    /// A request got an error in the place of its answer: explain it.
     Diagnose(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
-    /// Refork, and say the number of the refork; or why it cannot be done.
+    /// Refork. The answer is the number of the refork, or why it cannot be done.
     Refork(oneshot::Sender<Result<u32, String>>),
-    /// Restart, and say the number of the generation that this will bring; or why it cannot be done.
+    /// Restart. The answer is the number of the generation that this will bring, or why it cannot be done.
     Restart(oneshot::Sender<Result<u32, String>>),
 }

@@ -1,5 +1,5 @@
-//! Which messages of an application's processes lead to lines in the log. A process can say the same thing a million
-//! times; pure, as the time is an argument.
+//! Which messages of an application's processes lead to lines in the log. A process can repeat a message a million
+//! times. Pure: the time is an argument.
 
 use crate::rate_limit::RateLimit;
 use crate::shell::event::Said;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PER_SECOND: u64 = 10;
 /// Those that may be logged at once: more than many workers send when all of them start.
 const AT_ONCE: u64 = 500;
-/// How often it is said that some were not.
+/// How often messages that were not logged are reported.
 const NOTICE_EVERY: Duration = Duration::from_secs(1);
 
 /// The limit of one application.
@@ -40,7 +40,7 @@ impl MessageLog {
         takes
     }
 
-    /// How many messages were not logged since this was asked last, if there are any and it is time to say so.
+    /// The number of messages that were not logged since the last report, if it is time for another.
     pub(crate) fn notice(&mut self, now: Instant) -> Option<u64> {
         let is_due = self.noticed_at.is_none_or(|at| now.saturating_duration_since(at) >= NOTICE_EVERY);
         (is_due && self.not_logged > 0).then(|| {

@@ -1,4 +1,4 @@
-//! How much may happen in a second, and at once. Pure: the time is an argument.
+//! A limit on what happens in a second, and at once. Pure: the time is an argument.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ impl RateLimit {
         self.left > 0.0
     }
 
-    /// Spends so much.
+    /// Spends this much.
     pub(crate) fn spend(&mut self, cost: u64) {
         self.left -= cost as f64;
     }

@@ -7,7 +7,7 @@ use highball_config::AppId;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How things are right now.
+/// The state of the server.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// `booting`, `serving`, `draining`…: that of the application, where there is only one.
@@ -20,12 +20,12 @@ pub struct Report {
     pub successor: Option<i32>,
 }
 
-/// How things are with an application.
+/// The state of an application.
 #[derive(Debug, Clone)]
 pub struct AppReport {
     /// Its number.
     pub id: AppId,
-    /// `booting`, `failed` (until it is mended), `serving`, `asleep`, `draining` or `ending`.
+    /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
     pub phase: &'static str,
     /// The framework and versions, once the application was booted.
     pub app: Option<Booted>,
@@ -35,7 +35,7 @@ pub struct AppReport {
     pub generation: u32,
     /// The mold, if there is one right now.
     pub mold: Option<MoldReport>,
-    /// How many workers there should be.
+    /// The wanted number of workers.
     pub wanted: u16,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
@@ -71,7 +71,7 @@ pub struct WorkerReport {
     pub worker: u32,
     /// The version of the application that it runs.
     pub generation: u32,
-    /// Process id, once it has said hello.
+    /// Process id, once it has sent `hello`.
     pub pid: Option<i32>,
     /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
     /// `halted`.
@@ -102,9 +102,9 @@ pub struct RestartReport {
 /// A refork.
 #[derive(Debug, Clone)]
 pub struct ReforkReport {
-    /// The how-manieth it is, from 1.
+    /// Its number in this process, from 1.
     pub number: u32,
-    /// `highball refork`, `URG`, or so many requests.
+    /// `highball refork`, `URG`, or the number of requests.
     pub asked_by: String,
     /// The worker that is or was promoted, once one is chosen.
     pub worker: Option<u32>,
@@ -121,7 +121,7 @@ pub struct ReforkReport {
 /// A hot restart.
 #[derive(Debug, Clone)]
 pub struct UpgradeReport {
-    /// The how-manieth of this process, from 1.
+    /// Its number in this process, from 1.
     pub number: u32,
     /// `highball upgrade` or `USR2`.
     pub asked_by: String,
@@ -131,7 +131,7 @@ pub struct UpgradeReport {
     pub took: Duration,
     /// The new process.
     pub pid: Option<i32>,
-    /// The new version, once it has said so.
+    /// The new version, once it has reported it.
     pub version: Option<String>,
     /// Why it failed, and what to do: several lines.
     pub failure: Option<String>,

@@ -28,13 +28,13 @@ pub enum OpenError {
     TooLarge {
         /// Its size, as far as it is known.
         bytes: u64,
-        /// How many are read.
+        /// The most bytes that are read.
         max_bytes: u64,
     },
     /// The folder has more names than may be read.
     #[error("it holds more than {limit} names; move some elsewhere")]
     TooManyNames {
-        /// How many are read.
+        /// The most names that are read.
         limit: usize,
     },
     /// A process holds a lease on it.
@@ -55,7 +55,7 @@ pub enum OpenError {
     /// Links lead in a circle, or one leads into a process.
     #[error("its symbolic links lead in a circle, or into a process (/proc); put the file itself there")]
     BadLink,
-    /// It is not a file that somebody has written, but one that the kernel makes up.
+    /// It is not a file that a user has written, but one that the kernel makes up.
     #[error("the kernel makes up its content ({0}); put a regular file in its place")]
     Kernel(&'static str),
     /// It is not UTF-8.

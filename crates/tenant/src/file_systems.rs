@@ -1,10 +1,10 @@
-//! File systems that hold no files of anybody: their content is made up by the kernel for the process that reads it, or
+//! File systems that hold no files of users: their content is made up by the kernel for the process that reads it, or
 //! reading it does something. Their files look regular.
 //!
-//! This is a list of what is refused, and not of what is allowed: file systems for files are many (ext4, overlay, NFS,
-//! and with FUSE everybody may write one), and a server must not refuse somebody's; those of the kernel are few, and can
-//! be mounted by root alone. What is new among them is not refused before it is in this list, but is still opened with
-//! the user's rights.
+//! This is a list of what is refused, and not of what is allowed. File systems for files are many (ext4, overlay, NFS,
+//! and any that a user writes with FUSE), and a server must not refuse them. Those of the kernel are few, and can be
+//! mounted by root alone. What is new among them is not refused before it is in this list, but is still opened with the
+//! user's rights.
 
 use rustix::fs::fstatfs;
 use rustix::io::Errno;

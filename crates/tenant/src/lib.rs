@@ -8,7 +8,7 @@
 //! - with the rights of the application's user, where Highball runs as root;
 //! - by `openat2`, without the links of `/proc` that lead into processes, and as far as the [`Links`] rule allows;
 //! - without waiting, neither for the other end of a pipe nor for a process that holds a lease on it;
-//! - a regular file alone, and none of a file system whose content the kernel makes up for the one who reads;
+//! - a regular file alone, and none of a file system whose content the kernel makes up for the process that reads;
 //! - and, where it is read as a whole, up to a limit.
 //!
 //! In reading order:
@@ -17,7 +17,7 @@
 //! - [`OpenError`]: why something was not opened;
 //! - `resolve`: from a name to a descriptor;
 //! - `walk`: the same where there is no `openat2`;
-//! - `file_systems`: those that hold no files of anybody.
+//! - `file_systems`: those that hold no files of users.
 //!
 //! - `opener`: opening by another process, which runs as the user.
 //!

@@ -32,7 +32,7 @@ const NAME_BYTES: usize = 255;
 /// An answer of a user's process, with its descriptor.
 pub type Answer = (Vec<u8>, Option<OwnedFd>);
 
-/// Whoever passes questions on to the openers.
+/// Passes questions on to the openers.
 pub trait Openers: Send + Sync {
     /// Whether there can be one of this user; `None` is root.
     fn have(&self, user: Option<&User>) -> bool;
@@ -95,9 +95,9 @@ enum Question {
     Open(Request),
     /// Open the folder itself, to read its names.
     List,
-    /// Tell what is known about each name in the folder, at most so many.
+    /// Report what is known about each name in the folder, up to this limit.
     Survey(u32),
-    /// Tell whether this can be read or entered.
+    /// Report whether this can be read or entered.
     Reach(PathBuf),
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn survey(
         Err(Errno::OVERFLOW) => return Err(OpenError::TooManyNames { limit }),
         told => told.map_err(failed)?,
     };
-    // A file of any other kind could keep the one who reads it waiting.
+    // A file of any other kind could keep its reader waiting.
     if fstatfs(&told).map_err(failed)?.f_type as u32 != TMPFS {
         return Err(OpenError::Io(misunderstood()));
     }
@@ -233,7 +233,7 @@ fn misunderstood() -> io::Error {
 
 /// Opens files for the server, as the user of this process, until the server closes the socket.
 pub fn serve(socket: OwnedFd) -> ExitCode {
-    // Other processes of the user are to have no say in what it answers.
+    // Other processes of the user must not change its answers.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let _ = rustix::thread::set_name(c"highball-opener");
     loop {
@@ -306,7 +306,7 @@ fn survey_now(folder: BorrowedFd<'_>, limit: usize) -> Result<OwnedFd, Errno> {
     Ok(file.into())
 }
 
-/// What [`survey_now`] tells, as far as it can be understood.
+/// What [`survey_now`] has written, as far as it is valid.
 fn surveyed(mut bytes: &[u8]) -> Vec<(OsString, About)> {
     let mut found = Vec::new();
     while let Some((length, rest)) = bytes.split_first() {

@@ -5,7 +5,7 @@
 //! - this file: who there is, as the system's databases say (`/etc/passwd` and what stands beside it, see
 //!   nsswitch.conf(5));
 //! - `command`: a process that becomes another user;
-//! - `own_place`: paths that lead to where nobody else can put anything;
+//! - `own_place`: paths that lead to where no other user can put anything;
 //! - `rights`: files that are opened with another user's rights, and what is out of such a user's reach;
 //! - `place`: sockets and PID files, made and removed so that no other user can have root touch anything else.
 
@@ -28,7 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use uzers::os::unix::UserExt;
 
-/// Where users live and what they type into, of whom the system knows only a number.
+/// Home folder and shell of a user of whom the system knows only a number.
 const HOME_OF_NOBODY: &str = "/";
 const SHELL_OF_NOBODY: &str = "/bin/sh";
 
@@ -60,7 +60,7 @@ impl User {
     }
 
     /// The user with this number, and `gid` for a group where the system knows no such user: files may belong to
-    /// somebody of another machine, or of the one around a container.
+    /// a user of another machine, or of the one around a container.
     pub fn with_uid(uid: u32, gid: u32) -> User {
         uzers::get_user_by_uid(uid).map_or_else(
             || User {

@@ -1,4 +1,4 @@
-//! Whether a path leads to where nobody but root, or the user of this process, can put anything.
+//! Whether a path leads to where only root, or the user of this process, can put anything.
 
 use rustix::fs::{fstat, open, openat, readlinkat, FileType, Mode, OFlags, Stat};
 use rustix::process::geteuid;
@@ -14,7 +14,7 @@ const LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 const BY_GROUP: u32 = 0o020;
 const BY_ALL: u32 = 0o002;
-/// Groups that nobody is in but daemons that write logs: `/var/log` may be open to them.
+/// Groups whose only members are daemons that write logs: `/var/log` may be open to them.
 const OF_LOGS: [&str; 3] = ["adm", "root", "syslog"];
 
 /// A file name in a folder that is held by a descriptor: what the path leads to cannot be exchanged.
@@ -31,7 +31,7 @@ pub struct OwnPlace {
 pub enum NotOwn {
     /// Others may put something there.
     OfOthers {
-        /// The first folder or link on the way that somebody else can change.
+        /// The first folder or link on the way that another user can change.
         at: PathBuf,
         /// Who can.
         why: String,
@@ -53,7 +53,7 @@ impl OwnPlace {
     /// Follows an absolute path, step by step from `/`, and its last name too where that is a link of root's.
     ///
     /// # Errors
-    /// Somebody else can change where it leads, or it leads nowhere.
+    /// Another user can change where it leads, or it leads nowhere.
     pub fn of(path: &Path) -> Result<OwnPlace, NotOwn> {
         Walk { at: "/".into(), folder: root()?, ahead: steps(path), links: 0 }.arrive()
     }
@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// In a folder that is everybody's, the name may be somebody else's by the time it is opened.
+    /// In a folder that is everybody's, the name may be another user's by the time it is opened.
     fn end(self, name: OsString) -> Result<OwnPlace, NotOwn> {
         if self.stat(&self.folder)?.st_mode & BY_ALL != 0 {
             return Err(NotOwn::OfOthers { at: self.at, why: "can be written to by everybody".into() });
@@ -136,7 +136,8 @@ fn steps(path: &Path) -> Vec<OsString> {
     steps.map(|step| step.as_os_str().to_owned()).collect()
 }
 
-/// Whether nobody else can change a folder, or a link. A sticky folder may be everybody's: what is root's there stays.
+/// Checks that no other user can change a folder, or a link. A sticky folder may be everybody's: what is root's there
+/// stays.
 fn check(at: &Path, stat: &Stat, is_link: bool) -> Result<(), NotOwn> {
     let of_others = |why: String| Err(NotOwn::OfOthers { at: at.into(), why });
     let mode = if is_link { 0 } else { stat.st_mode };

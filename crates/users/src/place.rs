@@ -3,7 +3,7 @@
 //! The folder is opened once and held by its descriptor, so that swapping a folder on the way for a link changes
 //! nothing. A file, but for a socket that clients connect to, is made under a random name and renamed into place when it
 //! is complete. It is removed only as long as the name in that very folder still leads to it. Where this process is root,
-//! it uses no folder that somebody else may write to.
+//! it uses no folder that another user may write to.
 
 use rustix::fs::{
     flock, fstat, open, openat, readlinkat, renameat, statat, unlinkat, AtFlags, FileType, FlockOperation,
@@ -56,7 +56,7 @@ pub enum PlaceError {
         /// Whose it is.
         why: String,
     },
-    /// Somebody else could swap what root makes there.
+    /// Another user could swap what root makes there.
     #[error(
         "{} {why}, and Highball runs as root: it makes files only where root alone may write. Choose a folder of root's \
          (with systemd: RuntimeDirectory=NAME makes /run/NAME), or make this one root's: \
@@ -180,7 +180,7 @@ impl Place {
         Ok(Place { folder, name, path, folder_uid: stat.st_uid, folder_mode: stat.st_mode })
     }
 
-    /// Whether nobody but this user, and root, can swap a file of this user's in the folder.
+    /// Whether only this user, and root, can swap a file of this user's in the folder.
     pub fn is_safe(&self) -> bool {
         let is_trusted = [0, geteuid().as_raw()].contains(&self.folder_uid);
         is_trusted && (self.folder_mode & WRITABLE_BY_OTHERS == 0 || self.is_sticky())
@@ -217,8 +217,8 @@ impl Place {
         Ok(Some(Found { descriptor, id: FileId::of(&stat), uid: stat.st_uid, mode: stat.st_mode }))
     }
 
-    /// Whether this process may put a file of its own in the place of this one: in a sticky folder everybody's files lie
-    /// side by side, and only our own are replaced.
+    /// Whether this process may replace this file: in a sticky folder everybody's files lie side by side, and only our
+    /// own are replaced.
     pub fn may_replace(&self, found: &Found) -> bool {
         !self.is_sticky() || found.uid() == geteuid().as_raw()
     }
@@ -246,7 +246,7 @@ impl Place {
     /// beside it that only its owner may open, and is gone with the lock: others cannot hold it.
     ///
     /// # Errors
-    /// It cannot be made, belongs to somebody else, or another process keeps it.
+    /// It cannot be made, belongs to another user, or another process keeps it.
     pub fn lock(&self) -> io::Result<PlaceLock<'_>> {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -267,7 +267,7 @@ impl Place {
                 Err(Errno::WOULDBLOCK) => wait_for_lock(),
                 locked => {
                     locked?;
-                    // Whoever had it before may have removed this very file meanwhile.
+                    // The process that had it before may have removed this very file meanwhile.
                     let now = statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW);
                     if now.is_ok_and(|now| FileId::of(&now) == FileId::of(&stat)) {
                         return Ok(PlaceLock { place: self, name, _file: file });
@@ -294,7 +294,7 @@ pub struct PlaceLock<'a> {
 }
 
 impl PlaceLock<'_> {
-    /// As [`Place::remove`], by the one who has the lock.
+    /// As [`Place::remove`], by the holder of the lock.
     ///
     /// # Errors
     /// The file cannot be removed.
@@ -310,7 +310,7 @@ impl PlaceLock<'_> {
 
 impl Drop for PlaceLock<'_> {
     fn drop(&mut self) {
-        // Before it is unlocked, so that nobody locks a file without a name. One that stays is used again.
+        // Before it is unlocked, so that no process locks a file without a name. One that stays is used again.
         let _ = unlinkat(&self.place.folder, &self.name, AtFlags::empty());
     }
 }
@@ -401,8 +401,8 @@ impl Trust {
     }
 }
 
-/// Opens a folder for root: step by step from `/`, and none of the folders and links on the way may be somebody's to change
-/// who is not trusted. So nobody else decides where the path leads, now or later.
+/// Opens a folder for root: step by step from `/`. Only trusted users may be able to change the folders and links on
+/// the way. So no other user decides where the path leads, now or later.
 fn open_trusted(path: &Path, mut trust: Trust) -> Result<OwnedFd, PlaceError> {
     let absolute = std::path::absolute(path).map_err(|error| failed(path, error))?;
     let mut current = open_folder(Path::new("/"))?;
@@ -447,7 +447,8 @@ fn steps(path: &Path) -> Vec<OsString> {
     names
 }
 
-/// Whether nobody decides what is in this folder who is not trusted; or, where it is sticky, what becomes of one's own files.
+/// Checks that only trusted users decide what is in this folder; or, where it is sticky, what becomes of one's own
+/// files.
 fn judge(folder: &OwnedFd, path: &Path, trust: &mut Trust) -> Result<(), PlaceError> {
     let stat = fstat(folder).map_err(|error| failed(path, error))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {

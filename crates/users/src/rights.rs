@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 /// Does something with the rights of this user, where one is given: files are found and opened by it as by the user's own
 /// processes. For files whose paths an application has a say in: Highball, as root, could open them all.
 ///
-/// It is the calling thread alone that gives its rights up; in `act` no thread may be started. Nobody can reach for
-/// the thread meanwhile: who may send it signals, or look into it, depends on its real and saved users (kill(2),
-/// ptrace(2)), which stay root's.
+/// Only the calling thread gives its rights up; in `act` no thread may be started. The user cannot reach the thread
+/// meanwhile: who may send it signals, or look into it, depends on its real and saved users (kill(2), ptrace(2)), which
+/// stay root's.
 ///
 /// # Errors
 /// The rights cannot be given up; then nothing was done.

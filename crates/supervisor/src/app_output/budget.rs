@@ -1,13 +1,14 @@
-//! How much an application may have logged, and what was dropped beyond that. Pure: the time is an argument.
+//! The part of an application's output that is logged, and a count of what was dropped beyond that. Pure: the time is
+//! an argument.
 
 use crate::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
 
-/// What may come at once is what may come in so many seconds.
+/// The seconds whose budget may be spent at once.
 const BURST_SECONDS: u64 = 4;
-/// A line costs at least so many bytes: it takes more than its text.
+/// The least cost of a line in bytes: it takes more than its text.
 const LEAST_LINE_BYTES: u64 = 64;
-/// How often it is said that lines were dropped.
+/// How often dropped lines are reported.
 const NOTICE_EVERY: Duration = Duration::from_secs(1);
 
 /// Lines that were not logged.
@@ -27,13 +28,13 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For so many bytes in a second.
+    /// A budget in bytes per second.
     pub(crate) fn new(per_second: Option<u64>, now: Instant) -> Budget {
         let limit = |bytes: u64| RateLimit::new(bytes, bytes.saturating_mul(BURST_SECONDS), now);
         Budget { bytes: per_second.map(limit), dropped: Dropped::default(), said_at: None }
     }
 
-    /// Whether a line of so many bytes is logged; if not, it counts as dropped.
+    /// Whether a line of this size is logged; if not, it counts as dropped.
     pub(crate) fn takes(&mut self, bytes: usize, now: Instant) -> bool {
         let Some(limit) = &mut self.bytes else { return true };
         let takes = limit.allows(now);
@@ -51,7 +52,7 @@ impl Budget {
         self.dropped.bytes += bytes as u64;
     }
 
-    /// What was dropped and has not been said, if it is time to say so.
+    /// The dropped lines that have not been reported, if it is time for a report.
     pub(crate) fn notice(&mut self, now: Instant) -> Option<Dropped> {
         let is_due = self.said_at.is_none_or(|at| now.saturating_duration_since(at) >= NOTICE_EVERY);
         if !is_due || !self.owes_notice() {
@@ -61,7 +62,7 @@ impl Budget {
         Some(std::mem::take(&mut self.dropped))
     }
 
-    /// Whether something was dropped of which nothing was said.
+    /// Whether there are dropped lines that have not been reported.
     pub(crate) fn owes_notice(&self) -> bool {
         self.dropped.lines > 0
     }

@@ -17,7 +17,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Takes the next piece, and gives each line that ends with it to `each`. Returns how many bytes it has left out.
+    /// Takes the next piece, and gives each line that ends with it to `each`. Returns the number of bytes that were
+    /// left out.
     pub(crate) fn add(&mut self, bytes: &[u8], mut each: impl FnMut(String)) -> usize {
         let mut left_out = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

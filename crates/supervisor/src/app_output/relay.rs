@@ -20,13 +20,13 @@ use tracing::{error, warn};
 
 /// Bytes read at a time: what a pipe holds.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that are read at once when somebody waits for what was printed so far: the largest pipe of a user's.
+/// Pieces that are read at once when a caller waits for what was printed so far: the largest pipe that a user can make.
 const PIECES_AT_ONCE: usize = 16;
 /// Bytes of one application that may wait to be written.
 const QUEUE_BYTES: usize = 256 * 1024;
 /// Bytes that a line takes beside its text while it waits.
 const QUEUE_LINE_BYTES: usize = 64;
-/// Lines of all applications that may wait: those of more of them than will ever flood the log at the same time.
+/// Lines of all applications that may wait: enough for more applications than flood the log at the same time.
 const QUEUE_ITEMS: usize = 64 * 1024;
 /// How long an application that prints too much waits after each piece: so it cannot take a processor from others.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -68,7 +68,7 @@ impl Source {
     }
 }
 
-/// What is behind these locks is whole at every moment.
+/// A panic leaves the data behind these locks intact.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -77,7 +77,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 enum Item {
     Line(Arc<Source>, String),
     Dropped(Arc<Source>, Dropped),
-    /// Says so when everything before it was written.
+    /// Sent to when everything before it was written.
     Mark(oneshot::Sender<()>),
 }
 
@@ -99,8 +99,8 @@ impl Relay {
         Relay { sink, threads: Arc::default() }
     }
 
-    /// Reads this end of a pipe until all others are closed, or until nobody holds the returned sender any more. Whoever
-    /// is sent through it hears when all was written that had been printed by then.
+    /// Reads this end of a pipe until all others are closed, or until the returned sender is dropped. A sender that is
+    /// sent through it is answered when all was written that had been printed by then.
     pub(crate) fn read(
         &self,
         pipe: OwnedFd,
@@ -154,7 +154,7 @@ fn start_writer(sink: OutputSink) -> io::Result<mpsc::Sender<Item>> {
                     );
                     source.has_notice.store(false, Ordering::Relaxed);
                 }
-                Item::Mark(to) => drop(to.send(())), // whoever waited may have lost patience
+                Item::Mark(to) => drop(to.send(())), // the receiver may have stopped waiting
             }
         }
     };
@@ -197,7 +197,7 @@ impl Reading {
         }
     }
 
-    /// `false`: it was closed by everybody.
+    /// `false`: all other ends are closed.
     async fn read(&mut self, piece: &mut [u8]) -> bool {
         match self.pipe.try_read(piece) {
             Ok(0) => false,
@@ -257,7 +257,7 @@ impl Reading {
     }
 
     fn put(&self, item: Item) {
-        // Where there is no room, whoever waits for a mark is told so by its end.
+        // Without room the mark is dropped, and its receiver notices that.
         if let Err(mpsc::error::TrySendError::Full(Item::Dropped(source, _))) = self.writer.try_send(item) {
             source.has_notice.store(false, Ordering::Relaxed); // the next one will find room
         }

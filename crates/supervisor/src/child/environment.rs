@@ -76,7 +76,7 @@ const OF_A_SESSION: [&str; 11] = [
     "XDG_STATE_HOME",
 ];
 
-/// What a shell sets for itself: nobody misses it.
+/// What a shell sets for itself.
 const OF_A_SHELL: [&str; 5] = ["OLDPWD", "PWD", "SHLVL", "TERM", "_"];
 
 /// What Bundler keeps beside each variable that it changes.

@@ -1,5 +1,5 @@
-//! Everything that the core can ask for. The shell performs actions in their order; what says "answers" in
-//! [`super::event`] is reported back, each exactly once.
+//! Everything that the core can ask for. The shell performs actions in their order. Where an event in [`super::event`]
+//! "answers" an action, the shell reports the outcome, once for each action.
 
 use super::event::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
@@ -11,7 +11,7 @@ use highball_config::AppId;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A deed of the server, or for one of its applications.
+/// An action for the server, or for one of its applications.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     OfApp(AppId, AppAction),
@@ -39,14 +39,14 @@ pub(crate) enum Action {
     ForgetSuccessor {
         upgrade: u32,
     },
-    /// The new process serves: pass on to the front and to the process that stands in. `restart`: a restart by signal
-    /// had not begun.
+    /// The new process serves: pass on to the front and to the PID proxy. `restart`: a restart by signal had not
+    /// started.
     HandOver {
         upgrade: u32,
         kept: Vec<String>,
         restart: bool,
     },
-    /// Close what a successor would be made from.
+    /// Close the sockets that a successor would inherit.
     DropUpgradeContext,
     /// Pass the signal on to the process that has taken over.
     PassOn(Received),
@@ -59,7 +59,7 @@ pub(crate) enum Action {
     End,
 }
 
-/// What a new `highball` is told by signal.
+/// A signal to a new `highball`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SuccessorSignal {
     /// HUP: the configuration may have changed.
@@ -70,7 +70,7 @@ pub(crate) enum SuccessorSignal {
     Kill,
 }
 
-/// A deed for one application.
+/// An action for one application.
 #[derive(Debug, Clone)]
 pub(crate) enum AppAction {
     /// Start a mold in this folder; `None`: where the application's path leads now.
@@ -128,7 +128,7 @@ pub(crate) enum AppAction {
     Checkpoint(&'static str),
 }
 
-/// What a worker is told.
+/// An order to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Finish what is claimed, and exit.
@@ -139,7 +139,7 @@ pub(crate) enum Order {
     Promote,
 }
 
-/// What the front is told about an application; see [`crate::AppNotice`].
+/// News of an application for the front; see [`crate::AppNotice`].
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     Booted(Arc<Booted>),

@@ -77,7 +77,7 @@ pub(crate) struct Surroundings {
     pub(crate) purpose: Purpose,
 }
 
-/// How the end of an application came.
+/// Why the application ends.
 #[derive(Debug, Clone)]
 pub(crate) enum End {
     Drained,
@@ -95,8 +95,8 @@ pub(crate) enum Phase {
     Running,
     /// The front finishes what is in flight, until then.
     Draining(Instant),
-    /// Workers were told to exit, by then. `quick`: being killed is no failure then, because the user wanted it (Ctrl-C
-    /// in development).
+    /// Workers have been ordered to exit, by then. `quick`: being killed is no failure then, because the user wanted it
+    /// (Ctrl-C in development).
     Finishing { until: Instant, quick: bool },
     /// Everything was killed; it is gone by then, or is left behind.
     Ending(Instant, End),
@@ -176,7 +176,7 @@ pub(crate) struct Boots {
     pub(crate) lost: Option<String>,
 }
 
-/// The workers, and how many there should be.
+/// The workers, and their wanted number.
 #[derive(Debug)]
 pub(crate) struct Staff {
     pub(crate) workers: Workers,
@@ -202,7 +202,7 @@ pub(crate) struct Restart {
 #[derive(Debug)]
 pub(crate) struct Restarts {
     pub(crate) going: Option<Restart>,
-    /// The restart that is begun next.
+    /// The next restart.
     pub(crate) wish: Option<Wish>,
     pub(crate) past: PastRestarts,
     pub(crate) last_generation: u32,
@@ -250,7 +250,7 @@ impl Refork {
 #[derive(Debug)]
 pub(crate) struct Reforks {
     pub(crate) going: Option<Refork>,
-    /// Reforks that were begun.
+    /// Reforks that were started.
     pub(crate) count: u32,
     pub(crate) last: Option<ReforkReport>,
     pub(crate) schedule: Schedule,
@@ -277,9 +277,9 @@ pub(crate) struct App {
     pub(crate) condition: Condition,
     /// It was taken out of the configuration.
     pub(crate) is_removed: bool,
-    /// The process that is its mold wants everything to end.
+    /// The process that is its mold has asked to end everything.
     pub(crate) wants_the_end: bool,
-    /// The version that is served; after a restart has begun, and before it has succeeded, still the one before.
+    /// The version that is served: during a restart still the old one.
     pub(crate) current: Version,
     pub(crate) boots: Boots,
     pub(crate) staff: Staff,
@@ -437,7 +437,7 @@ impl App {
         matches!(self.condition, Condition::Failed(_))
     }
 
-    /// Whether USR1 has asked for a restart that has not begun.
+    /// Whether a restart by USR1 waits to start.
     pub(crate) fn was_told_to_restart(&self) -> bool {
         self.restarts.wish.is_some_and(|wish| wish.asked == Asked::Signal)
     }
@@ -450,7 +450,7 @@ impl App {
         is_leaving || (is_up && going.is_none() && wish.is_none() && self.reforks.going.is_none())
     }
 
-    /// Whether whatever it has was killed.
+    /// Whether all its processes were killed.
     pub(crate) fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Ending(..))
     }

@@ -1,6 +1,6 @@
-//! The end of a process, in both of its halves: the kernel says that it has ended, and its control socket says
-//! that everything it told us has been heard. The news come in any order; a process that dies while it starts
-//! has gone only when both are there, because what it said last is why.
+//! The end of a process, in both of its halves: the kernel reports that it has ended, and its control socket closes
+//! after its last message. They come in any order. A process that dies while it starts has gone only when both are
+//! there, because its last message may say why.
 
 use crate::core::ending::Ending;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// It has ended. The first news count: later ones know less.
+    /// It has ended. The first report counts: later ones know less.
     pub(crate) fn ended(&mut self, ending: Ending) {
         self.ending.get_or_insert(ending);
     }
@@ -26,7 +26,7 @@ impl Departure {
         self.is_heard_out = true;
     }
 
-    /// How it ended, once that is known, whether or not it was heard out.
+    /// How it ended, once that is known, even before its last message.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.ending
     }

@@ -14,7 +14,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// The exit code by which a shell tells of it.
+    /// The exit code that a shell would report.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Ending::Exited(code) => code as u8,

@@ -1,4 +1,4 @@
-//! Everything that the core can be told.
+//! Every event that the core handles.
 
 use super::app::AppConfig;
 use crate::core::ending::Ending;
@@ -46,7 +46,7 @@ pub(crate) enum Received {
     ChildEnded,
 }
 
-/// Connects an order or a deed with its answer. Each is used once.
+/// Connects an order or an action with its answer. Each is used once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket(pub(crate) u64);
 
@@ -177,7 +177,7 @@ pub(crate) enum AppEvent {
     Restart { asked: Asked, ticket: Option<Ticket> },
     /// A refork is asked for.
     Refork { cause: ReforkCause, ticket: Option<Ticket> },
-    /// So many workers more, or fewer.
+    /// More workers, or fewer if it is negative.
     MoreWorkers(i32),
     /// The configuration has changed. `replaces`: processes of before differ from those of now.
     Configure { config: Box<AppConfig>, replaces: bool },

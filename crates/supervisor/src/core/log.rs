@@ -168,7 +168,7 @@ pub(crate) enum AppLog {
     FolderChanged,
     TriesAgain,
     DrainTimeOver,
-    /// A step has led to more and more: a mistake in the core.
+    /// A step did not settle: a bug in the core.
     Unsettled,
 }
 
@@ -201,6 +201,6 @@ pub(crate) enum ServerLog {
         took: Duration,
     },
     HeirEnded,
-    /// A step has led to more and more: a mistake in the core.
+    /// A step did not settle: a bug in the core.
     Unsettled,
 }

@@ -19,7 +19,7 @@ pub(crate) enum MoldState {
     Booted,
     /// It took too long, and was asked for the backtraces of its threads.
     Dumping(Journey),
-    /// It was killed, or has said why it ends.
+    /// It was killed, or has reported why it ends.
     Halted,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Mold {
     pub(crate) deadline: Option<Instant>,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
-    /// Whether its process exists. Before that it is found out where and how to boot.
+    /// Whether its process exists. Before that, the supervisor finds out where and how to boot.
     pub(crate) is_started: bool,
     /// Whether it is the process that started Highball, which is never killed.
     pub(crate) is_caller: bool,

@@ -17,7 +17,7 @@ pub(crate) enum Mutation {
     SkipUndoing,
     /// The old mold is dropped from the books without being killed.
     ForgetOldMold,
-    /// A restart that waits is not begun after the one before.
+    /// A restart that waits does not start after the one before.
     DropWish,
     /// A refork that is refused gets no answer.
     LoseAnswer,

@@ -1,4 +1,4 @@
-//! A refork: a warm worker becomes the mold of the version that is served, and the others are forked from it anew.
+//! A refork: a warm worker becomes the mold of the version that is served, and forks of it replace the other workers.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) enum ReforkStage {
     Relieving,
     /// It gets no more requests, and finishes those that it has.
     Retiring,
-    /// It was told to become a mold.
+    /// It was ordered to become a mold.
     Promoting,
     /// Workers that are forked from it take the places of the others.
     Rolling,
@@ -40,7 +40,7 @@ pub(crate) enum ReforkCause {
     Command,
     /// URG.
     Signal,
-    /// A worker has answered so many requests.
+    /// A worker has answered this number of requests.
     Requests(u64),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for ReforkCause {
     }
 }
 
-/// After how many requests of a worker the next refork is due. The last number is repeated.
+/// Requests of a worker after which the next refork is due. The last number is repeated.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     requests: Vec<u64>,
@@ -66,7 +66,7 @@ impl Schedule {
         Schedule { requests, reforks: 0 }
     }
 
-    /// So many; `None`: never.
+    /// The next number; `None`: never.
     pub(crate) fn next(&self) -> Option<u64> {
         self.requests.get(self.reforks).or(self.requests.last()).copied()
     }

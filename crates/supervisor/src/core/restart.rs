@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// Lines of a backtrace that are told.
+/// Lines of a backtrace that are reported.
 pub(crate) const BACKTRACE_LINES: usize = 20;
-/// Restarts that have ended and are still told of.
+/// Restarts that have ended and are still reported.
 const REMEMBERED: usize = 8;
 
 /// How far a restart has come.

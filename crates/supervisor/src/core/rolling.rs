@@ -1,25 +1,25 @@
-//! What to do next so that there are as many workers as there should be, of the generation that there should be: a
-//! pure function of how many there are. A restart, taking one back, and one worker more or less are all this.
+//! The next step towards the right number of workers of the right generation: a pure function of their numbers. It
+//! serves a restart, undoing one, and adding or removing a worker.
 
 /// The first worker of a new version has answered with this: whether clients may be sent to it.
 pub(crate) fn passes(status: u16) -> bool {
     (100..500).contains(&status)
 }
 
-/// How many workers there are, seen from the generation that is to stay.
+/// The numbers of workers, seen from the generation that is to stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Workers that there should be.
+    /// The wanted number of workers.
     pub(crate) wanted: usize,
-    /// How many processes more than that there may be while one generation takes the place of another.
+    /// The processes beyond that number that may exist while one generation takes the place of another.
     pub(crate) surge: usize,
-    /// Of the generation that stays: those that serve,
+    /// Workers of the generation that stays that serve.
     pub(crate) serving: usize,
-    /// and those on the way to it.
+    /// Workers of the generation that stays that do not serve yet.
     pub(crate) coming: usize,
-    /// Of all others: those that serve,
+    /// Workers of all other generations that serve.
     pub(crate) others_serving: usize,
-    /// and those that still exist but get no requests any more.
+    /// Workers of all other generations that still exist but get no requests any more.
     pub(crate) others_leaving: usize,
 }
 

@@ -48,7 +48,7 @@ pub(crate) enum ServerPhase {
     Running,
     /// Another process serves; this one finishes what it has.
     Succeeded,
-    /// It was told to stop, or cannot go on.
+    /// It was asked to stop, or cannot go on.
     Stopping,
     /// Nothing is left to wait for.
     Ended,
@@ -62,7 +62,7 @@ pub(crate) struct Server {
     pub(crate) phase: ServerPhase,
     /// When the first signal to end came.
     signalled_at: Option<Instant>,
-    /// When it is not waited any longer for a process that was to take this one's place.
+    /// When the server stops waiting for a process that was to take its place.
     left_at: Option<Instant>,
     pub(crate) upgrades: Upgrades,
     /// When each application has something to do next; `None` in the map's value: it waits for events.
@@ -133,7 +133,7 @@ impl Server {
         self.due.insert(id, Some(self.now));
     }
 
-    /// An event for an application that is gone is none any more; but an order is answered.
+    /// Passes on an event, unless its application is gone. An order is answered in any case.
     fn tell(&mut self, id: AppId, event: AppEvent) {
         let now = self.now;
         match self.apps.get_mut(&id) {
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// TERM or the like. A second one does not wait any longer.
+    /// TERM or INT. The second one ends the wait for requests.
     fn told_to_end(&mut self, signal: Received) {
         if self.phase != ServerPhase::Stopping {
             let quick = signal == Received::Interrupt && self.config.is_development;
@@ -310,7 +310,7 @@ impl Server {
         }
     }
 
-    /// An application may want the end of everything, or be its end.
+    /// An application may have asked to end everything, or its end is that of the server.
     fn end_with_its_apps(&mut self) {
         if self.apps.values().any(|app| app.wants_the_end) {
             self.drain(false);

@@ -27,7 +27,7 @@ pub(crate) enum UpgradeStage {
     Queued,
     /// The new process boots the application and starts its workers.
     Booting,
-    /// It was told to accept connections.
+    /// It was ordered to accept connections.
     TakingOver,
 }
 
@@ -68,7 +68,7 @@ impl Upgrade {
     }
 }
 
-/// A new process of which nothing became, until it has gone.
+/// A new process of a hot restart that has failed, until it has gone.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub(crate) upgrade: u32,
@@ -314,7 +314,7 @@ impl Server {
         self.upgrades.may_be_asked = false;
         self.upgrades.heir = Some(number);
         self.phase = ServerPhase::Succeeded;
-        // It was asked for after the new process had begun to boot.
+        // It was asked for while the new process was booting.
         let restart = self.apps.values().any(App::was_told_to_restart);
         self.tell_all(App::hand_over);
         self.act(Action::HandOver { upgrade: number, kept: upgrade.kept, restart });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Where a worker is in its life. Each state but `Serving` has a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerState {
-    /// The mold was asked to fork it; it has not said hello.
+    /// The mold was asked to fork it; it has not sent `hello`.
     Forking,
     /// It exists, and runs its hooks and starts its threads.
     Starting,
@@ -20,9 +20,9 @@ pub(crate) enum WorkerState {
     Serving,
     /// The front gives it nothing more; it finishes what it has.
     Retiring,
-    /// It was told to become a mold.
+    /// It was ordered to become a mold.
     Promoting,
-    /// It was told to exit.
+    /// It was ordered to exit.
     Draining,
     /// It was sent SIGKILL.
     Halted,
@@ -78,7 +78,7 @@ pub(crate) struct Worker {
     pub(crate) leaves_at: Option<Instant>,
     pub(crate) forked_at: Instant,
     ready_at: Option<Instant>,
-    /// Why it could not start, if it has said so.
+    /// Why it could not start, if it has reported that.
     pub(crate) failure: Option<Box<StartFailure>>,
     /// Whether it was asked where its threads are.
     is_dumped: bool,
@@ -101,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// It said hello, and has to be ready by `deadline`.
+    /// It has sent `hello`, and has to be ready by `deadline`.
     pub(crate) fn exists(&mut self, deadline: Instant) {
         if self.state == WorkerState::Forking {
             self.state = WorkerState::Starting;
@@ -118,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// It said that it is ready. False: it was not starting.
+    /// It has reported that it is ready. False: it was not starting.
     pub(crate) fn becomes(&mut self, state: WorkerState, deadline: Option<Instant>, now: Instant) -> bool {
         let starts = self.state == WorkerState::Starting;
         if starts {
@@ -173,7 +173,7 @@ impl Worker {
         self.departure.heard_out();
         let complete = self.departure.complete();
         if self.state == WorkerState::Forking {
-            self.departure.ended(Ending::Unknown); // it never said hello; its mold may say why
+            self.departure.ended(Ending::Unknown); // it never sent `hello`; its mold may report why
             self.due_by(now + LAST_WORDS_TIME);
         } else {
             self.due_by(now + KILL_TIME);
@@ -185,7 +185,7 @@ impl Worker {
     pub(crate) fn ended(&mut self, ending: Ending, now: Instant) -> Option<Ending> {
         self.departure.ended(ending);
         if !matches!(self.state, WorkerState::Starting | WorkerState::Promoting) {
-            return self.departure.ending(); // whatever it says now changes nothing
+            return self.departure.ending(); // its messages change nothing now
         }
         self.due_by(now + LAST_WORDS_TIME);
         self.departure.complete()

@@ -49,7 +49,7 @@ impl Workers {
         }
     }
 
-    /// How many there are, seen from the line that is to stay.
+    /// The numbers of workers, seen from the line that is to stay.
     pub(crate) fn tally(&self, staying: u32, wanted: usize, surge: usize) -> Tally {
         let mut tally = Tally { wanted, surge, ..Tally::default() };
         for (_, worker) in &self.workers {

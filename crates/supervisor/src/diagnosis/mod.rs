@@ -1,4 +1,4 @@
-//! A failure, of a boot or of a request, with everything that helps to mend it: what the terminal, the page in the
+//! A failure, of a boot or of a request, with everything that helps to fix it: what the terminal, the page in the
 //! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
 pub(crate) mod failed_request;
@@ -87,7 +87,7 @@ pub struct Excerpt {
 }
 
 impl Diagnosis {
-    /// Of a boot: adds what can be found out here to what the mold said, and masks the secrets.
+    /// Of a boot: adds what can be found out here to what the mold has reported, and masks the secrets.
     pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
         let variables = child::variables(app, folder);
         let secrets = Secrets::of(&variables, folder, app.runs_as.another());
@@ -205,7 +205,7 @@ impl Diagnosis {
         self.sources.first().map(Excerpt::to_string)
     }
 
-    /// As the mold might have said it.
+    /// The remedy, and the command for it on a line below.
     pub(crate) fn remedy_with_command(&self) -> Option<String> {
         match (&self.remedy, &self.command) {
             (Some(remedy), Some(command)) => Some(format!("{remedy}\n{command}")),

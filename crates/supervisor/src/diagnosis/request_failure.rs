@@ -1,5 +1,5 @@
-//! A request that got an error in the place of its answer, in words: what happened, and what to do about it. In
-//! development only: who is told is for others to decide.
+//! A request that got an error in the place of its answer, in words: what happened, and what to do about it. For
+//! developers only: the front decides who is one.
 
 use crate::core::ending::Ending;
 use crate::diagnosis::failed_request::RawRequest;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How many deaths of workers are remembered.
+/// The deaths of workers that are remembered.
 const DEATHS: usize = 32;
 
 /// A request that got an error.
@@ -28,7 +28,7 @@ pub struct RequestFailure {
 /// What happened to a request.
 #[derive(Debug)]
 pub enum What {
-    /// The application raised an exception: what the worker says of it, in JSON.
+    /// The application raised an exception: what the worker reports of it, in JSON.
     Raised(Vec<u8>),
     /// The worker died, or broke the rules of its ring.
     WorkerDied {
@@ -42,14 +42,14 @@ pub enum What {
     },
     /// Too many requests wait.
     QueueFull {
-        /// So many.
+        /// The number of requests that wait.
         waiting: usize,
-        /// The oldest of them for so long.
+        /// How long the oldest of them has waited.
         oldest: Duration,
         /// The workers that serve, and some of what each is at.
         workers: Vec<(u32, Vec<String>)>,
     },
-    /// No answer had begun in time.
+    /// No answer had started in time.
     TimedOut {
         /// The worker that is at it; `None`: no thread was free.
         worker: Option<u32>,
@@ -177,7 +177,7 @@ impl Death {
     }
 }
 
-/// The worker told nothing that can be understood of an exception.
+/// The worker sent no valid description of an exception.
 fn untold() -> Account {
     let message = "the application raised an exception that cannot be told";
     Account::of_ours("exception", message.into(), "Look into the log: it says which.".into())

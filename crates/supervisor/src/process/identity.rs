@@ -1,21 +1,21 @@
-//! Whether a process is whose it is said to be.
+//! Whether a process is the one that it claims to be.
 //!
-//! Workers send pidfds of themselves. Where an application runs as another user, its word is not enough: the process may
-//! be anybody's, and Highball, as root, would signal it.
+//! Workers send pidfds of themselves. An application that runs as another user could send the pidfd of any process, and
+//! Highball, as root, would signal it.
 
 use highball_config::User;
 use std::fs::read_to_string;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Looks whether this pidfd is that of the process `pid`, and that one is this user's.
+/// Checks whether this pidfd is that of the process `pid`, and that one is this user's.
 ///
 /// # Errors
 /// Not so, or it has ended.
 pub(crate) fn check(pidfd: BorrowedFd<'_>, pid: i32, user: &User) -> io::Result<()> {
     let is_of_pid = || pid_of(pidfd).is_ok_and(|of| of == pid);
     let users = uids(pid)?;
-    // The last one says that the process was there all the time, and that no other was looked at.
+    // The last check proves that the process was there all the time, and that no other was looked at.
     if users.iter().all(|uid| *uid == user.uid) && is_of_pid() {
         return Ok(());
     }

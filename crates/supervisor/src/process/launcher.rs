@@ -29,9 +29,9 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 
-/// How long it takes at most until it is known how a process has ended whose pidfd says that it has: SIGCHLD tells, or the
-/// spawner. A worker is no child of either as long as its intermediate process is there; one that somebody else has
-/// started never is.
+/// The longest time from the end of a process, by its pidfd, until SIGCHLD or the spawner reports how it ended. A
+/// worker is a child of neither this process nor the spawner as long as its intermediate process is there; a process
+/// that neither has started never becomes one.
 pub(crate) const NEWS_TIME: Duration = Duration::from_millis(300);
 
 /// Who does it.
@@ -73,7 +73,7 @@ impl Launching {
         })
     }
 
-    /// Starts a process that is this program at first, and is told what to become.
+    /// Starts a process that is this program at first, and gets the order what to become.
     fn told(
         self,
         start: impl FnOnce(Option<&User>, OwnedFd) -> io::Result<(Pid, OwnedFd)>,
@@ -90,7 +90,7 @@ impl Launching {
 pub(crate) struct Launched {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
-    /// Where it says why it could not begin, if it does not say that at once.
+    /// Where it reports why it could not begin, if it does not report that at once.
     pub(crate) trouble: Option<OwnedFd>,
 }
 
@@ -103,7 +103,7 @@ impl Launcher {
         }
     }
 
-    /// Starts a mold. What comes of it is the result, or is found out later where the spawner's reply has to be waited for.
+    /// Starts a mold. The outcome is the result, or is found out later where the spawner's reply has to be waited for.
     pub(crate) fn start_mold(
         &self,
         launching: Launching,
@@ -165,7 +165,7 @@ impl Launcher {
         }
     }
 
-    /// Where the ends of processes are heard of.
+    /// Where the ends of processes are reported.
     pub(crate) fn endings(&self) -> io::Result<Endings> {
         Ok(match self {
             Launcher::Direct => Endings::Direct,
@@ -185,22 +185,22 @@ fn note_signal(signal: Signal, sent: io::Result<()>) {
     }
 }
 
-/// Where the ends of processes are heard of.
+/// Where the ends of processes are reported.
 #[derive(Debug)]
 pub(crate) enum Endings {
-    /// They are this process's children, and SIGCHLD tells.
+    /// They are this process's children, and SIGCHLD reports them.
     Direct,
-    /// They are the spawner's, which tells.
+    /// They are the spawner's, which reports them.
     Spawner {
         client: Arc<Client>,
         socket: AsyncFd<OwnedFd>,
-        /// Those that were heard of, and not reaped yet.
+        /// Those that were reported, and not reaped yet.
         heard: VecDeque<(Pid, Ending)>,
     },
 }
 
 impl Endings {
-    /// Waits until there is one that SIGCHLD does not tell of.
+    /// Waits until there is one that SIGCHLD does not report.
     pub(crate) async fn changed(&mut self) {
         let Endings::Spawner { client, socket, heard } = self else { return pending().await };
         loop {

@@ -1,7 +1,7 @@
 //! The processes of an application, as they are held by the shell: [`mold`], [`worker_handle`]. [`boot_plan`] says where
 //! and how a mold boots, with the Ruby of [`interpreter`], or that the folder is a static [`site`]; [`spawn_journey`] names
 //! the steps. [`launcher`]: who starts, signals and reaps processes; [`spawner_client`]: the spawner, where it does;
-//! [`mold_process`]: how a mold begins that it has started. [`identity`]: whether a process is whose it is said to be.
+//! [`mold_process`]: how a mold begins that it has started. [`identity`]: whether a process is the one that it claims to be.
 
 pub(crate) mod boot_plan;
 pub(crate) mod identity;

@@ -44,9 +44,9 @@ impl MoldSource {
 /// What is held of a mold: its process and its control socket. Its state is the core's.
 #[derive(Debug)]
 pub(crate) struct MoldHandle {
-    /// `None` for a caller until it says its pid.
+    /// `None` for a caller until it has reported its pid.
     pub(crate) pid: Option<Pid>,
-    /// Whom it runs as, if another than Highball's: what is configured may be somebody else by now.
+    /// The user that it runs as, if another than Highball's: the configuration may have changed since.
     pub(crate) user: Option<User>,
     process: Option<HeldProcess>,
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
@@ -120,7 +120,7 @@ impl MoldHandle {
         }
     }
 
-    /// A caller says its pid; of all others it is known, whatever they say.
+    /// A caller reports its pid; that of all others is known, whatever they report.
     pub(crate) fn says_pid(&mut self, pid: i32) {
         if self.process.is_none() {
             self.pid = Pid::from_raw(pid);

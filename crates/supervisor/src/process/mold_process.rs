@@ -1,5 +1,6 @@
-//! How a mold begins that the spawner has started: it is this program, runs as the application's user already, and is told
-//! by the server what to run. So nothing that belongs to the application can hold up the server or the spawner.
+//! How a mold begins that the spawner has started: it is this program, runs as the application's user already, and
+//! receives from the server the order what to run. So nothing that belongs to the application can hold up the server or
+//! the spawner.
 
 use crate::child::{Child, Output};
 use crate::shell::control_socket::{receive_packet, send_packet};
@@ -50,8 +51,8 @@ impl From<Trouble> for io::Error {
     }
 }
 
-/// Tells the process at the other end of `socket` what to become, in which folder, with this control socket, and the pipe
-/// for its output, if it is to have one.
+/// Orders the process at the other end of `socket` what to become, in which folder, with this control socket, and the
+/// pipe for its output, if it is to have one.
 pub(crate) fn order(
     socket: &OwnedFd,
     child: &Child,

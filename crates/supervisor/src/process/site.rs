@@ -22,7 +22,7 @@ struct Kind {
     name: &'static str,
     /// Where its pages lie, below the folder.
     pages: &'static str,
-    /// What its generator is told by, where it has one. The folder may be full of Ruby then.
+    /// The file that shows its generator, where it has one. The folder may be full of Ruby then.
     generator: Option<&'static str>,
 }
 
@@ -43,7 +43,7 @@ pub struct Site {
     pub kind: &'static str,
     /// The folder of its pages.
     pub root: PathBuf,
-    /// What tells that it is one.
+    /// Why it counts as one.
     pub because: String,
 }
 
@@ -91,17 +91,17 @@ impl Kind {
     }
 }
 
-/// Whether there may be an application or a site in this folder, or what one is built from: whoever looks closer says
-/// what is wrong with it.
+/// Whether there may be an application or a site in this folder, or sources of one. The boot reports what is wrong with
+/// it.
 pub fn may_be_served(path: &Path, user: Option<&User>) -> bool {
-    let Ok(folder) = TenantFolder::open(path, user) else { return true }; // what keeps it is said when it boots
+    let Ok(folder) = TenantFolder::open(path, user) else { return true }; // the boot reports why
     let generators = KINDS.iter().filter_map(|kind| kind.generator);
     has_application(&folder)
         || Site::in_folder(path, user).is_some()
         || generators.chain([OF_SOURCES]).any(|file| folder.has_file(file))
 }
 
-/// Whether there is anything to load. A folder that cannot be read is left to those who can say why.
+/// Whether there is anything to load. A folder that cannot be read counts as an application: loading it reports why.
 fn has_application(folder: &TenantFolder) -> bool {
     let is_ruby = |name: &Path| name.extension().is_some_and(|end| end == "rb" || end == "ru");
     let Ok(entries) = folder.entries(MOST_NAMES) else { return true };

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// One step on the way from nothing to a worker that serves, in their order. The mold tells all but the last.
+/// One step on the way from nothing to a worker that serves, in their order. The mold reports all but the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -78,7 +78,7 @@ impl Journey {
         Journey { started: now, step: Step::StartRuby, step_started: now }
     }
 
-    /// Notes that `step` begins; says how long the one before it took.
+    /// Notes that `step` begins. Returns how long the one before it took.
     pub(crate) fn enter(&mut self, step: Step, now: Instant) -> Duration {
         let took = now - self.step_started;
         self.step = step;
@@ -86,7 +86,7 @@ impl Journey {
         took
     }
 
-    /// The step that has begun and has not ended.
+    /// The step that is under way.
     pub(crate) fn step(&self) -> Step {
         self.step
     }

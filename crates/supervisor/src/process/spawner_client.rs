@@ -45,9 +45,9 @@ struct Orders {
 }
 
 impl Client {
-    /// The spawner that has started this process as its server; `None` if it was started otherwise. From here on nobody
-    /// but root can look into this process, and it ends with the spawner. To be called before there are threads, and
-    /// before anything is opened.
+    /// The spawner that has started this process as its server; `None` if it was started otherwise. From here on only
+    /// root can look into this process, and it ends with the spawner. To be called before there are threads, and before
+    /// anything is opened.
     ///
     /// # Errors
     /// The spawner has gone.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct WorkerHandle {
-    /// Known once it has said hello.
+    /// Known once it has sent `hello`.
     pub(crate) pid: Option<Pid>,
     /// Whom it has to run as, if another than Highball's.
     user: Option<User>,
@@ -48,7 +48,7 @@ impl WorkerHandle {
         }
     }
 
-    /// It said hello, with a pidfd that is looked at first. False: it had done so before.
+    /// It has sent `hello`, with a pidfd that is checked first. False: it had done so before.
     ///
     /// # Errors
     /// The pidfd is missing, or not that of a process that it can be.
@@ -90,7 +90,7 @@ impl WorkerHandle {
         self.thread_questions.ask(|| self.control.send(&ToWorker::Threads, &[]))
     }
 
-    /// It has become the mold of this boot; `None` if it never said hello.
+    /// It has become the mold of this boot; `None` if it never sent `hello`.
     pub(crate) fn into_mold(self, boot: u32, inbox: &Inbox) -> Option<MoldHandle> {
         let process = self.process?.watched_as(Who::Mold(boot), inbox.clone());
         Some(MoldHandle::promoted(self.control, process, self.pid, self.user, boot, inbox))

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tracing::{debug, error_span, info, warn, Span};
 
-/// How long reading files may take for a diagnosis; then the failure is told without what they hold.
+/// How long reading files may take for a diagnosis; then it is made without what they hold.
 const FILES_TIME: Duration = Duration::from_secs(5);
 
 /// What is held of one application.
@@ -127,7 +127,7 @@ impl AppSupervisor {
 
     // --- actions
 
-    /// Does what the core wants. What is known at once of the outcome goes to `happened`.
+    /// Performs an action. An outcome that is known at once goes to `happened`.
     pub(super) async fn perform(&mut self, action: AppAction, happened: &mut VecDeque<Event>) {
         let id = self.app.id;
         let mut happens = |event| happened.push_back(Event::OfApp(id, event));

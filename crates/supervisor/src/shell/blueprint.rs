@@ -31,7 +31,7 @@ pub struct Blueprint {
     pub apps: Vec<AppBlueprint>,
     /// What they are booted for.
     pub purpose: Purpose,
-    /// Where it goes what the processes of other users print.
+    /// Where the output of other users' processes goes.
     pub output: OutputSink,
     /// Who starts and signals processes.
     pub launcher: Launcher,
@@ -46,9 +46,9 @@ pub struct AppBlueprint {
     pub source: MoldSource,
     /// The size of each worker's ring.
     pub geometry: Geometry,
-    /// Whether it is no reason for the end of everything that it does not boot: while it is served
-    /// ([`Purpose::Serve`]), even where it is the only one; where it is to be served in the place of another process
-    /// ([`Purpose::Succeed`]), only where there are others.
+    /// Whether the server goes on although it does not boot: while it is served ([`Purpose::Serve`]), even where it is
+    /// the only one; where it is to be served in the place of another process ([`Purpose::Succeed`]), only where there
+    /// are others.
     pub may_fail: bool,
 }
 

@@ -30,14 +30,14 @@ pub(crate) struct Packet<M> {
 }
 
 impl ControlSocket {
-    /// Makes a pair: our end, and the one for the other process (closed on exec until told otherwise).
+    /// Makes a pair: our end, and the one for the other process. Both are closed on exec.
     pub(crate) fn pair() -> io::Result<(ControlSocket, OwnedFd)> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((ControlSocket::over(ours)?, theirs))
     }
 
-    /// Takes over our end of a pair that somebody else has made.
+    /// Takes over our end of a pair that another process has made.
     pub(crate) fn over(socket: OwnedFd) -> io::Result<ControlSocket> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         let interest = Interest::READABLE | Interest::WRITABLE;

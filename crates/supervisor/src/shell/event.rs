@@ -22,8 +22,8 @@ use tokio::io::Interest;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Messages of one process that are read in a second, after twice as many at once: far more than any has to say. One that
-/// says more waits, and not those beside it.
+/// Messages of one process that are read in a second, after twice as many at once: far more than any process needs. One
+/// that sends more has to wait; the others do not.
 const MESSAGES_PER_SECOND: u64 = 500;
 /// How long it waits then.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -44,7 +44,7 @@ pub(crate) enum Happening {
 /// What is seen of a process, or of an application's files.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// It said something, or its end of the control socket is closed.
+    /// It sent a message, or its end of the control socket is closed.
     Said(Said),
     /// It has ended: its pidfd is readable.
     Ended(Who),
@@ -74,12 +74,12 @@ impl Inbox {
         Inbox { app: Some(app), ..self.clone() }
     }
 
-    /// Something was found out about the application's files. If nobody listens any more, everything is ending.
+    /// Something was found out about the application's files. Without a receiver everything is ending.
     pub(crate) async fn found(&self, found: Found) {
         self.put(News::Found(found)).await;
     }
 
-    /// `false` when nobody listens any more: everything is ending.
+    /// `false` without a receiver: everything is ending.
     async fn put(&self, news: News) -> bool {
         self.news.send((self.app, news)).await.is_ok()
     }
@@ -98,12 +98,12 @@ pub(crate) enum Said {
         descriptors: Vec<OwnedFd>,
     },
     Successor(Pid, FromSuccessor),
-    /// A process for which this one stands in has been succeeded by another, whose pidfd comes with it.
+    /// A process for which this one is the PID proxy has been succeeded by another, whose pidfd comes with it.
     Succeeded {
         pid: i32,
         descriptors: Vec<OwnedFd>,
     },
-    /// Something that cannot be understood; nothing more is heard of it.
+    /// An invalid message; the socket is not read after it.
     Nonsense(Who, io::Error),
     Closed(Who),
 }
@@ -117,7 +117,7 @@ pub(crate) enum Who {
     Worker(u32),
     /// The process that is to take our place, or has.
     Successor(Pid),
-    /// Those that have been succeeded, while this process stands in for them.
+    /// Those that have been succeeded, while this process is their PID proxy.
     Succeeded,
 }
 
@@ -131,7 +131,7 @@ impl Drop for Watch {
     }
 }
 
-/// Reads the mold's control socket until it closes; `start` is heard first, where the mold begins as another program.
+/// Reads the mold's control socket until it closes; `start` is read first, where the mold begins as another program.
 pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, start: Option<Start>, inbox: Inbox) -> Watch {
     let said = move |message, _descriptors| Said::Mold { boot, message };
     Watch(tokio::spawn(async move {
@@ -164,7 +164,7 @@ impl Start {
 /// Waits until a process has become a mold; why, if it could not.
 async fn watch_start(start: Option<Start>) -> Option<BootFailure> {
     let Start { socket, failure } = start?;
-    // Closed, or not understood: the process has become something else, and has its control socket.
+    // Closed, or not a message of this kind: the process has become something else, and has its control socket.
     let packet = socket.receive::<Trouble>().await.ok()??;
     Some(failure(packet.message.into()))
 }
@@ -181,7 +181,7 @@ pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, inbox: Inbox
     Watch(tokio::spawn(read_all(socket, Who::Successor(pid), inbox, said)))
 }
 
-/// Reads who succeeds the processes that this one stands in for.
+/// Reads which process succeeds those for which this one is the PID proxy.
 pub(crate) fn watch_succeeded(socket: Arc<ControlSocket>, inbox: Inbox) -> Watch {
     let said = |ToStandIn::Succeeded { pid }, descriptors| Said::Succeeded { pid, descriptors };
     Watch(tokio::spawn(read_all(socket, Who::Succeeded, inbox, said)))
@@ -203,7 +203,7 @@ async fn read_all<M: DeserializeOwned>(
             Ok(Some(packet)) => said(packet.message, packet.descriptors),
             Ok(None) => break,
             Err(error) => {
-                // Whoever says what nobody understands could say it for ever.
+                // A process that sends invalid messages could do so for ever.
                 inbox.put(News::Said(Said::Nonsense(who, error))).await;
                 break;
             }
@@ -246,7 +246,7 @@ impl HeldProcess {
         HeldProcess::watch(self.pidfd, who, inbox)
     }
 
-    /// Sends a signal; one that has ended meanwhile does not mind.
+    /// Sends a signal; nothing happens if it has ended meanwhile.
     pub(crate) fn signal(&self, signal: Signal) {
         self.launcher.signal(&self.pidfd, signal);
     }

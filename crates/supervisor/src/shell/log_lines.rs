@@ -1,4 +1,4 @@
-//! The words for what the core wants logged.
+//! The words for the core's log events.
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};

@@ -13,7 +13,7 @@ pub(crate) const MESSAGE_BYTES: usize = 128 * 1024;
 /// The most descriptors that travel beside one message.
 pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;
 
-/// What the supervisor tells a mold.
+/// Messages from the supervisor to a mold.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToMold {
@@ -25,12 +25,12 @@ pub(crate) enum ToMold {
         threads: u16,
         /// How it writes events to the log.
         log_format: Form,
-        /// Whether the front is told about exceptions.
+        /// Whether the worker reports exceptions to the front.
         development: bool,
         /// Whether the application may send early hints.
         early_hints: bool,
     },
-    /// Say how the Ruby heap is, as it is: a collection would copy pages that are shared with the workers.
+    /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.
     Heap,
 }
 
@@ -53,7 +53,7 @@ impl From<LogFormat> for Form {
     }
 }
 
-/// What a mold tells the supervisor.
+/// Messages from a mold to the supervisor.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromMold {
@@ -73,11 +73,11 @@ pub(crate) enum FromMold {
     ForkFailed { worker: u32, message: String },
     /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.
     Stop,
-    /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
+    /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },
 }
 
-/// What the supervisor tells a worker.
+/// Messages from the supervisor to a worker.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToWorker {
@@ -87,7 +87,7 @@ pub(crate) enum ToWorker {
     MayPromote,
     /// Join the serving threads, and become a mold.
     Promote,
-    /// Say how the Ruby heap is.
+    /// Report the Ruby heap.
     Heap {
         /// Whether to run a full garbage collection first.
         gc: bool,
@@ -96,7 +96,7 @@ pub(crate) enum ToWorker {
     Threads,
 }
 
-/// What a worker tells the supervisor.
+/// Messages from a worker to the supervisor.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromWorker {
@@ -115,20 +115,21 @@ pub(crate) enum FromWorker {
     },
     /// It can be forked from, as far as is known.
     Fit,
-    /// It cannot be forked from. Told to become a mold, it has joined its threads by now, and waits to be drained.
+    /// It cannot be forked from. After an order to become a mold, it has joined its threads by now, and waits to be
+    /// drained.
     Unfit { why: String },
-    /// It is a mold, and speaks as one from now on.
+    /// It is a mold, and sends a mold's messages from now on.
     Promoted,
     /// It was sent TERM: it asks to be retired, and serves on until it is.
     Leaving,
-    /// Answers `heap`; `None` where Ruby's garbage collector does not tell.
+    /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },
     /// Answers `threads`.
     Threads { threads: Vec<ThreadPlace> },
 }
 
-/// The Ruby heap of a process, as its `GC.stat` has it. Counts that grow were begun by the mold, and are
-/// inherited by its workers.
+/// The Ruby heap of a process, as its `GC.stat` has it. A worker's counters that only grow include those of its mold
+/// before the fork.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RubyHeap {
     /// Slots that hold an object, garbage that was not collected yet included.
@@ -141,7 +142,7 @@ pub struct RubyHeap {
     pub pages: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Objects that were ever made.
+    /// Objects that were ever allocated.
     pub total_allocated_objects: u64,
     /// Objects that were ever collected.
     pub total_freed_objects: u64,
@@ -155,7 +156,7 @@ pub struct RubyHeap {
     pub gc_time_ms: u64,
 }
 
-/// What a mold says about the application it has loaded.
+/// What a mold reports about the application it has loaded.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Booted {
     /// Process id of the mold.
@@ -181,7 +182,7 @@ pub struct Booted {
     pub findings: Vec<Finding>,
 }
 
-/// What an application says about its assets.
+/// What an application reports about its assets.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Assets {
     /// The path that theirs begin with, for example `/assets`.
@@ -287,7 +288,7 @@ impl BootFailure {
         BootFailure { step, account: Account::of_ours(cause, message, remedy) }
     }
 
-    /// The same with the command that mends it.
+    /// The same with the command that fixes it.
     pub(crate) fn with_command(self, command: &str) -> BootFailure {
         BootFailure { account: self.account.with_command(command), ..self }
     }
@@ -307,7 +308,7 @@ impl Account {
         }
     }
 
-    /// The same with the command that mends it.
+    /// The same with the command that fixes it.
     pub(crate) fn with_command(mut self, command: &str) -> Account {
         self.command = Some(command.into());
         self
@@ -328,7 +329,7 @@ pub struct ThreadPlace {
     pub backtrace: Vec<String>,
 }
 
-/// An exception, as Ruby tells it.
+/// An exception, as Ruby reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RubyError {
     /// Its class, for example `SyntaxError`; empty where the error is not Ruby's.

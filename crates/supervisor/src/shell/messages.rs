@@ -1,5 +1,5 @@
-//! What processes, the front and operators say, as events for the core. What decides nothing (questions about heaps and
-//! threads, lines for the log) is dealt with here.
+//! Messages from processes, the front and operators, as events for the core. Those that decide nothing (questions about
+//! heaps and threads, lines for the log) are handled here.
 
 use super::app::AppSupervisor;
 use super::Supervisor;
@@ -23,11 +23,11 @@ use tokio::time::timeout;
 use tracing::dispatcher::with_default;
 use tracing::{error, info, warn, Dispatch};
 
-/// How long a worker may take to say where its threads are: it cannot while one of them does not let the others run.
+/// How long a worker may take to report where its threads are: it cannot while one of them does not let the others run.
 const THREADS_TIME: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// A process of an application has said something, or closed its control socket.
+    /// A process of an application has sent a message, or closed its control socket.
     pub(super) fn heard(&mut self, id: AppId, said: Said) {
         let alone = self.apps.len() == 1;
         let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) else { return };
@@ -128,7 +128,7 @@ impl AppSupervisor {
             FromWorker::Hello { pid, .. } => {
                 match handle.exists(worker, pid, descriptors.pop(), &self.inbox) {
                     Ok(true) => AppEvent::WorkerHello { worker },
-                    Ok(false) => return None, // it has said so before
+                    Ok(false) => return None, // it has sent that before
                     Err(error) => {
                         error!(worker, %error, "the worker's hello is not usable");
                         return None;
@@ -202,7 +202,7 @@ impl AppSupervisor {
             });
             tokio::select! {
                 Some(diagnosis) = made => drop(to.send(diagnosis)),
-                () = to.closed() => {} // the one who asked has lost patience
+                () = to.closed() => {} // the client has stopped waiting
                 else => {}
             }
         });

@@ -1,14 +1,14 @@
-//! The shell around the core: waits for what can happen, tells the core, and performs the actions that it returns. It
-//! never waits for one of them: what takes time reports its outcome as an event.
+//! The shell around the core: waits for what can happen, passes it to the core, and performs the actions that it
+//! returns. It never waits for one of them: what takes time reports its outcome as an event.
 //!
 //! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
-//! [`messages`], what its processes say, as events; [`boot_failures`], why one could not be started; [`upgrading`], what
-//! is done in a hot restart; [`reports`], what it tells `highball status`; [`log_lines`], the words for what the core
-//! wants logged; [`outcome`], how a run ended.
+//! [`messages`], messages from its processes, as events; [`boot_failures`], why one could not be started;
+//! [`upgrading`], what is done in a hot restart; [`reports`], what it reports to `highball status`; [`log_lines`], the
+//! words for the core's log events; [`outcome`], how a run ended.
 //!
-//! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], what molds
-//! and workers are told and tell (`PROTOCOL.md`); [`questions`] to them that are under way; [`app_files`], what is done
-//! aside; [`signals`], [`reaper`], [`watched_fd`].
+//! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], the
+//! messages to and from molds and workers (`PROTOCOL.md`); [`questions`] to them that are under way; [`app_files`],
+//! what is done aside; [`signals`], [`reaper`], [`watched_fd`].
 
 mod app;
 pub(crate) mod app_files;
@@ -54,7 +54,7 @@ use tracing::instrument::WithSubscriber;
 use tracing::{debug, Dispatch, Instrument};
 use upgrading::Upgrading;
 
-/// How long what applications have printed at their end is waited for.
+/// How long the supervisor waits for the last output of applications.
 const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 /// News that may wait for the loop; watchers wait when it is full.
 const NEWS: usize = 256;
@@ -76,9 +76,9 @@ pub struct Supervisor {
     has_ended: bool,
     /// Children may have ended of which no signal will come.
     unreaped: bool,
-    /// What happens now is not logged, as processes say too much.
+    /// What happens now is not logged, as processes send too much.
     is_quiet: bool,
-    /// Where it goes what the processes of other users print.
+    /// Where the output of other users' processes goes.
     output: Relay,
     endings: Endings,
     news: mpsc::Receiver<(Option<AppId>, News)>,
@@ -87,7 +87,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Makes a supervisor that says `notices`. Nothing is started before [`Supervisor::run`].
+    /// Makes a supervisor that sends `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
         let Blueprint { settings, apps, purpose, output, launcher } = blueprint;
         let (inbox, news) = Inbox::new(NEWS, launcher);
@@ -202,7 +202,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells the core, and does what it wants.
+    /// Passes the event to the core, and performs its actions.
     async fn tell(&mut self, event: Event) {
         let actions = self.core.step(event, Instant::now());
         for action in actions {
@@ -214,7 +214,7 @@ impl Supervisor {
         match action {
             Action::OfApp(_, AppAction::Answer(ticket, answer)) | Action::Answer(ticket, answer) => {
                 if let Some(to) = self.answers.remove(&ticket) {
-                    let _ = to.send(answer); // the one who asked may have left
+                    let _ = to.send(answer); // the client that asked may have left
                 }
             }
             Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
@@ -250,7 +250,7 @@ impl Supervisor {
         (id, config)
     }
 
-    /// A process has ended, or its control socket is closed, or it has said something.
+    /// A process has ended, or its control socket is closed, or it has sent a message.
     fn happens(&mut self, app: AppId, event: AppEvent) {
         self.happened.push_back(Event::OfApp(app, event));
     }
@@ -326,12 +326,12 @@ impl Supervisor {
                 self.happened.push_back(Event::Upgrade(ticket));
             }
             Order::Stop => self.happened.push_back(Event::Stop),
-            Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the one who asked may have left
+            Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the client may have left
             Order::AskHeaps { gc, to } => drop(to.send(self.ask_heaps(gc))), // as above
         }
     }
 
-    /// Says something to the front. The front outlives the supervisor; if it is gone, the run is ending.
+    /// Sends the front a notice. The front outlives the supervisor; if it is gone, the run is ending.
     async fn notify(&self, notice: Notice) {
         if self.notices.send(notice).await.is_err() {
             debug!("the front does not listen to notices any more");

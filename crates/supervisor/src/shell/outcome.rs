@@ -19,7 +19,7 @@ pub enum Outcome {
     BootLoop(String),
     /// The application did not boot the first time.
     BootFailed(Box<Diagnosis>),
-    /// Another process has taken over, and nothing is left here but to stand in for it.
+    /// Another process has taken over, and this one has nothing left to do but to be its PID proxy.
     HandedOver(Box<StandIn>),
 }
 

@@ -1,6 +1,6 @@
-//! Questions of one kind to a process that are under way: how its Ruby heap is, where its threads are. A process answers
-//! them in the order in which they were asked, when it finds the time; whoever asked decides how long to wait, and the
-//! supervisor never does.
+//! Questions of one kind to a process that are under way: how its Ruby heap is, where its threads are. A process
+//! answers them in the order in which they were asked, when it finds the time. The client decides how long to wait; the
+//! supervisor never waits.
 
 use std::collections::VecDeque;
 use std::io;
@@ -48,10 +48,10 @@ impl<A> Questions<A> {
         Ok(answer)
     }
 
-    /// Passes an answer on. False when nothing was asked: then the process has gone mad.
+    /// Passes an answer on. False when nothing was asked: that is a protocol error of the process.
     pub(crate) fn answered(&mut self, answer: A) -> bool {
         let Some(to) = self.unanswered.pop_front() else { return false };
-        let _ = to.send(answer); // the one who asked may have lost patience
+        let _ = to.send(answer); // the client may have stopped waiting
         true
     }
 }

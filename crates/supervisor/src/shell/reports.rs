@@ -76,8 +76,8 @@ impl AppSupervisor {
             failure: None,
             mold,
         };
-        // One that is being undone has ended, as far as whoever waits for it is concerned; unless it is still to be found
-        // out why it failed.
+        // For a client that waits, a restart that is being undone has ended; unless the reason for its failure is still
+        // to be found out.
         let is_open = |restart: &&Restart| restart.stage != Stage::Undoing || restart.explaining.is_some();
         let going = core.restarts.going.as_ref().filter(is_open).map(|restart| {
             let wish = Wish { generation: restart.next.number, asked: restart.asked };

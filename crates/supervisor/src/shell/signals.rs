@@ -9,7 +9,7 @@
 //! | USR2 | hot restart |
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | CHLD | a child has ended |
-//! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are opened anew |
+//! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are reopened |
 
 use crate::core::event::Received;
 use std::io::{self, IsTerminal};

@@ -1,4 +1,4 @@
-//! What is done in a hot restart: starting the new process, talking with it, and becoming the one that stands in for it.
+//! What is done in a hot restart: starting the new process, talking with it, and becoming its PID proxy.
 
 use super::Supervisor;
 use crate::core::action::SuccessorSignal;
@@ -24,7 +24,8 @@ use tracing::info;
 pub(super) struct Upgrading {
     /// What a successor is made from. Not before this process serves, nor once it ends.
     pub(super) heritage: Option<Heritage>,
-    /// Where this process will hear who succeeds its successors, and the other end for them.
+    /// Where this process, as their PID proxy, will hear which processes succeed its successors, and the other end for
+    /// them.
     stand_in: Option<(ControlSocket, OwnedFd)>,
     /// New processes, by the number of the hot restart.
     successors: BTreeMap<u32, Successor>,
@@ -66,7 +67,7 @@ impl Upgrading {
 
     pub(super) fn forget(&mut self, upgrade: u32) {
         self.successors.remove(&upgrade);
-        self.stand_in = None; // the next process gets a pair of its own
+        self.stand_in = None; // the next process gets another pair
     }
 
     pub(super) fn pass_on(&self, signal: Received) {
@@ -128,7 +129,7 @@ impl Supervisor {
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept }).await;
     }
 
-    /// Another `highball` has said something.
+    /// Another `highball` has sent a message.
     pub(super) fn successor_said(&mut self, said: Said) {
         let (pid, event) = match said {
             Said::Successor(pid, message) => (pid, event_of(message)),

@@ -1,4 +1,4 @@
-//! What the old and the new `highball` say to each other in a hot restart. They may be of different versions: see
+//! Messages between the old and the new `highball` in a hot restart. They may be of different versions: see
 //! `PROTOCOL.md`.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The variable that names the new process's end of the control socket.
 pub(crate) use highball_spawner::spawner::HANDOVER as VARIABLE;
 
-/// What the old process tells the new one.
+/// Messages from the old process to the new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToSuccessor {
@@ -15,9 +15,9 @@ pub(crate) enum ToSuccessor {
         /// The address as it was given, which is how the new process knows it again.
         bind: String,
     },
-    /// With it comes the socket by which it tells who succeeds it: to the process that stands in for both.
+    /// With it comes the socket on which the new process reports its own successor to the PID proxy of both.
     StandIn,
-    /// That was all there is to inherit.
+    /// Everything that it inherits was sent.
     Begin {
         /// The old process.
         pid: i32,
@@ -29,7 +29,7 @@ pub(crate) enum ToSuccessor {
     TakeOver,
 }
 
-/// What the new process tells the old one.
+/// Messages from the new process to the old one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromSuccessor {
@@ -54,7 +54,7 @@ pub(crate) enum FromSuccessor {
     },
 }
 
-/// What a process that has been succeeded tells the one that stands in for it; a pidfd comes with it.
+/// Messages from a process that has been succeeded to its PID proxy; a pidfd comes with each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToStandIn {

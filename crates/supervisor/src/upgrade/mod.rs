@@ -1,5 +1,6 @@
-//! The handover between two versions of Highball: [`successor`] is the new process as the old one sees it, [`predecessor`]
-//! the old one as the new one does. They speak by [`handover`]. [`stand_in`] is the first process, when it has been succeeded. What is decided stands in `core/upgrade.rs`.
+//! The handover between two versions of Highball: [`successor`] is the new process as the old one sees it,
+//! [`predecessor`] the old one as the new one does. [`handover`] has their messages. [`stand_in`] is the first process,
+//! when it has been succeeded. The decisions are in `core/upgrade.rs`.
 
 pub(crate) mod handover;
 pub(crate) mod predecessor;

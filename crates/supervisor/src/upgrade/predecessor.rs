@@ -1,4 +1,4 @@
-//! A hot restart as the new process sees it: what it inherits from the old one, and what it says to it.
+//! A hot restart as the new process sees it: what it inherits from the old one, and its messages to it.
 
 use crate::shell::control_socket::{receive_packet, send_packet, ControlSocket};
 use crate::upgrade::handover::{FromSuccessor, ToSuccessor, VARIABLE};
@@ -17,11 +17,11 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// The one that has started this process; `None` if it was started by anybody else. To be called before there
-    /// are threads, and before anything is opened.
+    /// The one that has started this process; `None` if it was started in another way. To be called before there are
+    /// threads, and before anything is opened.
     ///
     /// # Errors
-    /// It has gone, or said what cannot be understood.
+    /// It has gone, or sent an invalid message.
     pub fn from_environment() -> io::Result<Option<Predecessor>> {
         let Some(control) = highball_spawner::exec::take(VARIABLE)? else { return Ok(None) };
         let (mut listeners, mut stand_in) = (Vec::new(), None);
@@ -57,45 +57,44 @@ impl Predecessor {
         Some(self.listeners.swap_remove(index).1)
     }
 
-    /// The socket to the process that stands in for it, if one does.
+    /// The socket to the PID proxy, if there is one.
     pub fn take_stand_in(&mut self) -> Option<OwnedFd> {
         self.stand_in.take()
     }
 
-    /// Closes what nobody has taken: addresses that are not listened on any more.
+    /// Closes the sockets that were not taken: addresses that are not listened on any more.
     pub fn drop_rest(&mut self) {
         self.listeners.clear();
     }
 
-    /// Says that the application boots, and when it is to be given up.
+    /// Reports that the application boots, and when it is to be given up.
     pub fn booting(&self, version: &str, limit: Duration) {
         self.say(&FromSuccessor::Booting { version: version.into(), limit_ms: limit.as_millis() as u64 });
     }
 
-    /// Says that everything is there to serve, and on which addresses the old process need not accept any more.
+    /// Reports that everything is there to serve, and on which addresses the old process need not accept any more.
     pub fn ready(&self, kept: Vec<String>) {
         self.say(&FromSuccessor::Ready { kept });
     }
 
-    /// Says that connections are accepted.
+    /// Reports that connections are accepted.
     pub fn serving(&self) {
         self.say(&FromSuccessor::Serving);
     }
 
-    /// Says why nothing will come of it.
+    /// Reports why this process gives up.
     pub fn failed(&self, why: &str) {
         self.say(&FromSuccessor::Failed { why: why.into() });
     }
 
-    /// Where it has gone there is nobody to tell; that it has is noticed by [`Predecessor::yields`].
+    /// Where the old process has gone, the message is lost; [`Predecessor::yields`] notices that it has gone.
     fn say(&self, message: &FromSuccessor) {
         if let Err(error) = send_packet(&self.control, message, &[]) {
             tracing::debug!(%error, "the old process cannot be told");
         }
     }
 
-    /// Waits until the old process says that this one is to take over. `false`: it has gone instead, or does not want
-    /// that any more.
+    /// Waits until the old process orders this one to take over. `false`: it has gone instead, or has given up.
     pub async fn yields(&self) -> bool {
         let heard = async {
             let socket = ControlSocket::over(self.control.try_clone()?)?;

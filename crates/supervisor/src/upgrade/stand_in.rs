@@ -1,9 +1,9 @@
-//! Standing in for a successor. Whoever has started a server in the foreground (a container, a supervisor of services,
-//! a shell) waits for this one process and sends its signals to it. So a process that has been succeeded, and has
-//! answered its last request, stays: it passes signals on, reaps, and ends when the one that serves ends, and as that did.
+//! The PID proxy. A container, a service manager or a shell that has started a server in the foreground waits for this
+//! one process and sends its signals to it. So the first process stays after a hot restart, when it has answered its
+//! last request. It passes signals on, reaps children, and ends when the process that serves ends, with its exit code.
 //!
-//! There is one such process at most: the first. Those that come later tell it who succeeds them, and end; being a
-//! subreaper it becomes the parent of those that it stands in for.
+//! Only the first process does so. Those that come later report to it which process succeeds them, and end. As a
+//! subreaper it becomes the parent of the ones after them.
 
 use crate::core::ending::Ending;
 use crate::core::event::Received;
@@ -29,14 +29,14 @@ pub(crate) struct Succession {
     pid: Pid,
     process: HeldProcess,
     has_ended: bool,
-    /// How it ended, or one before it that has passed on how it did.
+    /// How it ended, or how one before it did that passed its exit code on.
     ending: Option<Ending>,
-    /// Where those that are succeeded say by whom; only with whoever stands in.
+    /// Where processes that are succeeded report by which one; only in the PID proxy.
     stand_in: Option<Watch>,
 }
 
 impl Succession {
-    /// `stand_in`: whether this process is to stay until its successors end, and where it hears of them.
+    /// `stand_in`: the socket on which this process, as the PID proxy, hears of its successors' successors.
     pub(crate) fn new(
         (pid, process): (Pid, HeldProcess),
         stand_in: Option<ControlSocket>,
@@ -78,7 +78,7 @@ impl Succession {
     /// A process has ended. `true`: the one that serves.
     pub(crate) fn ended(&mut self, pid: Pid, ending: Ending) -> bool {
         if pid != self.pid {
-            // One that has been succeeded, and has seen the end of its successor.
+            // One that was succeeded, and ended as its successor did.
             if self.ending.is_none_or(|known| known == Ending::Unknown) && self.has_ended {
                 self.ending = Some(ending);
             }
@@ -93,7 +93,7 @@ impl Succession {
     }
 }
 
-/// A process that has been succeeded, and has nothing to do any more but for its successor.
+/// A process that has been succeeded, and stays for its successor.
 #[derive(Debug)]
 pub struct StandIn {
     pub(crate) succession: Succession,
@@ -106,7 +106,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Stands in for the one that serves, where somebody waits for this process. The exit code.
+    /// Is the PID proxy of the process that serves, where another process waits for this one. Returns the exit code.
     pub async fn stay(mut self) -> u8 {
         if !self.succession.stands_in() {
             return 0;

@@ -19,14 +19,15 @@ pub struct Heritage {
     pub arguments: Vec<OsString>,
     /// What it listens on: the address as it was given, and the socket.
     pub listeners: Vec<(String, OwnedFd)>,
-    /// Whether somebody waits for this process and knows no other: then it stays, to stand in for its successors.
+    /// Whether another process waits for this one and knows no other: then it stays, as the PID proxy of its
+    /// successors.
     pub is_waited_for: bool,
-    /// The socket to the process that stands in for this one already.
+    /// The socket to the PID proxy, if that is another process.
     pub stand_in: Option<OwnedFd>,
 }
 
 impl Heritage {
-    /// Says to the process that stands in for this one who has succeeded it. `false`: nobody stands in for it.
+    /// Reports the successor of this process to the PID proxy. `false`: there is none.
     pub(crate) fn tell_stand_in(&self, pid: Pid) -> bool {
         let Some(socket) = &self.stand_in else { return false };
         let told = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
@@ -50,8 +51,8 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Starts it, and hands it what it inherits. `stand_in` goes to the process that stands in for it; `broken` are the
-    /// names of the applications that it need not bring up.
+    /// Starts it, and hands it what it inherits. `stand_in` is the socket to its PID proxy; `broken` are the names of
+    /// the applications that it need not bring up.
     pub(crate) fn spawn(
         heritage: &Heritage,
         stand_in: Option<&OwnedFd>,
@@ -83,7 +84,7 @@ impl Successor {
         self.process.signal(signal);
     }
 
-    /// Only the process, when nothing more is said.
+    /// Only the process; its messages are not read any more.
     pub(crate) fn into_process(self) -> (Pid, HeldProcess) {
         (self.pid, self.process)
     }

@@ -86,7 +86,7 @@ impl RestartFiles {
     /// it is not known whether it was there when the application was loaded.
     pub(crate) fn asks(&mut self, look: Look, now: Instant) -> Option<Asked> {
         if !Arc::ptr_eq(&look.app, &self.app) {
-            return None; // it was begun for what the configuration named before
+            return None; // it is about an earlier configuration
         }
         self.due = Some(now + LOOK_EVERY);
         if let Some(walked) = look.walked {

@@ -1,5 +1,5 @@
-//! Whether an application's files are as they were: what `tmp/always_restart.txt` asks for. It is for development, where
-//! there are few files, and looking at all of them once a second is simpler than being told of changes.
+//! Whether an application's files are as they were: what `tmp/always_restart.txt` asks for. It is for development,
+//! where there are few files, and looking at all of them once a second is simpler than notifications of changes.
 
 use crate::watch::folder_walk::{sum, Found};
 use highball_tenant::{About, Kind, TenantFolder};

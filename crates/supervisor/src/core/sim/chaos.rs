@@ -10,7 +10,7 @@ pub(super) struct Chaos {
     pub(super) hang: u32,
     /// A boot, a start or a promotion fails.
     pub(super) failure: u32,
-    /// A deed fails: no descriptors, no memory, a full socket.
+    /// An action fails: no descriptors, no memory, a full socket.
     pub(super) refusal: u32,
     /// A message is delivered twice.
     pub(super) double: u32,
@@ -18,7 +18,7 @@ pub(super) struct Chaos {
     pub(super) forgery: u32,
     /// An operator, a file or a signal wants something, at a step.
     pub(super) order: u32,
-    /// The whole server is told to stop, at a step.
+    /// The whole server is asked to stop, at a step.
     pub(super) stop: u32,
     /// The clock jumps, at a step.
     pub(super) jump: u32,

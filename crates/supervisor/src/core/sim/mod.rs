@@ -3,7 +3,7 @@
 //! invariants of [`invariants`] have to hold, and once the world is calm ([`Chaos::calm`]) everything has to come to rest.
 //!
 //! Each run has a seed, which is printed when an invariant is violated: `HIGHBALL_SIM_SEED` repeats it, with a trace of
-//! its last steps. `HIGHBALL_SIM_STEPS` says how many steps are simulated. The usual tests begin with the same seed each
+//! its last steps. `HIGHBALL_SIM_STEPS` sets the number of steps. The usual tests begin with the same seed each
 //! time; with `HIGHBALL_TEST_LEVEL=full` they begin with another one, to find what no run has found yet.
 
 mod chaos;

@@ -34,7 +34,7 @@ const REST_STEPS: u64 = 50_000;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Something that will be told to the core.
+/// An event on its way to the core.
 struct Delivery {
     at: Instant,
     number: u64,
@@ -532,7 +532,7 @@ impl World {
         }
     }
 
-    /// Somebody has corrected the configuration, or not.
+    /// The configuration has been corrected, or not.
     fn reread(&mut self, app: AppId) {
         let Some(mut config) = self.server.apps.get(&app).map(|app| app.config.clone()) else { return };
         if self.chance(self.chaos.failure) {
@@ -807,7 +807,7 @@ impl World {
         invariants::check_at_rest(self)
     }
 
-    /// A server that was told to stop ends.
+    /// A server that was asked to stop ends.
     pub(super) fn come_to_an_end(&mut self) -> Result<(), String> {
         self.chaos.jump = 0; // time is what is looked at
         let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);

@@ -277,8 +277,8 @@ impl App {
         }
     }
 
-    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may yet come round.) That of a
-    /// restart or refork has been ended with it.
+    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may recover.) That of a restart
+    /// or refork has been ended with it.
     pub(super) fn mold_is_stuck(&mut self, line: u32) {
         let stuck = |mold: &&Mold| mold.is_booted() && !mold.is_caller;
         let mold = self.current.mold.as_ref().filter(|_| line == self.current.line).filter(stuck);
@@ -359,7 +359,7 @@ pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
     BootFailure::of_ours(step, "boot_timeout", message, TOO_SLOW.into())
 }
 
-/// It was not found out where and how to boot.
+/// The supervisor could not find out where and how to boot.
 pub(super) fn no_answer_of_files(link: &Path, limit: Duration) -> BootFailure {
     let message = format!("its files could not be looked at within {} s", limit.as_secs());
     let place = link.display();

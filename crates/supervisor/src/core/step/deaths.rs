@@ -13,8 +13,7 @@ use crate::process::spawn_journey::Step;
 use crate::shell::message::BootFailure;
 
 impl App {
-    /// The kernel reports the end of a process. Of one that the core has given up already nothing is left to do but to
-    /// forget it.
+    /// The kernel reports the end of a process. One that the core has given up already is only forgotten.
     pub(super) fn process_ended(&mut self, process: Process, ending: Ending) {
         let now = self.now;
         match process {
@@ -55,7 +54,7 @@ impl App {
         }
     }
 
-    /// Kills a process whose messages make no sense; its end is noticed like any other.
+    /// Kills a process after a protocol error; its end is noticed like any other.
     pub(super) fn misbehaved(&mut self, process: Process, error: &str) {
         self.log(AppLog::Misbehaved { process, error: error.into() });
         match process {
@@ -64,7 +63,7 @@ impl App {
         }
     }
 
-    /// The front found something impossible in its ring.
+    /// The front found a protocol error in its ring.
     pub(super) fn worker_broken(&mut self, worker: u32, why: String) {
         if self.staff.workers.get(worker).is_some() {
             self.fails_with(format!("worker {worker} broke the rules of its ring: {why}"));
@@ -116,7 +115,7 @@ impl App {
             return self.log(AppLog::WorkerGone { worker: number, ending });
         }
         self.log(AppLog::WorkerDied { worker: number, ending, state });
-        // Where it has said why, that is the failure.
+        // If it has reported why, that is the failure.
         if worker.failure.is_none() {
             self.fails_with(format!("worker {number} died: {ending}"));
         }

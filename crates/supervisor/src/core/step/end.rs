@@ -14,7 +14,7 @@ pub(super) const FRONT_TIME: Duration = Duration::from_millis(500);
 const END_TIME: Duration = Duration::from_secs(3);
 
 impl App {
-    /// Begins to end in good order; `quick`: without waiting for requests. The front has been told.
+    /// Begins to end in good order; `quick`: without waiting for requests. The front knows.
     pub(in crate::core) fn drain(&mut self, quick: bool) {
         if !self.is_running() {
             return;
@@ -88,7 +88,7 @@ impl App {
         }
     }
 
-    /// Kills whatever is left. An end that has begun stays as it is.
+    /// Kills all that is left. An end that is under way stays as it is.
     pub(in crate::core) fn end(&mut self, end: End) {
         if self.is_ending() {
             return;

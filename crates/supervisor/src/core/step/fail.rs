@@ -1,4 +1,4 @@
-//! An application that cannot be brought up, where that is no reason for the end of everything.
+//! An application that cannot be brought up, where the server does not end for that.
 //!
 //! In development people fix it, and then reload their page: Highball stays, and boots again when a request arrives for
 //! the application and its files have changed. Where there are other applications, it also looks by itself whether the
@@ -18,8 +18,8 @@ use crate::watch::folder_state::FolderState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Without a change of files a boot is repeated only after so long: what was wrong may lie elsewhere, with a database
-/// for example.
+/// Without a change of files a boot is repeated only after this time: the cause may lie elsewhere, for example with a
+/// database.
 const TRY_ANYWAY: Duration = Duration::from_secs(5);
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -105,8 +105,8 @@ impl App {
         self.condition = Condition::Explaining(ticket);
     }
 
-    /// A request has arrived for an application that sleeps: it wakes up. Or for one that did not boot: it boots if that
-    /// may turn out otherwise by now, or else the front is told again what is wrong.
+    /// A request has arrived. An application that sleeps wakes up. One that did not boot boots again if the outcome may
+    /// differ by now, or else the front gets the failure again.
     pub(super) fn is_wanted(&mut self) {
         if !self.is_running() && !self.wakes_for_last_requests() {
             return;
@@ -120,7 +120,7 @@ impl App {
                 failed.is_wanted = true;
                 self.look_at_folder(true);
             }
-            // The front will be told how the boot has ended.
+            // The front gets the outcome of the boot.
             Condition::Booting | Condition::Explaining(_) | Condition::Serving => {}
         }
     }
@@ -154,8 +154,8 @@ impl App {
         }
     }
 
-    /// What the folder is like now, if that could be seen. It boots if that may turn out otherwise by now, or else the
-    /// front is told again what is wrong, where requests wait for it.
+    /// The state of the folder now, if it could be read. The application boots again if the outcome may differ by now,
+    /// or else the front gets the failure again, where requests wait for it.
     pub(super) fn folder_seen(&mut self, ticket: Ticket, files: Option<FolderState>, took: Duration) {
         let (now, is_repeated) = (self.now, self.is_repeated());
         let is_a_reason = self.is_running() || self.wakes_for_last_requests();
@@ -187,8 +187,8 @@ impl App {
         }
     }
 
-    /// The same; but what its own configuration says by now is asked for first, where that was wrong. If nothing comes of
-    /// it, the boot fails again.
+    /// The same; but where the application's own configuration was wrong, it is read again first. If that brings
+    /// nothing, the boot fails again.
     fn try_again_as_configured(&mut self) {
         self.try_again();
         if self.config.has_fault {

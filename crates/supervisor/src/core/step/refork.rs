@@ -146,7 +146,7 @@ impl App {
         self.checkpoint("refork.retiring");
     }
 
-    /// Its requests have ended: if it is to be promoted, it is told so now. False: it is not.
+    /// Its requests have ended: if it is to be promoted, it receives the order now. False: it is not.
     pub(super) fn promotes(&mut self, number: u32) -> bool {
         let deadline = self.now + self.config.boot_timeout;
         let Some(refork) = &mut self.reforks.going else { return false };

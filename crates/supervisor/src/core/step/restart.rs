@@ -290,7 +290,7 @@ impl App {
         self.log(AppLog::RestartFailed { generation, stage: was.name(), failure });
     }
 
-    /// A restart has no sense any more. What serves already is needed for what is in flight.
+    /// Gives up a restart that has lost its purpose. Workers that serve already are needed for what is in flight.
     pub(super) fn abandon_restarts(&mut self, why: &Failure) {
         if let Some(wish) = self.restarts.wish.take() {
             self.past_restart(wish, Duration::ZERO, Some(why));

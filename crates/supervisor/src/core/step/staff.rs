@@ -189,7 +189,7 @@ impl App {
     /// It has loaded the application, which its mold has not.
     pub(super) fn worker_booted(&mut self, number: u32, app: Arc<Booted>) {
         let worker = self.staff.workers.get(number).filter(|worker| worker.state == WorkerState::Starting);
-        let Some(worker) = worker else { return }; // it was told to end meanwhile
+        let Some(worker) = worker else { return }; // it was ordered to exit meanwhile
         let (generation, line) = (worker.generation, worker.line);
         if self.is_next(generation) {
             if let Some(restart) = &mut self.restarts.going {
@@ -293,7 +293,7 @@ impl App {
         }
     }
 
-    /// Tells it to exit, where it has got far enough to hear that; else kills it.
+    /// Orders it to exit, where it has got far enough to receive that; else kills it.
     pub(super) fn drain_worker(&mut self, number: u32, until: std::time::Instant) {
         let Some(worker) = self.staff.workers.get_mut(number) else { return };
         if worker.hears() {
@@ -329,7 +329,7 @@ impl App {
         }
     }
 
-    /// Ends what of a line has begun and not finished: its workers that do not serve yet.
+    /// Ends the workers of a line that do not serve yet.
     pub(super) fn halt_coming(&mut self, line: u32) {
         self.forget_unborn(|worker| worker.line == line);
         let coming = |worker: &Worker| {
