@@ -56,7 +56,7 @@ class BootFailuresTest < E2ETest
       Socket.for_fd(Integer(ENV.fetch("HIGHBALL_CONTROL_FD"))).send('{"type":"step","step":"another"}', 0)
       sleep
     RUBY
-    refused folder_with("config.ru" => WELL), /what cannot be understood/, /different versions/, /starting Ruby/,
+    refused folder_with("config.ru" => WELL), /sent an invalid message/, /different versions/, /starting Ruby/,
             env: { "HIGHBALL_LIB" => lib }
   end
 

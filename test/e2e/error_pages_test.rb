@@ -159,7 +159,7 @@ class ErrorPagesTest < E2ETest
   def test_an_answer_that_does_not_come_in_time
     server = shop("--request-timeout", "500ms", "--drain-timeout", "1s")
     page = text_of(server.get("/slow", HTML, within: 30))
-    assert_match(/worker 1 has not begun an answer within 500ms \(request_timeout\)/, page)
+    assert_match(/worker 1 has not started an answer within 500ms \(request_timeout\)/, page)
     assert_includes page, "<h2>shop.rb<span>:#{KETTLE}</span>"
     assert_match(/Where worker 1 thread \d is/, page)
     assert_includes page, "--request-timeout"

@@ -77,7 +77,7 @@ async fn wait_at(folder: &Path, step: &str) -> io::Result<()> {
     let until = Instant::now() + LONGEST_WAIT;
     while asked.exists() {
         if Instant::now() >= until {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody said that it may go on"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no test let it go on in time"));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -226,7 +226,7 @@ fn descriptor(answer: io::Result<Answer>) -> Result<OwnedFd, Errno> {
 }
 
 fn misunderstood() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the opener's answer cannot be understood")
+    io::Error::new(io::ErrorKind::InvalidData, "the opener's answer is invalid")
 }
 
 // --- the opener's side

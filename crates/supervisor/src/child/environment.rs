@@ -295,7 +295,7 @@ mod tests {
         let theirs = left(&app(Some("daemon"), &["*"]), "/srv/tool", &BUNDLED);
         assert!(
             !theirs.contains_key(OsStr::new("BUNDLE_GEMFILE")),
-            "another user's Gemfile is none of its own"
+            "another user does not inherit the Gemfile"
         );
     }
 

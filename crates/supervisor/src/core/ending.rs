@@ -29,7 +29,7 @@ impl fmt::Display for Ending {
         match self {
             Ending::Exited(code) => write!(f, "exited with code {code}"),
             Ending::Killed(9) => f.write_str(
-                "killed by SIGKILL: if nobody sent it, by the kernel for lack of memory (see dmesg)",
+                "killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)",
             ),
             Ending::Killed(6) => f.write_str("killed by SIGABRT: the interpreter or an extension aborted"),
             Ending::Killed(11) => {

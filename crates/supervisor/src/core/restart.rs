@@ -94,7 +94,7 @@ impl Failure {
             what: diagnosis.summary(),
             at: diagnosis.error.place(),
             backtrace: diagnosis.error.calls(BACKTRACE_LINES),
-            remedy: diagnosis.remedy_with_command().unwrap_or_else(|| "Mend it, and restart again.".into()),
+            remedy: diagnosis.remedy_with_command().unwrap_or_else(|| "Fix it, and restart again.".into()),
         }
     }
 }
@@ -145,9 +145,9 @@ mod tests {
             what: "loading the app failed: NameError: no".into(),
             at: Some("app.rb:3".into()),
             backtrace: Some("app.rb:3\nconfig.ru:1".into()),
-            remedy: "Mend it.".into(),
+            remedy: "Fix it.".into(),
         };
-        let text = "loading the app failed: NameError: no\nat: app.rb:3\nbacktrace: app.rb:3\n    config.ru:1\nMend it.";
+        let text = "loading the app failed: NameError: no\nat: app.rb:3\nbacktrace: app.rb:3\n    config.ru:1\nFix it.";
         assert_eq!(failure.to_string(), text);
     }
 

@@ -148,7 +148,7 @@ impl Server {
             return Err("the application was given as an object, by a process that cannot be replaced: stop it, and start it");
         }
         if self.apps.values().all(App::is_failed) {
-            return Err("the application has not booted yet: mend it first, and reload its page");
+            return Err("the application has not booted yet: fix it first, and reload its page");
         }
         if self.upgrades.going.is_some() {
             return Err("a hot restart is under way already: wait for its outcome (highball status)");
@@ -217,7 +217,7 @@ impl Server {
             (UpgradeStage::TakingOver, SuccessorEvent::Serving) => self.hand_over(),
             (_, SuccessorEvent::Failed { why }) => self.upgrade_failed(&why),
             (_, SuccessorEvent::Unreachable { error }) => {
-                self.upgrade_failed(&format!("the new process cannot be told to take over: {error}"));
+                self.upgrade_failed(&format!("the order to take over could not be sent to the new process: {error}"));
             }
             (_, SuccessorEvent::Closed) => {
                 upgrade.departure.heard_out();
@@ -276,7 +276,7 @@ impl Server {
         let why = match (upgrade.departure.ending(), upgrade.stage) {
             (Some(ending), _) => ended_early(ending),
             (None, UpgradeStage::TakingOver) => {
-                "the new process was told to accept connections, and did not say in time that it does".into()
+                "the new process did not confirm in time that it accepts connections".into()
             }
             (None, _) => format!(
                 "the new process did not serve within {:.0?}.\nLook at what it logged above. If it really needs longer, raise --boot-timeout.",
@@ -325,7 +325,7 @@ impl Server {
     pub(super) fn abandon_upgrades(&mut self) {
         self.upgrades.may_be_asked = false;
         self.act(Action::DropUpgradeContext); // and with it the sockets, on which no one would accept any more
-        self.upgrade_failed("the server was told to stop.\nStart it again: it is the new version then.");
+        self.upgrade_failed("the server was asked to stop.\nStart it again: it is the new version then.");
     }
 
     /// Does not wait for a process that is not wanted any more.

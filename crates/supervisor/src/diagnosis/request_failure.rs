@@ -157,8 +157,8 @@ impl Death {
         let message = format!("{who} ended in the middle of this request: {ending}");
         let (remedy, command) = match ending {
             Ending::Killed(9 | 15) => (
-                "If nobody killed it, memory had run out: look into the kernel's log, and at what this request \
-                 allocates. Another worker has taken its place by now.",
+                "Most likely memory had run out, unless a user killed it: look into the kernel's log, and at what \
+                 this request allocates. Another worker has taken its place by now.",
                 Some("journalctl -k | grep -i 'killed process'"),
             ),
             Ending::Killed(_) => (
@@ -179,7 +179,7 @@ impl Death {
 
 /// The worker sent no valid description of an exception.
 fn untold() -> Account {
-    let message = "the application raised an exception that cannot be told";
+    let message = "the application raised an exception that cannot be described";
     Account::of_ours("exception", message.into(), "Look into the log: it says which.".into())
 }
 
@@ -226,7 +226,7 @@ fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
     let message = format!(
-        "worker {worker} has not begun an answer within {limit:?} (request_timeout), and is still at it"
+        "worker {worker} has not started an answer within {limit:?} (request_timeout), and is still at it"
     );
     let remedy = if threads.is_empty() {
         "It does not even say where it is: it is most likely in a native extension. Find out what it waits for. If \

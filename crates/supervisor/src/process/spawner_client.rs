@@ -269,7 +269,7 @@ fn acting(client: Weak<Client>) -> mpsc::SyncSender<Act> {
 }
 
 fn misunderstood() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the spawner's reply cannot be understood")
+    io::Error::new(io::ErrorKind::InvalidData, "the spawner's reply is invalid")
 }
 
 fn gone() -> io::Error {

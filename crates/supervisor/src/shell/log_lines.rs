@@ -27,7 +27,7 @@ pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
             info!(version, "hot restart: the new process boots the application");
         }
         ServerLog::SuccessorOutOfTurn { message } => {
-            warn!(said = message, "the new process said this at the wrong time");
+            warn!(sent = message, "the new process sent this message at the wrong time");
         }
         ServerLog::HotRestartFailed { why } => {
             error!(error = why, "the hot restart failed; this process serves on");
@@ -78,20 +78,20 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::ReforkFailed { .. }
         | AppLog::Unfit { .. } => of_refork(log, app),
         AppLog::Misbehaved { process, error } => {
-            error!(who = ?process, %error, "a process said what cannot be understood, and is killed");
+            error!(who = ?process, %error, "a process is killed after a protocol error");
         }
         AppLog::OutOfTurn { process: Process::Mold(boot), message } => {
-            warn!(boot, said = message, "the mold said this at the wrong time");
+            warn!(boot, sent = message, "the mold sent this message at the wrong time");
         }
         AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
-            warn!(worker, said = message, "the worker spoke of its promotion at the wrong time");
+            warn!(worker, sent = message, "the worker sent this message about its promotion at the wrong time");
         }
         AppLog::Configured { restarts } => {
-            info!(app = app.app.name, restarts, "the application is configured anew");
+            info!(app = app.app.name, restarts, "the application has a new configuration");
         }
         AppLog::Removed => info!(app = app.app.name, "the application is removed"),
-        AppLog::FallsAsleep => info!("nobody asks for the application: it falls asleep"),
-        AppLog::WakesUp => info!("somebody asks for the application: it wakes up"),
+        AppLog::FallsAsleep => info!("the application is idle: it falls asleep"),
+        AppLog::WakesUp => info!("a request has arrived: the application wakes up"),
         AppLog::GivenUp { why } => {
             error!(why, "giving the application up until its folder changes, or it is restarted");
         }
@@ -198,7 +198,7 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
             let pid = app.pid_of_worker(*worker);
             warn!(worker, pid, %ending, state = state.name(), "the worker died");
         }
-        AppLog::WorkersWanted(workers) => info!(workers, "there are to be so many workers from now on"),
+        AppLog::WorkersWanted(workers) => info!(workers, "worker count set to {workers}"),
         _ => {}
     }
 }
@@ -234,7 +234,7 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::SiteNotReopened { generation, failure } => {
             let (error, remedy) = (&failure.what, &failure.remedy);
-            error!(generation, error, remedy, "the restart failed; the site before is served on");
+            error!(generation, error, remedy, "the restart failed; the site is served as before");
         }
         _ => {}
     }
@@ -250,7 +250,7 @@ fn of_refork(log: &AppLog, app: &AppSupervisor) {
         AppLog::Reforked { worker, workers, took } => {
             info!(worker, workers, took_ms = ms(*took), "reforked");
         }
-        AppLog::ReforkFailed { why } => error!(why, "the refork failed; the mold that there was keeps"),
+        AppLog::ReforkFailed { why } => error!(why, "the refork failed; the old mold stays"),
         AppLog::Unfit { why } => {
             warn!(why, "no refork: the workers of this version cannot be forked from");
         }

@@ -35,7 +35,7 @@ impl Supervisor {
         self.is_quiet = !app.message_log.takes(&said, now);
         if let Some(messages) = app.message_log.notice(now) {
             span.in_scope(|| {
-                warn!(messages, "the application's processes say too much: lines about it were not logged");
+                warn!(messages, "the application's processes send too many messages: lines about them were not logged");
             });
         }
         let heard = || match said {
@@ -81,7 +81,7 @@ fn process(who: Who) -> Option<Process> {
 
 /// What is wrong with a process that answers without having been asked.
 fn unasked(process: Process) -> AppEvent {
-    let error = io::Error::new(io::ErrorKind::InvalidData, "it answers what it was not asked");
+    let error = io::Error::new(io::ErrorKind::InvalidData, "it answers a question that was not asked");
     AppEvent::Misbehaved { process, error: error.to_string() }
 }
 
@@ -95,7 +95,7 @@ impl AppSupervisor {
             FromMold::Found { app, because } if boots => info!(app, because, "found"),
             FromMold::Warning { warning, remedy } if boots => warn!(remedy, "{warning}"),
             FromMold::Found { .. } | FromMold::Warning { .. } => {
-                warn!(boot, "the mold spoke of its boot at the wrong time");
+                warn!(boot, "the mold sent a message about its boot at the wrong time");
             }
             FromMold::Booted(app) => {
                 mold.says_pid(app.pid);
@@ -130,7 +130,7 @@ impl AppSupervisor {
                     Ok(true) => AppEvent::WorkerHello { worker },
                     Ok(false) => return None, // it has sent that before
                     Err(error) => {
-                        error!(worker, %error, "the worker's hello is not usable");
+                        error!(worker, %error, "the worker's hello is invalid");
                         return None;
                     }
                 }

@@ -134,7 +134,7 @@ impl Supervisor {
         let (pid, event) = match said {
             Said::Successor(pid, message) => (pid, event_of(message)),
             Said::Nonsense(Who::Successor(pid), error) => {
-                tracing::error!(pid = pid.as_raw_pid(), %error, "the new process said what cannot be understood");
+                tracing::error!(pid = pid.as_raw_pid(), %error, "the new process sent an invalid message");
                 (pid, SuccessorEvent::Closed)
             }
             Said::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),

@@ -35,7 +35,7 @@ impl Predecessor {
                     return Ok(Some(Predecessor { pid, control, listeners, stand_in, broken }))
                 }
                 (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
-                    return Err(io::Error::other("the old process said this at the wrong time"))
+                    return Err(io::Error::other("the old process sent a message at the wrong time"))
                 }
             }
         }
@@ -90,7 +90,7 @@ impl Predecessor {
     /// Where the old process has gone, the message is lost; [`Predecessor::yields`] notices that it has gone.
     fn say(&self, message: &FromSuccessor) {
         if let Err(error) = send_packet(&self.control, message, &[]) {
-            tracing::debug!(%error, "the old process cannot be told");
+            tracing::debug!(%error, "the old process cannot be reached");
         }
     }
 

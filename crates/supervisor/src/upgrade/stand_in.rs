@@ -67,7 +67,7 @@ impl Succession {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
         match HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone()) {
             Ok(process) => {
-                info!(pid = pid.as_raw_pid(), "standing in for this process from now on");
+                info!(pid = pid.as_raw_pid(), "this is the PID proxy of the new process now");
                 (self.pid, self.process) = (pid, process);
                 (self.has_ended, self.ending) = (false, None);
             }
@@ -113,7 +113,7 @@ impl StandIn {
         }
         info!(
             pid = self.succession.pid().as_raw_pid(),
-            "standing in for the process that serves: signals are passed on to it, and its end is ours"
+            "this is now the PID proxy of the process that serves: it passes signals on, and ends when that ends"
         );
         self.reap().await;
         while !self.succession.has_ended {

@@ -35,7 +35,7 @@ impl Heritage {
             crate::shell::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
         });
         if let Err(error) = &told {
-            tracing::debug!(%error, "nobody stands in for this process any more");
+            tracing::debug!(%error, "the PID proxy has gone");
         }
         told.is_ok()
     }

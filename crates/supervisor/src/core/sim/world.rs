@@ -821,7 +821,7 @@ impl World {
         }
         while !self.ended {
             if self.now >= until || self.steps > most {
-                return Err("it was told to stop, and does not end".into());
+                return Err("it was asked to stop, and does not end".into());
             }
             self.step()?;
         }

@@ -347,7 +347,7 @@ impl App {
 }
 
 fn not_understood(step: Step, error: &str) -> BootFailure {
-    let message = format!("the application's process said what cannot be understood: {error}");
+    let message = format!("the application's process sent an invalid message: {error}");
     let remedy =
         "Highball's program and its Ruby code (lib/highball) may be of different versions: build or install \
                   both together.";
@@ -372,7 +372,7 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     match ending {
         Ending::Killed(9) => {
             let remedy =
-                "Somebody killed it: most likely the kernel, because memory had run out. Look into its log, \
+                "It was killed: most likely by the kernel, because memory had run out. Look into its log, \
                           and give the machine or container more memory.";
             BootFailure::of_ours(step, "killed", message, remedy.into())
                 .with_command("journalctl -k | grep -i 'killed process'")

@@ -45,7 +45,7 @@ impl App {
             Failure::new("the application was removed".into(), remedy)
         } else {
             let remedy = "Start it again: it boots what is there then.";
-            Failure::new("the server was told to stop".into(), remedy)
+            Failure::new("the server was asked to stop".into(), remedy)
         };
         self.abandon_restarts(&why);
         self.abandon_refork(&why.what);

@@ -89,7 +89,7 @@ impl App {
     pub(super) fn stand_back_if_lost(&mut self) {
         let Some(why) = self.boots.lost.take() else { return };
         self.log(AppLog::GivenUp { why: why.clone() });
-        let remedy = "Look at what its processes logged. When it is mended, restart it: highball restart.";
+        let remedy = "Look at what its processes logged. When it is fixed, restart it: highball restart.";
         self.abandon_restarts(&Failure::new(why.clone(), remedy));
         self.abandon_refork(&why);
         self.forget_unborn(|_| true);

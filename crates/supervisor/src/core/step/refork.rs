@@ -40,7 +40,7 @@ impl App {
             return Err("a restart is under way: ask again when it is done");
         }
         if self.surroundings.hot_restart != HotRestart::No {
-            return Err("a hot restart is under way: the new process begins with workers of its own");
+            return Err("a hot restart is under way: the new process starts with new workers");
         }
         if !self.config.preload {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");

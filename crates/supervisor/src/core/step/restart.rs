@@ -18,14 +18,14 @@ use crate::shell::message::{BootFailure, Booted};
 use std::sync::Arc;
 use std::time::Duration;
 
-const TRY_AGAIN: &str = "Look at what its processes logged above; mend it, and restart again.";
+const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
 impl App {
     /// Notes that a restart is wanted; the number of the generation that it will bring. A restart that waits already is
     /// shared: it will see everything that is there by now.
     pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
         if self.is_asleep() && asked != Asked::Command {
-            return Err("it sleeps, and boots what is there when somebody asks for it".into());
+            return Err("it sleeps, and boots what is there when a request arrives".into());
         }
         if let Err(why) = self.may_restart(asked) {
             self.log(AppLog::NoRestart { asked, why });
@@ -51,14 +51,14 @@ impl App {
             return Err("the server is stopping");
         }
         if self.is_asleep() {
-            return Err("the application sleeps, and boots what is there when somebody asks for it");
+            return Err("the application sleeps, and boots what is there when a request arrives");
         }
         if asked == Asked::Command && self.surroundings.hot_restart == HotRestart::Going {
             return Err("a hot restart is under way, and brings the new version of the application as well: wait for its outcome");
         }
         match &self.current.app {
             Some(app) if !app.restartable => {
-                Err("the application was given as an object, and cannot be loaded anew: stop its process, and start it")
+                Err("the application was given as an object, and cannot be reloaded: stop its process, and start it")
             }
             _ => Ok(()),
         }
