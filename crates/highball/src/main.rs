@@ -39,8 +39,8 @@ use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
 use highball_spawner::{exec, Role, READER};
 use highball_supervisor::{
-    become_mold, AppBlueprint, Blueprint, Client, Heritage, Launcher, MoldSource, Outcome, Predecessor,
-    Purpose, Site, Supervisor,
+    become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
+    Supervisor, UpgradeContext,
 };
 use pidfile::Pidfile;
 use readiness::Readiness;
@@ -177,7 +177,7 @@ struct Begun {
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
     /// What a successor will be made from; none where the application was given as an object.
-    heritage: Option<Heritage>,
+    heritage: Option<UpgradeContext>,
     launcher: Launcher,
 }
 
@@ -212,11 +212,11 @@ impl Begun {
         warn_of_ignored(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
-        let stand_in = predecessor.and_then(|predecessor| {
+        let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
-            predecessor.take_stand_in()
+            predecessor.take_pid_proxy()
         });
-        let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, stand_in)? };
+        let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, pid_proxy)? };
         Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
     }
 
@@ -319,16 +319,16 @@ fn listen(
 fn heritage(
     settings: &Settings,
     listeners: &[front::Listener],
-    stand_in: Option<OwnedFd>,
-) -> io::Result<Option<Heritage>> {
+    pid_proxy: Option<OwnedFd>,
+) -> io::Result<Option<UpgradeContext>> {
     let share = |(bind, listener): (&Bind, &front::Listener)| Ok((bind.to_string(), listener.share()?));
     let Some(program) = started_path::started_path() else { return Ok(None) };
-    Ok(Some(Heritage {
+    Ok(Some(UpgradeContext {
         program,
         arguments: std::env::args_os().collect(),
         listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
         is_waited_for: !service_notification::is_wanted(),
-        stand_in,
+        pid_proxy,
     }))
 }
 
@@ -515,7 +515,7 @@ fn conclude(outcome: Outcome, runtime: &Runtime) -> ExitCode {
     }
     match outcome {
         Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,
-        Outcome::HandedOver(stand_in) => ExitCode::from(runtime.block_on(stand_in.stay())),
+        Outcome::HandedOver(pid_proxy) => ExitCode::from(runtime.block_on(pid_proxy.stay())),
         _ => ExitCode::FAILURE,
     }
 }

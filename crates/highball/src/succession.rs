@@ -7,7 +7,7 @@ use crate::pidfile::Pidfile;
 use crate::wiring::UNHEARD;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
-use highball_supervisor::{checkpoint, time_for_turns, Heritage, Launcher, Order, Predecessor};
+use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, UpgradeContext};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -177,7 +177,7 @@ pub(crate) struct Succession {
     pub(crate) front: mpsc::Sender<Command>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     /// What the next process will be made from.
-    pub(crate) heritage: Option<Heritage>,
+    pub(crate) heritage: Option<UpgradeContext>,
     /// Becomes true when connections are accepted.
     pub(crate) serving: watch::Sender<bool>,
     /// How the workers come up.

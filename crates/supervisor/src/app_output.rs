@@ -10,7 +10,7 @@ mod relay;
 pub(crate) use relay::Relay;
 
 use highball_config::{App, User};
-use relay::Source;
+use relay::OutputSource;
 use rustix::fs::{fchmod, fchown, open, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{pipe_with, PipeFlags};
@@ -31,7 +31,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// The output of one application.
 pub(crate) struct AppOutput {
     relay: Relay,
-    source: Arc<Source>,
+    source: Arc<OutputSource>,
     pipe: Option<AppPipe>,
 }
 
@@ -45,7 +45,7 @@ struct AppPipe {
 
 impl AppOutput {
     pub(crate) fn new(app: &App, relay: Relay) -> AppOutput {
-        AppOutput { relay, source: Arc::new(Source::new(&app.name, app.max_output_bytes)), pipe: None }
+        AppOutput { relay, source: Arc::new(OutputSource::new(&app.name, app.max_output_bytes)), pipe: None }
     }
 
     /// Applies a changed name and limit.
@@ -110,7 +110,7 @@ mod tests {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         let seen = Arc::clone(&lines);
         let sink: OutputSink = Arc::new(move |app, line| seen.lock().unwrap().push(format!("{app}: {line}")));
-        let source = Arc::new(Source::new("blog", per_second));
+        let source = Arc::new(OutputSource::new("blog", per_second));
         (AppOutput { relay: Relay::new(sink), source, pipe: None }, lines)
     }
 
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_takes_nothing_stops_nobody() {
+    async fn a_log_that_takes_nothing_blocks_nothing_else() {
         let (block, blocked) = std::sync::mpsc::channel::<()>();
         let blocked = Mutex::new(blocked);
         let sink: OutputSink = Arc::new(move |_, _| {
             let _ = blocked.lock().unwrap().recv();
         });
-        let source = Arc::new(Source::new("blog", None));
+        let source = Arc::new(OutputSource::new("blog", None));
         let mut output = AppOutput { relay: Relay::new(sink), source, pipe: None };
         let mut pipe = File::from(output.pipe(&myself()).unwrap());
         for _ in 0..20_000 {

@@ -54,9 +54,9 @@ pub use shell::message::{
 };
 pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
+pub use upgrade::pid_proxy::PidProxy;
 pub use upgrade::predecessor::Predecessor;
-pub use upgrade::stand_in::StandIn;
-pub use upgrade::successor::Heritage;
+pub use upgrade::successor::UpgradeContext;
 pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;
@@ -161,7 +161,7 @@ pub enum Order {
     /// The front has nothing in flight any more and accepts nothing.
     FrontDrained,
     /// From now on another process may take over: this one serves, and no other in its place.
-    MayUpgrade(Box<Heritage>),
+    MayUpgrade(Box<UpgradeContext>),
     /// Start a new `highball` in the place of this one. The answer is the number of this upgrade, or why it cannot be
     /// done.
     Upgrade(oneshot::Sender<Result<u32, String>>),

@@ -2,7 +2,7 @@
 //! times. Pure: the time is an argument.
 
 use crate::rate_limit::RateLimit;
-use crate::shell::event::Said;
+use crate::shell::event::SocketEvent;
 use crate::shell::message::{FromMold, FromWorker};
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ impl MessageLog {
     }
 
     /// Whether what this leads to is logged.
-    pub(crate) fn takes(&mut self, said: &Said, now: Instant) -> bool {
-        if !is_logged(said) {
+    pub(crate) fn takes(&mut self, event: &SocketEvent, now: Instant) -> bool {
+        if !is_logged(event) {
             return true;
         }
         let takes = self.limit.allows(now);
@@ -51,14 +51,19 @@ impl MessageLog {
 }
 
 /// Whether a message usually leads to a line. The end of a process, or of its socket, comes once.
-fn is_logged(said: &Said) -> bool {
-    match said {
-        Said::Mold { message, .. } => !matches!(message, FromMold::Step { .. } | FromMold::Heap { .. }),
-        Said::Worker { message, .. } => !matches!(
+fn is_logged(event: &SocketEvent) -> bool {
+    match event {
+        SocketEvent::Mold { message, .. } => {
+            !matches!(message, FromMold::Step { .. } | FromMold::Heap { .. })
+        }
+        SocketEvent::Worker { message, .. } => !matches!(
             message,
             FromWorker::Hello { .. } | FromWorker::Heap { .. } | FromWorker::Threads { .. }
         ),
-        Said::Successor(..) | Said::Succeeded { .. } | Said::Nonsense(..) | Said::Closed(_) => false,
+        SocketEvent::Successor(..)
+        | SocketEvent::Succeeded { .. }
+        | SocketEvent::ProtocolError(..)
+        | SocketEvent::Closed(_) => false,
     }
 }
 
@@ -66,12 +71,12 @@ fn is_logged(said: &Said) -> bool {
 mod tests {
     use super::*;
 
-    fn promoted() -> Said {
-        Said::Worker { worker: 1, message: FromWorker::Promoted, descriptors: Vec::new() }
+    fn promoted() -> SocketEvent {
+        SocketEvent::Worker { worker: 1, message: FromWorker::Promoted, descriptors: Vec::new() }
     }
 
     #[test]
-    fn a_flood_is_counted_and_the_count_is_said_once_a_second() {
+    fn a_flood_is_counted_and_the_count_is_reported_once_a_second() {
         let start = Instant::now();
         let mut log = MessageLog::new(start);
         assert_eq!((0..1500).filter(|_| log.takes(&promoted(), start)).count(), 500);
@@ -86,7 +91,7 @@ mod tests {
     fn what_leads_to_no_line_is_free() {
         let start = Instant::now();
         let mut log = MessageLog::new(start);
-        let heap = Said::Mold { boot: 1, message: FromMold::Heap { heap: None } };
+        let heap = SocketEvent::Mold { boot: 1, message: FromMold::Heap { heap: None } };
         assert!((0..1000).all(|_| log.takes(&heap, start)) && log.takes(&promoted(), start));
     }
 }

@@ -179,18 +179,18 @@ pub(crate) fn survey(
 ) -> Result<Vec<(OsString, About)>, OpenError> {
     let question = Question::Survey(u32::try_from(limit).unwrap_or(u32::MAX));
     let failed = |errno| OpenError::of(errno, Purpose::Folder, Links::Refused, user);
-    let told = match descriptor(ask(openers, user, &question, Some(folder))) {
+    let listing = match descriptor(ask(openers, user, &question, Some(folder))) {
         Err(Errno::OVERFLOW) => return Err(OpenError::TooManyNames { limit }),
-        told => told.map_err(failed)?,
+        listing => listing.map_err(failed)?,
     };
     // A file of any other kind could keep its reader waiting.
-    if fstatfs(&told).map_err(failed)?.f_type as u32 != TMPFS {
+    if fstatfs(&listing).map_err(failed)?.f_type as u32 != TMPFS {
         return Err(OpenError::Io(misunderstood()));
     }
-    let mut told = File::from(told);
+    let mut listing = File::from(listing);
     let mut bytes = Vec::new();
     let most = (limit as u64).saturating_mul((NUMBERS_BYTES + NAME_BYTES + 1) as u64);
-    told.rewind().and_then(|()| told.take(most).read_to_end(&mut bytes)).map_err(OpenError::Io)?;
+    listing.rewind().and_then(|()| listing.take(most).read_to_end(&mut bytes)).map_err(OpenError::Io)?;
     Ok(surveyed(&bytes))
 }
 
@@ -288,21 +288,21 @@ fn failed(errno: Errno) -> Vec<u8> {
 
 fn survey_now(folder: BorrowedFd<'_>, limit: usize) -> Result<OwnedFd, Errno> {
     let list = openat(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut told = Vec::new();
+    let mut listing = Vec::new();
     for (name, _) in walk_limit(list, limit)? {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let Ok(stat) = statat(folder, &name, flags) else { continue }; // it has gone meanwhile
         let about = About::of(&stat);
-        told.push(name.len() as u8);
-        told.extend(name.as_bytes());
+        listing.push(name.len() as u8);
+        listing.extend(name.as_bytes());
         let mode = u64::from(stat.st_mode);
         let ((modified, modified_ns), (changed, changed_ns)) = (about.modified, about.changed);
         let times = [modified, modified_ns, changed, changed_ns].map(|time| time as u64);
         let numbers = [mode, u64::from(about.uid), about.id.0, about.id.1, about.bytes];
-        numbers.into_iter().chain(times).for_each(|number| told.extend(number.to_le_bytes()));
+        numbers.into_iter().chain(times).for_each(|number| listing.extend(number.to_le_bytes()));
     }
     let mut file = File::from(memfd_create(c"highball-survey", MemfdFlags::CLOEXEC)?);
-    file.write_all(&told).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    file.write_all(&listing).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     Ok(file.into())
 }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opener_that_does_not_answer_is_told_from_a_lease() {
+    fn an_opener_that_does_not_answer_is_distinguished_from_a_lease() {
         let surveyed = survey(&Stopped, None, CWD, 1);
         assert!(matches!(surveyed, Err(OpenError::NoAnswer)), "{surveyed:?}");
     }

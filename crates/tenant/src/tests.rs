@@ -275,8 +275,8 @@ fn a_child_begins_in_the_folder_that_was_opened() {
         place.link("other", "app");
         let output =
             std::process::Command::new("pwd").arg("-P").current_dir(folder.working_folder()).output();
-        let begun = String::from_utf8(output.unwrap().stdout).unwrap();
-        assert_eq!(Path::new(begun.trim_end()), place.path("moved").canonicalize().unwrap());
+        let folder_at_start = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert_eq!(Path::new(folder_at_start.trim_end()), place.path("moved").canonicalize().unwrap());
     }
 }
 

@@ -29,8 +29,8 @@ use std::path::PathBuf;
 use uzers::os::unix::UserExt;
 
 /// Home folder and shell of a user of whom the system knows only a number.
-const HOME_OF_NOBODY: &str = "/";
-const SHELL_OF_NOBODY: &str = "/bin/sh";
+const HOME_OF_UNKNOWN: &str = "/";
+const SHELL_OF_UNKNOWN: &str = "/bin/sh";
 
 /// A user, as a login would have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +68,8 @@ impl User {
                 uid,
                 gid,
                 groups: vec![gid],
-                home: HOME_OF_NOBODY.into(),
-                shell: SHELL_OF_NOBODY.into(),
+                home: HOME_OF_UNKNOWN.into(),
+                shell: SHELL_OF_UNKNOWN.into(),
             },
             |found| User::known(&found),
         )
@@ -86,8 +86,8 @@ impl User {
             uid: found.uid(),
             gid,
             groups,
-            home: or(found.home_dir().as_os_str(), HOME_OF_NOBODY),
-            shell: or(found.shell().as_os_str(), SHELL_OF_NOBODY),
+            home: or(found.home_dir().as_os_str(), HOME_OF_UNKNOWN),
+            shell: or(found.shell().as_os_str(), SHELL_OF_UNKNOWN),
         }
     }
 }
@@ -128,8 +128,8 @@ mod tests {
         assert_eq!((root.uid, root.gid, root.name.as_str()), (0, 0, "root"));
         assert!(root.groups.contains(&0));
         assert_eq!(User::of("0"), Some(root));
-        for nobody in ["", "no such user", "ro\0ot", "-1", "4000000000"] {
-            assert_eq!(User::of(nobody), None, "{nobody:?}");
+        for unknown in ["", "no such user", "ro\0ot", "-1", "4000000000"] {
+            assert_eq!(User::of(unknown), None, "{unknown:?}");
         }
     }
 

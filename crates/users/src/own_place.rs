@@ -166,7 +166,7 @@ mod tests {
     use std::os::unix::fs::{chown, lchown, symlink, PermissionsExt};
 
     #[test]
-    fn only_where_nobody_else_may_write() {
+    fn only_where_no_other_user_may_write() {
         if !crate::may_change_users() {
             return println!("skipped: only root can give files away");
         }

@@ -24,14 +24,14 @@ pub(crate) struct Budget {
     /// `None`: without limit.
     bytes: Option<RateLimit>,
     dropped: Dropped,
-    said_at: Option<Instant>,
+    noticed_at: Option<Instant>,
 }
 
 impl Budget {
     /// A budget in bytes per second.
     pub(crate) fn new(per_second: Option<u64>, now: Instant) -> Budget {
         let limit = |bytes: u64| RateLimit::new(bytes, bytes.saturating_mul(BURST_SECONDS), now);
-        Budget { bytes: per_second.map(limit), dropped: Dropped::default(), said_at: None }
+        Budget { bytes: per_second.map(limit), dropped: Dropped::default(), noticed_at: None }
     }
 
     /// Whether a line of this size is logged; if not, it counts as dropped.
@@ -54,11 +54,11 @@ impl Budget {
 
     /// The dropped lines that have not been reported, if it is time for a report.
     pub(crate) fn notice(&mut self, now: Instant) -> Option<Dropped> {
-        let is_due = self.said_at.is_none_or(|at| now.saturating_duration_since(at) >= NOTICE_EVERY);
+        let is_due = self.noticed_at.is_none_or(|at| now.saturating_duration_since(at) >= NOTICE_EVERY);
         if !is_due || !self.owes_notice() {
             return None;
         }
-        self.said_at = Some(now);
+        self.noticed_at = Some(now);
         Some(std::mem::take(&mut self.dropped))
     }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beyond_the_budget_is_counted_and_said_once_a_second() {
+    fn what_is_beyond_the_budget_is_counted_and_reported_once_a_second() {
         let start = Instant::now();
         let after = |millis| start + Duration::from_millis(millis);
         let mut budget = Budget::new(Some(1000), start);

@@ -11,7 +11,7 @@ const CUT: &str = " [cut after 8 KiB]";
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// The beginning of a line whose end has not come.
-    begun: Vec<u8>,
+    partial: Vec<u8>,
     /// The line was cut already: the rest of it is left out.
     is_cut: bool,
 }
@@ -27,8 +27,8 @@ impl Lines {
             if self.is_cut {
                 left_out += text.len();
             } else {
-                let room = LINE_BYTES - self.begun.len();
-                self.begun.extend_from_slice(&text[..text.len().min(room)]);
+                let room = LINE_BYTES - self.partial.len();
+                self.partial.extend_from_slice(&text[..text.len().min(room)]);
                 self.is_cut = text.len() > room;
                 if self.is_cut {
                     each(self.take() + CUT);
@@ -43,15 +43,15 @@ impl Lines {
 
     /// What has come of a line whose end has not.
     pub(crate) fn rest(&mut self) -> Option<String> {
-        self.has_begun().then(|| self.take())
+        self.has_partial().then(|| self.take())
     }
 
-    pub(crate) fn has_begun(&self) -> bool {
-        !self.begun.is_empty()
+    pub(crate) fn has_partial(&self) -> bool {
+        !self.partial.is_empty()
     }
 
     fn take(&mut self) -> String {
-        let line = std::mem::take(&mut self.begun);
+        let line = std::mem::take(&mut self.partial);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         // A character that was cut in two is left out.
         let whole = match std::str::from_utf8(line) {
@@ -106,7 +106,7 @@ mod tests {
         for _ in 0..1000 {
             left_out += lines.add(&[b'x'; 1000], |_| count += 1);
         }
-        assert_eq!((count, left_out, lines.begun.capacity() <= 4 * LINE_BYTES), (1, 991_000, true));
+        assert_eq!((count, left_out, lines.partial.capacity() <= 4 * LINE_BYTES), (1, 991_000, true));
         lines.add(b"\nnext\n", |line| assert_eq!(line, "next"));
     }
 }

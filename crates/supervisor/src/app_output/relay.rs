@@ -35,7 +35,7 @@ const LINE_TIME: Duration = Duration::from_secs(1);
 
 /// What the two threads share about an application.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct OutputSource {
     name: Mutex<Arc<str>>,
     budget: Mutex<Budget>,
     /// Bytes that wait to be written.
@@ -44,9 +44,9 @@ pub(crate) struct Source {
     has_notice: AtomicBool,
 }
 
-impl Source {
-    pub(crate) fn new(name: &str, per_second: Option<u64>) -> Source {
-        Source {
+impl OutputSource {
+    pub(crate) fn new(name: &str, per_second: Option<u64>) -> OutputSource {
+        OutputSource {
             name: Mutex::new(name.into()),
             budget: Mutex::new(Budget::new(per_second, Instant::now())),
             queued: AtomicUsize::new(0),
@@ -75,8 +75,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What is to be written.
 enum Item {
-    Line(Arc<Source>, String),
-    Dropped(Arc<Source>, Dropped),
+    Line(Arc<OutputSource>, String),
+    Dropped(Arc<OutputSource>, Dropped),
     /// Sent to when everything before it was written.
     Mark(oneshot::Sender<()>),
 }
@@ -104,7 +104,7 @@ impl Relay {
     pub(crate) fn read(
         &self,
         pipe: OwnedFd,
-        source: Arc<Source>,
+        source: Arc<OutputSource>,
     ) -> io::Result<mpsc::Sender<oneshot::Sender<()>>> {
         let Threads { reader, writer } = self.threads()?;
         let (ask, asked) = mpsc::channel(1);
@@ -165,7 +165,7 @@ fn start_writer(sink: OutputSink) -> io::Result<mpsc::Sender<Item>> {
 /// An application's pipe, while it is read.
 struct Reading {
     pipe: Receiver,
-    source: Arc<Source>,
+    source: Arc<OutputSource>,
     writer: mpsc::Sender<Item>,
     lines: Lines,
 }
@@ -174,7 +174,7 @@ impl Reading {
     async fn run(mut self, mut asked: mpsc::Receiver<oneshot::Sender<()>>) {
         let mut piece = vec![0; PIECE_BYTES];
         loop {
-            let waits = self.lines.has_begun() || self.source.budget().owes_notice();
+            let waits = self.lines.has_partial() || self.source.budget().owes_notice();
             let go_on = tokio::select! {
                 ready = self.pipe.readable() => ready.is_ok() && self.read(&mut piece).await,
                 asked = asked.recv() => {
@@ -266,7 +266,7 @@ impl Reading {
 
 /// `false`: it was dropped.
 fn log_line(
-    source: &Arc<Source>,
+    source: &Arc<OutputSource>,
     writer: &mpsc::Sender<Item>,
     budget: &mut Budget,
     line: String,

@@ -4,7 +4,7 @@
 use super::event::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::diagnosis::Diagnosis;
 use crate::shell::message::{BootFailure, Booted};
 use highball_config::AppId;
@@ -49,7 +49,7 @@ pub(crate) enum Action {
     /// Close the sockets that a successor would inherit.
     DropUpgradeContext,
     /// Pass the signal on to the process that has taken over.
-    PassOn(Received),
+    PassOn(ReceivedSignal),
     /// Answer an order: the number of what it leads to, or why it is refused.
     Answer(Ticket, Result<u32, String>),
     Log(ServerLog),
@@ -86,7 +86,7 @@ pub(crate) enum AppAction {
     /// Send an order to a worker.
     Tell {
         worker: u32,
-        order: Order,
+        order: WorkerOrder,
     },
     /// Ask a process that hangs for the backtraces of its threads.
     DumpThreads(Process),
@@ -120,7 +120,7 @@ pub(crate) enum AppAction {
     /// Read the configuration again: that of the application has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
-    Notify(News),
+    Notify(FrontNews),
     /// Answer an order: the number of what it leads to, or why it is refused.
     Answer(Ticket, Result<u32, String>),
     Log(AppLog),
@@ -130,7 +130,7 @@ pub(crate) enum AppAction {
 
 /// An order to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum WorkerOrder {
     /// Finish what is claimed, and exit.
     Drain,
     /// Say whether you can be forked from.
@@ -141,7 +141,7 @@ pub(crate) enum Order {
 
 /// News of an application for the front; see [`crate::AppNotice`].
 #[derive(Debug, Clone)]
-pub(crate) enum News {
+pub(crate) enum FrontNews {
     Booted(Arc<Booted>),
     SiteOpened { root: PathBuf },
     Failed(Arc<Diagnosis>),

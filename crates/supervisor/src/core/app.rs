@@ -1,6 +1,6 @@
 //! The state of one application. [`super::step`] has everything that changes it.
 
-use super::action::{AppAction, News};
+use super::action::{AppAction, FrontNews};
 use super::event::Ticket;
 use super::log::AppLog;
 use super::mold::Mold;
@@ -127,14 +127,14 @@ pub(crate) struct Failed {
     /// When the folder is looked at next.
     pub(crate) due: Instant,
     /// The look at the folder that is under way.
-    pub(crate) look: Option<Look>,
+    pub(crate) look: Option<FolderLook>,
     /// Requests have arrived, and wait for what a look at the folder shows.
     pub(crate) is_wanted: bool,
 }
 
 /// A look at the folder of an application that did not boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct FolderLook {
     pub(crate) ticket: Ticket,
     /// It began after a request had arrived, so it sees what was changed before that.
     pub(crate) is_for_request: bool,
@@ -364,7 +364,7 @@ impl App {
         self.act(AppAction::Log(log));
     }
 
-    pub(super) fn notify(&mut self, news: News) {
+    pub(super) fn notify(&mut self, news: FrontNews) {
         self.act(AppAction::Notify(news));
     }
 
@@ -438,7 +438,7 @@ impl App {
     }
 
     /// Whether a restart by USR1 waits to start.
-    pub(crate) fn was_told_to_restart(&self) -> bool {
+    pub(crate) fn waits_for_signalled_restart(&self) -> bool {
         self.restarts.wish.is_some_and(|wish| wish.asked == Asked::Signal)
     }
 

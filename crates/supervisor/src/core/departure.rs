@@ -6,7 +6,7 @@ use crate::core::ending::Ending;
 use std::time::Duration;
 
 /// How long the second half may be missing: a child of the process may hold its control socket open.
-pub(crate) const LAST_WORDS_TIME: Duration = Duration::from_millis(500);
+pub(crate) const LAST_MESSAGES_TIME: Duration = Duration::from_millis(500);
 
 /// What is known of the end of a process.
 #[derive(Debug, Default)]

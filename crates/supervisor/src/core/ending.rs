@@ -28,9 +28,9 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ending::Exited(code) => write!(f, "exited with code {code}"),
-            Ending::Killed(9) => f.write_str(
-                "killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)",
-            ),
+            Ending::Killed(9) => {
+                f.write_str("killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)")
+            }
             Ending::Killed(6) => f.write_str("killed by SIGABRT: the interpreter or an extension aborted"),
             Ending::Killed(11) => {
                 f.write_str("killed by SIGSEGV: a crash in the interpreter or an extension")

@@ -25,7 +25,7 @@ pub(crate) enum Process {
 
 /// A signal that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum ReceivedSignal {
     /// TERM or QUIT.
     Terminate,
     /// INT, mostly from Ctrl-C.
@@ -58,7 +58,7 @@ pub(crate) enum Event {
     /// Something about an application; it is ignored if the application is gone.
     OfApp(AppId, AppEvent),
     /// A signal to this process, other than CHLD.
-    Signal(Received),
+    Signal(ReceivedSignal),
     /// The configuration has a new application.
     AddApp(AppId, Box<AppConfig>),
     /// The front has nothing in flight and accepts nothing.
@@ -72,7 +72,7 @@ pub(crate) enum Event {
     /// About the process that is to take this one's place, in the hot restart of this number.
     Successor(u32, SuccessorEvent),
     /// The process that has taken this one's place has ended.
-    HeirEnded,
+    ServingProcessEnded,
 }
 
 /// What happens to a process that is to take this one's place.

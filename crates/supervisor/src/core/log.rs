@@ -200,7 +200,7 @@ pub(crate) enum ServerLog {
         upgrade: u32,
         took: Duration,
     },
-    HeirEnded,
+    ServingProcessEnded,
     /// A step did not settle: a bug in the core.
     Unsettled,
 }

@@ -44,7 +44,7 @@ pub(crate) mod upgrade;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
-pub(crate) use action::{Action, AppAction, News, Order};
+pub(crate) use action::{Action, AppAction, FrontNews, WorkerOrder};
 pub(crate) use app::{App, AppConfig, Source};
 pub(crate) use event::{AppEvent, Event, Process, SuccessorEvent, Ticket};
 pub(crate) use log::{AppLog, ServerLog};

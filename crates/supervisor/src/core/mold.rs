@@ -1,6 +1,6 @@
 //! The core's view of a mold: the process that loads the application and from which workers are forked.
 
-use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
 use crate::process::spawn_journey::{Journey, Step};
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ impl Mold {
         if matches!(self.state, MoldState::Booted | MoldState::Halted) {
             return self.departure.ending();
         }
-        self.deadline = Some(now + LAST_WORDS_TIME);
+        self.deadline = Some(now + LAST_MESSAGES_TIME);
         self.departure.complete()
     }
 

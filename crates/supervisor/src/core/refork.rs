@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schedule_repeats_its_last_number_and_begins_anew() {
+    fn a_schedule_repeats_its_last_number_and_starts_again() {
         let mut schedule = Schedule::new(vec![50, 100, 1000]);
         let due = |schedule: &mut Schedule| {
             let next = schedule.next();

@@ -1,11 +1,11 @@
 //! What exists once in a process: signals, whose turn it is to boot, hot restarts, the end.
 
-use super::action::{Action, AppAction, News};
+use super::action::{Action, AppAction, FrontNews};
 use super::app::{App, AppConfig, End, Surroundings};
 use super::event::{AppEvent, Event, Ticket};
 use super::log::ServerLog;
 use super::upgrade::Upgrades;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use highball_config::AppId;
@@ -119,8 +119,8 @@ impl Server {
             }
             Event::Stop => self.drain(false),
             Event::Successor(upgrade, event) => self.successor(upgrade, event),
-            Event::HeirEnded => {
-                self.log(ServerLog::HeirEnded);
+            Event::ServingProcessEnded => {
+                self.log(ServerLog::ServingProcessEnded);
                 self.act(Action::DrainFront); // idle clients have nowhere else to go
             }
         }
@@ -185,28 +185,30 @@ impl Server {
 
     // --- signals
 
-    fn signalled(&mut self, signal: Received) {
-        if self.upgrades.heir.is_some() {
+    fn signalled(&mut self, signal: ReceivedSignal) {
+        if self.upgrades.done.is_some() {
             self.act(Action::PassOn(signal));
-            if matches!(signal, Received::Terminate | Received::Interrupt) {
-                self.told_to_end(signal);
+            if matches!(signal, ReceivedSignal::Terminate | ReceivedSignal::Interrupt) {
+                self.handle_end_signal(signal);
             }
             return;
         }
         match signal {
-            Received::ChildEnded => {}
-            Received::Hangup => {
+            ReceivedSignal::ChildEnded => {}
+            ReceivedSignal::Hangup => {
                 self.act(Action::Hangup);
                 self.hang_up_successor();
             }
-            Received::Upgrade => drop(self.ask_upgrade("USR2")), // a refusal is logged
-            Received::Terminate | Received::Interrupt => self.told_to_end(signal),
-            Received::Restart => self.tell_each(|| AppEvent::Restart { asked: Asked::Signal, ticket: None }),
-            Received::Refork => {
+            ReceivedSignal::Upgrade => drop(self.ask_upgrade("USR2")), // a refusal is logged
+            ReceivedSignal::Terminate | ReceivedSignal::Interrupt => self.handle_end_signal(signal),
+            ReceivedSignal::Restart => {
+                self.tell_each(|| AppEvent::Restart { asked: Asked::Signal, ticket: None })
+            }
+            ReceivedSignal::Refork => {
                 self.tell_each(|| AppEvent::Refork { cause: ReforkCause::Signal, ticket: None });
             }
-            Received::MoreWorkers => self.tell_each(|| AppEvent::MoreWorkers(1)),
-            Received::FewerWorkers => self.tell_each(|| AppEvent::MoreWorkers(-1)),
+            ReceivedSignal::MoreWorkers => self.tell_each(|| AppEvent::MoreWorkers(1)),
+            ReceivedSignal::FewerWorkers => self.tell_each(|| AppEvent::MoreWorkers(-1)),
         }
     }
 
@@ -217,9 +219,9 @@ impl Server {
     }
 
     /// TERM or INT. The second one ends the wait for requests.
-    fn told_to_end(&mut self, signal: Received) {
+    fn handle_end_signal(&mut self, signal: ReceivedSignal) {
         if self.phase != ServerPhase::Stopping {
-            let quick = signal == Received::Interrupt && self.config.is_development;
+            let quick = signal == ReceivedSignal::Interrupt && self.config.is_development;
             self.drain(quick);
         } else if self.signalled_at.is_some_and(|first| self.now >= first + SAME_SIGNAL) {
             self.log(ServerLog::SecondSignal);
@@ -243,7 +245,7 @@ impl Server {
         self.tell_all(|app| {
             app.drain(quick);
             if !app.can_answer() {
-                app.actions.push(AppAction::Notify(News::Abandoned));
+                app.actions.push(AppAction::Notify(FrontNews::Abandoned));
             }
         });
         if !quick {

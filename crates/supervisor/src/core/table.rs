@@ -7,7 +7,7 @@ use super::server::{Purpose, Server, ServerConfig};
 use super::worker::WorkerState;
 use super::{AppAction, AppEvent, Event, Process};
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use crate::core::Action;
@@ -232,10 +232,10 @@ impl Play {
                 self.tell_app(AppEvent::WorkerIdle { worker });
             }
             "promoted" => self.tell_app(AppEvent::WorkerPromoted { worker: chosen? }),
-            "TERM" => self.tell(Event::Signal(Received::Terminate)),
+            "TERM" => self.tell(Event::Signal(ReceivedSignal::Terminate)),
             "TERM again" => {
                 self.now += Duration::from_secs(1);
-                self.tell(Event::Signal(Received::Terminate));
+                self.tell(Event::Signal(ReceivedSignal::Terminate));
             }
             "front drained" => self.tell(Event::FrontDrained),
             "processes gone" => self.all_end(),

@@ -8,7 +8,7 @@ use super::event::SuccessorEvent;
 use super::log::ServerLog;
 use super::mutation::{is_mutated, Mutation};
 use super::server::{Server, ServerPhase};
-use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
 use crate::report::UpgradeReport;
 use std::time::{Duration, Instant};
@@ -87,14 +87,14 @@ pub(crate) struct Upgrades {
     pub(crate) leaving: Option<Leaving>,
     pub(crate) past: Option<UpgradeReport>,
     /// The hot restart that has succeeded.
-    pub(crate) heir: Option<u32>,
+    pub(crate) done: Option<u32>,
 }
 
 impl Upgrades {
     /// How far the one that was asked for has come.
     pub(crate) fn progress(&self) -> HotRestart {
         match &self.going {
-            None if self.heir.is_some() => HotRestart::Done,
+            None if self.done.is_some() => HotRestart::Done,
             None => HotRestart::No,
             Some(upgrade) if upgrade.stage == UpgradeStage::Queued => HotRestart::Queued,
             Some(_) => HotRestart::Going,
@@ -217,7 +217,9 @@ impl Server {
             (UpgradeStage::TakingOver, SuccessorEvent::Serving) => self.hand_over(),
             (_, SuccessorEvent::Failed { why }) => self.upgrade_failed(&why),
             (_, SuccessorEvent::Unreachable { error }) => {
-                self.upgrade_failed(&format!("the order to take over could not be sent to the new process: {error}"));
+                self.upgrade_failed(&format!(
+                    "the order to take over could not be sent to the new process: {error}"
+                ));
             }
             (_, SuccessorEvent::Closed) => {
                 upgrade.departure.heard_out();
@@ -242,7 +244,7 @@ impl Server {
         let Some(upgrade) = &mut self.upgrades.going else { return };
         match upgrade.departure.complete() {
             Some(ending) => self.upgrade_failed(&ended_early(ending)),
-            None => upgrade.deadline = Some(self.now + LAST_WORDS_TIME),
+            None => upgrade.deadline = Some(self.now + LAST_MESSAGES_TIME),
         }
     }
 
@@ -312,10 +314,10 @@ impl Server {
         self.log(ServerLog::HandedOver { upgrade: number, took: report.took });
         self.upgrades.past = Some(UpgradeReport { state: "done", ..report });
         self.upgrades.may_be_asked = false;
-        self.upgrades.heir = Some(number);
+        self.upgrades.done = Some(number);
         self.phase = ServerPhase::Succeeded;
         // It was asked for while the new process was booting.
-        let restart = self.apps.values().any(App::was_told_to_restart);
+        let restart = self.apps.values().any(App::waits_for_signalled_restart);
         self.tell_all(App::hand_over);
         self.act(Action::HandOver { upgrade: number, kept: upgrade.kept, restart });
         self.act(Action::Checkpoint("upgrade.handed_over"));

@@ -1,7 +1,7 @@
 //! The core's view of a worker.
 
 use super::mold::KILL_TIME;
-use crate::core::departure::{Departure, LAST_WORDS_TIME};
+use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
 use crate::core::restart_policy::Life;
 use crate::shell::message::{BootFailure, RubyError};
@@ -114,7 +114,7 @@ impl Worker {
     pub(crate) fn mold_gone(&mut self, now: Instant) {
         if self.state == WorkerState::Forking {
             self.departure.ended(Ending::Unknown);
-            self.due_by(now + LAST_WORDS_TIME);
+            self.due_by(now + LAST_MESSAGES_TIME);
         }
     }
 
@@ -174,7 +174,7 @@ impl Worker {
         let complete = self.departure.complete();
         if self.state == WorkerState::Forking {
             self.departure.ended(Ending::Unknown); // it never sent `hello`; its mold may report why
-            self.due_by(now + LAST_WORDS_TIME);
+            self.due_by(now + LAST_MESSAGES_TIME);
         } else {
             self.due_by(now + KILL_TIME);
         }
@@ -187,7 +187,7 @@ impl Worker {
         if !matches!(self.state, WorkerState::Starting | WorkerState::Promoting) {
             return self.departure.ending(); // its messages change nothing now
         }
-        self.due_by(now + LAST_WORDS_TIME);
+        self.due_by(now + LAST_MESSAGES_TIME);
         self.departure.complete()
     }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn it_serves_once_and_not_before_it_has_said_hello() {
+    fn it_serves_once_and_not_before_it_has_sent_hello() {
         let now = Instant::now();
         let mut worker = forking(now);
         assert!(!worker.becomes(WorkerState::Serving, None, now));
@@ -250,7 +250,10 @@ mod tests {
         let now = Instant::now();
         let mut worker = forking(now);
         assert_eq!(worker.heard_out(now), None);
-        assert_eq!((worker.ending(), worker.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
+        assert_eq!(
+            (worker.ending(), worker.deadline),
+            (Some(Ending::Unknown), Some(now + LAST_MESSAGES_TIME))
+        );
         assert_eq!(worker.life(now), Life::NeverReady);
     }
 
@@ -260,7 +263,7 @@ mod tests {
         let mut worker = forking(now);
         worker.exists(now + LIMIT);
         assert_eq!(worker.ended(Ending::Exited(1), now), None);
-        assert_eq!(worker.deadline, Some(now + LAST_WORDS_TIME));
+        assert_eq!(worker.deadline, Some(now + LAST_MESSAGES_TIME));
         assert_eq!(worker.heard_out(now), Some(Ending::Exited(1)));
     }
 
@@ -284,7 +287,10 @@ mod tests {
         let now = Instant::now();
         let mut unborn = forking(now);
         unborn.mold_gone(now);
-        assert_eq!((unborn.ending(), unborn.deadline), (Some(Ending::Unknown), Some(now + LAST_WORDS_TIME)));
+        assert_eq!(
+            (unborn.ending(), unborn.deadline),
+            (Some(Ending::Unknown), Some(now + LAST_MESSAGES_TIME))
+        );
         unborn.exists(now + LIMIT);
         assert_eq!((unborn.ending(), unborn.deadline), (None, Some(now + LIMIT)));
     }

@@ -66,11 +66,11 @@ pub(crate) struct Deaths(VecDeque<Death>);
 pub(crate) struct Death {
     worker: u32,
     pid: Option<i32>,
-    how: How,
+    how: DeathCause,
 }
 
 #[derive(Debug, Clone)]
-enum How {
+enum DeathCause {
     Ended(Ending),
     BrokeTheRules(String),
 }
@@ -78,12 +78,12 @@ enum How {
 impl Deaths {
     pub(crate) fn ended(&mut self, worker: u32, pid: Option<i32>, ending: Ending) {
         if self.of(worker).is_none() {
-            self.add(Death { worker, pid, how: How::Ended(ending) });
+            self.add(Death { worker, pid, how: DeathCause::Ended(ending) });
         }
     }
 
     pub(crate) fn broke_the_rules(&mut self, worker: u32, pid: Option<i32>, why: &str) {
-        self.add(Death { worker, pid, how: How::BrokeTheRules(why.into()) });
+        self.add(Death { worker, pid, how: DeathCause::BrokeTheRules(why.into()) });
     }
 
     fn add(&mut self, death: Death) {
@@ -118,7 +118,7 @@ impl RequestFailure {
     /// All of it in words. `threads`: where those of the stuck worker are.
     pub(crate) fn account(&self, death: Option<&Death>, threads: &[ThreadPlace], app: &App) -> Account {
         match &self.what {
-            What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| untold()),
+            What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| undescribed()),
             What::WorkerDied { worker } => {
                 let mut account = death.map_or_else(|| gone(*worker), Death::account);
                 if self.repeated {
@@ -143,7 +143,7 @@ impl Death {
         let process = pid.map_or(String::new(), |pid| format!(" (process {pid})"));
         let who = format!("worker {worker}{process}");
         let ending = match how {
-            How::BrokeTheRules(why) => {
+            DeathCause::BrokeTheRules(why) => {
                 let message =
                     format!("{who} broke the rules by which it talks with Highball, and was killed: {why}");
                 let remedy =
@@ -152,7 +152,7 @@ impl Death {
                 return Account::of_ours("worker_crashed", message, remedy.into())
                     .with_command("bundle pristine");
             }
-            How::Ended(ending) => *ending,
+            DeathCause::Ended(ending) => *ending,
         };
         let message = format!("{who} ended in the middle of this request: {ending}");
         let (remedy, command) = match ending {
@@ -178,7 +178,7 @@ impl Death {
 }
 
 /// The worker sent no valid description of an exception.
-fn untold() -> Account {
+fn undescribed() -> Account {
     let message = "the application raised an exception that cannot be described";
     Account::of_ours("exception", message.into(), "Look into the log: it says which.".into())
 }

@@ -10,7 +10,7 @@ use crate::shell::event::Inbox;
 use crate::shell::reaper::{self, Reaped};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
-use crate::upgrade::successor::Heritage;
+use crate::upgrade::successor::UpgradeContext;
 use highball_config::User;
 use highball_spawner::message::How;
 use highball_spawner::{Ended, Role};
@@ -59,7 +59,7 @@ pub(crate) struct Launching {
 impl Launching {
     fn here(self) -> io::Result<Launched> {
         if self.child.user.is_some() {
-            return self.told(|user, theirs| highball_spawner::as_user(user, Role::Mold, theirs));
+            return self.start_with_order(|user, theirs| highball_spawner::as_user(user, Role::Mold, theirs));
         }
         let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe)?;
         let pid = Pid::from_child(&child);
@@ -68,13 +68,13 @@ impl Launching {
 
     fn by(self, spawner: &Client) -> io::Result<Launched> {
         let app = self.app.clone();
-        self.told(|user, theirs| {
+        self.start_with_order(|user, theirs| {
             spawner.start(&app, user.map_or(0, |user| user.uid), Role::Mold, theirs.as_fd())
         })
     }
 
     /// Starts a process that is this program at first, and gets the order what to become.
-    fn told(
+    fn start_with_order(
         self,
         start: impl FnOnce(Option<&User>, OwnedFd) -> io::Result<(Pid, OwnedFd)>,
     ) -> io::Result<Launched> {
@@ -122,13 +122,17 @@ impl Launcher {
     }
 
     /// Starts the process that takes over in a hot restart, and gives it `socket`.
-    pub(crate) fn start_successor(&self, heritage: &Heritage, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+    pub(crate) fn start_successor(
+        &self,
+        context: &UpgradeContext,
+        socket: OwnedFd,
+    ) -> io::Result<(Pid, OwnedFd)> {
         match self {
             Launcher::Direct => {
                 // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
                 fcntl_setfd(&socket, FdFlags::empty())?;
-                let mut command = Command::new(&heritage.program);
-                if let [name, arguments @ ..] = &heritage.arguments[..] {
+                let mut command = Command::new(&context.program);
+                if let [name, arguments @ ..] = &context.arguments[..] {
                     command.arg0(name).args(arguments);
                 }
                 let child = command.env(VARIABLE, socket.as_raw_fd().to_string()).spawn()?;

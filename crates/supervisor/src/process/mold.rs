@@ -5,7 +5,7 @@ use crate::child::{Child, Output};
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::{Launched, Launching};
 use crate::shell::control_socket::ControlSocket;
-use crate::shell::event::{watch_mold, HeldProcess, Inbox, Start, Watch, Who};
+use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
 use crate::shell::message::{BootFailure, RubyHeap, ToMold};
 use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::{App, LogFormat, User};
@@ -80,7 +80,7 @@ impl MoldHandle {
     ) -> io::Result<MoldHandle> {
         let Launched { pid, pidfd, trouble } = launched;
         let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
-        let start = trouble.map(|socket| Start::heard_on(socket, failure)).transpose()?;
+        let start = trouble.map(|socket| StartReport::on(socket, failure)).transpose()?;
         Ok(MoldHandle::over(Arc::new(control), boot, (Some(pid), user), Some(process), start, inbox))
     }
 
@@ -107,7 +107,7 @@ impl MoldHandle {
         boot: u32,
         (pid, user): (Option<Pid>, Option<User>),
         process: Option<HeldProcess>,
-        start: Option<Start>,
+        start: Option<StartReport>,
         inbox: &Inbox,
     ) -> MoldHandle {
         MoldHandle {
@@ -121,7 +121,7 @@ impl MoldHandle {
     }
 
     /// A caller reports its pid; that of all others is known, whatever they report.
-    pub(crate) fn says_pid(&mut self, pid: i32) {
+    pub(crate) fn reports_pid(&mut self, pid: i32) {
         if self.process.is_none() {
             self.pid = Pid::from_raw(pid);
         }

@@ -85,9 +85,9 @@ pub fn become_mold(socket: OwnedFd) -> ExitCode {
 }
 
 /// What the server has sent: the order, the folder, the control socket, and the pipe.
-type Received = (MoldOrder, OwnedFd, OwnedFd, Option<OwnedFd>);
+type ReceivedOrder = (MoldOrder, OwnedFd, OwnedFd, Option<OwnedFd>);
 
-fn receive(socket: &OwnedFd) -> io::Result<Received> {
+fn receive(socket: &OwnedFd) -> io::Result<ReceivedOrder> {
     let (_, descriptors) = receive_packet(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut descriptors = descriptors.into_iter();
     let (Some(order), Some(folder), Some(control)) =
@@ -102,7 +102,7 @@ fn receive(socket: &OwnedFd) -> io::Result<Received> {
     Ok((serde_json::from_slice(&text)?, folder, control, descriptors.next()))
 }
 
-fn run((order, folder, control, pipe): Received) -> io::Result<Infallible> {
+fn run((order, folder, control, pipe): ReceivedOrder) -> io::Result<Infallible> {
     fchdir(folder)?;
     let child = Child {
         program: order.program.into(),

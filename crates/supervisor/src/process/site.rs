@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_nothing_of_an_application_is_told_apart() {
+    fn a_folder_with_nothing_of_an_application_is_recognized() {
         for (file, may) in
             [("README", false), ("public/style.css", false), ("my.rb", true), ("package.json", true)]
         {

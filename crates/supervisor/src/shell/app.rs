@@ -6,7 +6,7 @@ use super::boot_failures::{no_site, not_configured, not_started};
 use super::log_lines;
 use crate::app_output::AppOutput;
 use crate::core::ending::Ending;
-use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, News, Order, Process, Ticket};
+use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, FrontNews, Process, Ticket, WorkerOrder};
 use crate::diagnosis::request_failure::Deaths;
 use crate::diagnosis::Diagnosis;
 use crate::message_log::MessageLog;
@@ -331,12 +331,12 @@ impl AppSupervisor {
         Ok(())
     }
 
-    fn tell(&self, worker: u32, order: Order) -> io::Result<()> {
+    fn tell(&self, worker: u32, order: WorkerOrder) -> io::Result<()> {
         let handle = self.workers.get(&worker).ok_or(io::ErrorKind::NotFound)?;
         handle.send(match order {
-            Order::Drain => &ToWorker::Drain,
-            Order::MayPromote => &ToWorker::MayPromote,
-            Order::Promote => &ToWorker::Promote,
+            WorkerOrder::Drain => &ToWorker::Drain,
+            WorkerOrder::MayPromote => &ToWorker::MayPromote,
+            WorkerOrder::Promote => &ToWorker::Promote,
         })
     }
 
@@ -407,32 +407,36 @@ impl AppSupervisor {
     }
 
     /// Tells the front. The front outlives the supervisor; if it is gone, the run is ending.
-    async fn notify(&mut self, news: News) {
+    async fn notify(&mut self, news: FrontNews) {
         let Some(notice) = self.notice(news) else { return };
         if self.notices.send(Notice::OfApp(self.app.id, notice)).await.is_err() {
             debug!("the front does not listen to notices any more");
         }
     }
 
-    fn notice(&mut self, news: News) -> Option<AppNotice> {
+    fn notice(&mut self, news: FrontNews) -> Option<AppNotice> {
         let threads = self.app.threads;
         let mut ready = |worker, generation| {
             let ring = self.workers.get_mut(&worker)?.take_ring()?;
             Some(ReadyWorker { worker, generation, threads, ring })
         };
         Some(match news {
-            News::Booted(app) => AppNotice::AppBooted((*app).clone()),
-            News::SiteOpened { root } => AppNotice::SiteOpened { root },
-            News::Failed(diagnosis) => AppNotice::AppFailed(Box::new((*diagnosis).clone())),
-            News::Abandoned => AppNotice::Abandoned,
-            News::Removed => AppNotice::Removed,
-            News::WorkerReady { worker, generation } => AppNotice::WorkerReady(ready(worker, generation)?),
-            News::CanaryReady { worker, generation } => AppNotice::CanaryReady(ready(worker, generation)?),
-            News::CanaryAdmitted { worker } => AppNotice::CanaryAdmitted { worker },
-            News::GenerationWithdrawn { generation } => AppNotice::GenerationWithdrawn { generation },
-            News::WorkerRetiring { worker } => AppNotice::WorkerRetiring { worker },
-            News::WorkerGone { worker, killed } => AppNotice::WorkerGone { worker, killed },
-            News::NameWarmWorker { requests } => AppNotice::NameWarmWorker { requests },
+            FrontNews::Booted(app) => AppNotice::AppBooted((*app).clone()),
+            FrontNews::SiteOpened { root } => AppNotice::SiteOpened { root },
+            FrontNews::Failed(diagnosis) => AppNotice::AppFailed(Box::new((*diagnosis).clone())),
+            FrontNews::Abandoned => AppNotice::Abandoned,
+            FrontNews::Removed => AppNotice::Removed,
+            FrontNews::WorkerReady { worker, generation } => {
+                AppNotice::WorkerReady(ready(worker, generation)?)
+            }
+            FrontNews::CanaryReady { worker, generation } => {
+                AppNotice::CanaryReady(ready(worker, generation)?)
+            }
+            FrontNews::CanaryAdmitted { worker } => AppNotice::CanaryAdmitted { worker },
+            FrontNews::GenerationWithdrawn { generation } => AppNotice::GenerationWithdrawn { generation },
+            FrontNews::WorkerRetiring { worker } => AppNotice::WorkerRetiring { worker },
+            FrontNews::WorkerGone { worker, killed } => AppNotice::WorkerGone { worker, killed },
+            FrontNews::NameWarmWorker { requests } => AppNotice::NameWarmWorker { requests },
         })
     }
 

@@ -60,8 +60,8 @@ impl ControlSocket {
             match ready.try_io(|socket| receive_packet(socket.get_ref())) {
                 Ok(Ok(None)) => return Ok(None),
                 Ok(Ok(Some((bytes, descriptors)))) => {
-                    let nonsense = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-                    let message = serde_json::from_slice(&bytes).map_err(nonsense)?;
+                    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+                    let message = serde_json::from_slice(&bytes).map_err(invalid)?;
                     return Ok(Some(Packet { message, descriptors }));
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
@@ -126,10 +126,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_is_an_error() {
+    async fn an_invalid_message_is_an_error() {
         let (ours, theirs) = ControlSocket::pair().unwrap();
-        for nonsense in [&b"not json"[..], br#"{"type":"rea"#, br#"{"type":"rumour"}"#] {
-            send(&theirs, nonsense, SendFlags::empty()).unwrap();
+        for invalid in [&b"not json"[..], br#"{"type":"rea"#, br#"{"type":"rumour"}"#] {
+            send(&theirs, invalid, SendFlags::empty()).unwrap();
             let error = ours.receive::<FromWorker>().await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }

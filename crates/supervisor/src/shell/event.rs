@@ -1,6 +1,6 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::process::launcher::{Launcher, NEWS_TIME};
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
@@ -8,7 +8,7 @@ use crate::shell::app_files::Found;
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::message::{BootFailure, FromMold, FromWorker};
 use crate::shell::watched_fd::watched;
-use crate::upgrade::handover::{FromSuccessor, ToStandIn};
+use crate::upgrade::handover::{FromSuccessor, ToPidProxy};
 use crate::Order;
 use highball_config::AppId;
 use rustix::process::{Pid, Signal};
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) enum Happening {
     /// A signal was sent to us.
-    Signal(Received),
+    Signal(ReceivedSignal),
     /// The binary passes on what the front, or an operator, wants.
     Order(Order),
     /// Something was seen of a process of this application, or, with none, of another `highball`.
@@ -45,7 +45,7 @@ pub(crate) enum Happening {
 #[derive(Debug)]
 pub(crate) enum News {
     /// It sent a message, or its end of the control socket is closed.
-    Said(Said),
+    Socket(SocketEvent),
     /// It has ended: its pidfd is readable.
     Ended(Who),
     /// Something was found out about the files of the application.
@@ -87,7 +87,7 @@ impl Inbox {
 
 /// What came out of a control socket; descriptors only come with a worker's first message.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum SocketEvent {
     Mold {
         boot: u32,
         message: FromMold,
@@ -104,7 +104,7 @@ pub(crate) enum Said {
         descriptors: Vec<OwnedFd>,
     },
     /// An invalid message; the socket is not read after it.
-    Nonsense(Who, io::Error),
+    ProtocolError(Who, io::Error),
     Closed(Who),
 }
 
@@ -132,38 +132,43 @@ impl Drop for Watch {
 }
 
 /// Reads the mold's control socket until it closes; `start` is read first, where the mold begins as another program.
-pub(crate) fn watch_mold(socket: Arc<ControlSocket>, boot: u32, start: Option<Start>, inbox: Inbox) -> Watch {
-    let said = move |message, _descriptors| Said::Mold { boot, message };
+pub(crate) fn watch_mold(
+    socket: Arc<ControlSocket>,
+    boot: u32,
+    start: Option<StartReport>,
+    inbox: Inbox,
+) -> Watch {
+    let to_event = move |message, _descriptors| SocketEvent::Mold { boot, message };
     Watch(tokio::spawn(async move {
         if let Some(failure) = watch_start(start).await {
             let message = FromMold::Failed(Box::new(failure));
-            inbox.put(News::Said(Said::Mold { boot, message })).await;
+            inbox.put(News::Socket(SocketEvent::Mold { boot, message })).await;
         }
-        read_all(socket, Who::Mold(boot), inbox, said).await;
+        read_all(socket, Who::Mold(boot), inbox, to_event).await;
     }))
 }
 
 /// The words for why a process could not become a mold.
-type Failure = Box<dyn Fn(io::Error) -> BootFailure + Send + Sync>;
+type ToBootFailure = Box<dyn Fn(io::Error) -> BootFailure + Send + Sync>;
 
 /// Where a process reports why it could not become a mold.
-pub(crate) struct Start {
+pub(crate) struct StartReport {
     socket: ControlSocket,
-    failure: Failure,
+    failure: ToBootFailure,
 }
 
-impl Start {
-    pub(crate) fn heard_on(
+impl StartReport {
+    pub(crate) fn on(
         socket: OwnedFd,
         failure: impl Fn(io::Error) -> BootFailure + Send + Sync + 'static,
-    ) -> io::Result<Start> {
-        Ok(Start { socket: ControlSocket::over(socket)?, failure: Box::new(failure) })
+    ) -> io::Result<StartReport> {
+        Ok(StartReport { socket: ControlSocket::over(socket)?, failure: Box::new(failure) })
     }
 }
 
 /// Waits until a process has become a mold; why, if it could not.
-async fn watch_start(start: Option<Start>) -> Option<BootFailure> {
-    let Start { socket, failure } = start?;
+async fn watch_start(start: Option<StartReport>) -> Option<BootFailure> {
+    let StartReport { socket, failure } = start?;
     // Closed, or not a message of this kind: the process has become something else, and has its control socket.
     let packet = socket.receive::<Trouble>().await.ok()??;
     Some(failure(packet.message.into()))
@@ -171,27 +176,27 @@ async fn watch_start(start: Option<Start>) -> Option<BootFailure> {
 
 /// Reads a worker's control socket until it closes.
 pub(crate) fn watch_worker(socket: Arc<ControlSocket>, worker: u32, inbox: Inbox) -> Watch {
-    let said = move |message, descriptors| Said::Worker { worker, message, descriptors };
-    Watch(tokio::spawn(read_all(socket, Who::Worker(worker), inbox, said)))
+    let to_event = move |message, descriptors| SocketEvent::Worker { worker, message, descriptors };
+    Watch(tokio::spawn(read_all(socket, Who::Worker(worker), inbox, to_event)))
 }
 
 /// Reads the control socket of the process that is to take our place until it closes.
 pub(crate) fn watch_successor(socket: Arc<ControlSocket>, pid: Pid, inbox: Inbox) -> Watch {
-    let said = move |message, _descriptors| Said::Successor(pid, message);
-    Watch(tokio::spawn(read_all(socket, Who::Successor(pid), inbox, said)))
+    let to_event = move |message, _descriptors| SocketEvent::Successor(pid, message);
+    Watch(tokio::spawn(read_all(socket, Who::Successor(pid), inbox, to_event)))
 }
 
 /// Reads which process succeeds those for which this one is the PID proxy.
 pub(crate) fn watch_succeeded(socket: Arc<ControlSocket>, inbox: Inbox) -> Watch {
-    let said = |ToStandIn::Succeeded { pid }, descriptors| Said::Succeeded { pid, descriptors };
-    Watch(tokio::spawn(read_all(socket, Who::Succeeded, inbox, said)))
+    let to_event = |ToPidProxy::Succeeded { pid }, descriptors| SocketEvent::Succeeded { pid, descriptors };
+    Watch(tokio::spawn(read_all(socket, Who::Succeeded, inbox, to_event)))
 }
 
 async fn read_all<M: DeserializeOwned>(
     socket: Arc<ControlSocket>,
     who: Who,
     inbox: Inbox,
-    said: impl Fn(M, Vec<OwnedFd>) -> Said,
+    to_event: impl Fn(M, Vec<OwnedFd>) -> SocketEvent,
 ) {
     let mut pace = RateLimit::new(MESSAGES_PER_SECOND, 2 * MESSAGES_PER_SECOND, Instant::now());
     loop {
@@ -199,20 +204,20 @@ async fn read_all<M: DeserializeOwned>(
             tokio::time::sleep(PAUSE).await;
         }
         pace.spend(1);
-        let said = match socket.receive::<M>().await {
-            Ok(Some(packet)) => said(packet.message, packet.descriptors),
+        let event = match socket.receive::<M>().await {
+            Ok(Some(packet)) => to_event(packet.message, packet.descriptors),
             Ok(None) => break,
             Err(error) => {
                 // A process that sends invalid messages could do so for ever.
-                inbox.put(News::Said(Said::Nonsense(who, error))).await;
+                inbox.put(News::Socket(SocketEvent::ProtocolError(who, error))).await;
                 break;
             }
         };
-        if !inbox.put(News::Said(said)).await {
+        if !inbox.put(News::Socket(event)).await {
             return;
         }
     }
-    inbox.put(News::Said(Said::Closed(who))).await;
+    inbox.put(News::Socket(SocketEvent::Closed(who))).await;
 }
 
 /// A process held by its pidfd: it can be watched and killed, and never be mistaken for another.

@@ -34,7 +34,7 @@ pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
         }
         ServerLog::HandedOver { upgrade, took } => log_handed_over(upgrading.pid_of(*upgrade), *took),
         ServerLog::Unsettled => error!("the state of the server does not settle: this is a bug in Highball"),
-        ServerLog::HeirEnded => debug!("idle connections are closed: no other process serves"),
+        ServerLog::ServingProcessEnded => debug!("idle connections are closed: no other process serves"),
     }
 }
 
@@ -84,7 +84,11 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
             warn!(boot, sent = message, "the mold sent this message at the wrong time");
         }
         AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
-            warn!(worker, sent = message, "the worker sent this message about its promotion at the wrong time");
+            warn!(
+                worker,
+                sent = message,
+                "the worker sent this message about its promotion at the wrong time"
+            );
         }
         AppLog::Configured { restarts } => {
             info!(app = app.app.name, restarts, "the application has a new configuration");

@@ -406,16 +406,16 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_is_told_whole_or_not_at_all() {
+    fn a_heap_is_reported_whole_or_not_at_all() {
         let silent = serde_json::from_str::<FromWorker>(r#"{"type":"heap","heap":null}"#).unwrap();
         assert_eq!(silent, FromWorker::Heap { heap: None });
         let heap = RubyHeap { live_slots: 7, gc_time_ms: 3, ..RubyHeap::default() };
         let text = format!(r#"{{"type":"heap","heap":{}}}"#, serde_json::to_string(&heap).unwrap());
         assert_eq!(serde_json::from_str::<FromMold>(&text).unwrap(), FromMold::Heap { heap: Some(heap) });
-        for nonsense in
+        for invalid in
             [text.replace("live_slots", "lively"), text.replace(":7", ":-7"), text.replace(":7", ":0.7")]
         {
-            assert!(serde_json::from_str::<FromWorker>(&nonsense).is_err(), "{nonsense}");
+            assert!(serde_json::from_str::<FromWorker>(&invalid).is_err(), "{invalid}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
-use crate::shell::event::{Said, Who};
+use crate::shell::event::{SocketEvent, Who};
 use crate::shell::message::{FromMold, FromWorker};
 use crate::shell::questions::NotAsked;
 use crate::AppOrder;
@@ -28,26 +28,32 @@ const THREADS_TIME: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// A process of an application has sent a message, or closed its control socket.
-    pub(super) fn heard(&mut self, id: AppId, said: Said) {
+    pub(super) fn socket_event(&mut self, id: AppId, event: SocketEvent) {
         let alone = self.apps.len() == 1;
         let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) else { return };
         let (span, now) = (app.span(alone), Instant::now());
-        self.is_quiet = !app.message_log.takes(&said, now);
+        self.is_quiet = !app.message_log.takes(&event, now);
         if let Some(messages) = app.message_log.notice(now) {
             span.in_scope(|| {
-                warn!(messages, "the application's processes send too many messages: lines about them were not logged");
+                warn!(
+                    messages,
+                    "the application's processes send too many messages: lines about them were not logged"
+                );
             });
         }
-        let heard = || match said {
-            Said::Mold { boot, message } => app.mold_said(boot, message, core),
-            Said::Worker { worker, message, descriptors } => app.worker_said(worker, message, descriptors),
-            Said::Nonsense(who, error) => {
+        let for_core = || match event {
+            SocketEvent::Mold { boot, message } => app.mold_sent(boot, message, core),
+            SocketEvent::Worker { worker, message, descriptors } => {
+                app.worker_sent(worker, message, descriptors)
+            }
+            SocketEvent::ProtocolError(who, error) => {
                 Some(AppEvent::Misbehaved { process: process(who)?, error: error.to_string() })
             }
-            Said::Closed(who) => Some(AppEvent::Closed { process: process(who)? }),
-            Said::Successor(..) | Said::Succeeded { .. } => None, // the supervisor's
+            SocketEvent::Closed(who) => Some(AppEvent::Closed { process: process(who)? }),
+            SocketEvent::Successor(..) | SocketEvent::Succeeded { .. } => None, // the supervisor's
         };
-        let event = if self.is_quiet { with_default(&Dispatch::none(), heard) } else { span.in_scope(heard) };
+        let event =
+            if self.is_quiet { with_default(&Dispatch::none(), for_core) } else { span.in_scope(for_core) };
         if let Some(event) = event {
             self.happens(id, event);
         }
@@ -86,7 +92,7 @@ fn unasked(process: Process) -> AppEvent {
 }
 
 impl AppSupervisor {
-    fn mold_said(&mut self, boot: u32, message: FromMold, core: &Core) -> Option<AppEvent> {
+    fn mold_sent(&mut self, boot: u32, message: FromMold, core: &Core) -> Option<AppEvent> {
         let process = Process::Mold(boot);
         let mold = self.molds.get_mut(&boot)?;
         let boots = core.molds().any(|mold| mold.boot == boot && mold.boots_since().is_some());
@@ -98,11 +104,11 @@ impl AppSupervisor {
                 warn!(boot, "the mold sent a message about its boot at the wrong time");
             }
             FromMold::Booted(app) => {
-                mold.says_pid(app.pid);
+                mold.reports_pid(app.pid);
                 return Some(AppEvent::MoldBooted { boot, app: Some(Arc::new(app)) });
             }
             FromMold::Bare { pid } => {
-                mold.says_pid(pid);
+                mold.reports_pid(pid);
                 return Some(AppEvent::MoldBooted { boot, app: None });
             }
             FromMold::Failed(failure) => return Some(AppEvent::MoldFailed { boot, failure }),
@@ -116,7 +122,7 @@ impl AppSupervisor {
         None
     }
 
-    fn worker_said(
+    fn worker_sent(
         &mut self,
         worker: u32,
         message: FromWorker,

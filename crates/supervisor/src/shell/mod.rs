@@ -32,13 +32,13 @@ pub use outcome::Outcome;
 
 use crate::app_output::{AppOutput, Relay};
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::core::restart::Asked;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
 use crate::process::launcher::Endings;
 use crate::shell::event::{Happening, Inbox, News, Who};
 use crate::shell::signals::Signals;
-use crate::upgrade::stand_in::StandIn;
+use crate::upgrade::pid_proxy::PidProxy;
 use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
 use blueprint::boots_at_a_time;
@@ -135,19 +135,19 @@ impl Supervisor {
             let deadline = if self.unreaped { Some(Instant::now()) } else { self.next_deadline() };
             let happening = tokio::select! {
                 signal = signals.next() => Happening::Signal(signal),
-                () = self.endings.changed() => Happening::Signal(Received::ChildEnded),
+                () = self.endings.changed() => Happening::Signal(ReceivedSignal::ChildEnded),
                 Some(order) = orders.recv() => Happening::Order(order),
                 Some((app, news)) = self.news.recv() => Happening::News(app, news),
                 () = sleep_until(deadline) => Happening::Deadline,
             };
             self.handle(happening).await;
         }
-        self.hear_the_last_lines().await;
-        if let Some(succession) = self.upgrading.succession.take() {
+        self.wait_for_last_output().await;
+        if let Some(serving) = self.upgrading.serving.take() {
             let drain_time = 2 * self.settings.drain_timeout;
             let (news, inbox, endings) = (self.news, self.inbox, self.endings);
-            return Ok(Outcome::HandedOver(Box::new(StandIn {
-                succession,
+            return Ok(Outcome::HandedOver(Box::new(PidProxy {
+                serving,
                 signals,
                 endings,
                 news,
@@ -159,7 +159,7 @@ impl Supervisor {
     }
 
     /// What applications have printed is in the log then, or it is not waited for.
-    async fn hear_the_last_lines(&self) {
+    async fn wait_for_last_output(&self) {
         let printed = async {
             for app in self.apps.values() {
                 app.output.settle().await;
@@ -170,7 +170,7 @@ impl Supervisor {
 
     async fn handle(&mut self, happening: Happening) {
         match happening {
-            Happening::Signal(Received::ChildEnded) => self.reap(),
+            Happening::Signal(ReceivedSignal::ChildEnded) => self.reap(),
             Happening::Signal(signal) => self.happened.push_back(Event::Signal(signal)),
             Happening::Order(order) => self.ordered(order).await,
             Happening::News(app, News::Ended(who)) => {
@@ -185,8 +185,8 @@ impl Supervisor {
                     (_, Who::Succeeded) | (None, _) => {}
                 }
             }
-            Happening::News(Some(app), News::Said(said)) => self.heard(app, said),
-            Happening::News(None, News::Said(said)) => self.successor_said(said),
+            Happening::News(Some(app), News::Socket(event)) => self.socket_event(app, event),
+            Happening::News(None, News::Socket(event)) => self.successor_sent(event),
             Happening::News(Some(app), News::Found(found)) => self.found(app, found),
             Happening::News(None, News::Found(_)) => {}
             Happening::Deadline if self.unreaped => self.reap(),
@@ -231,7 +231,7 @@ impl Supervisor {
             Action::TakeOver { upgrade } => self.let_take_over(upgrade),
             Action::SignalSuccessor { upgrade, signal } => self.upgrading.signal(upgrade, signal),
             Action::ForgetSuccessor { upgrade } => self.upgrading.forget(upgrade),
-            Action::DropUpgradeContext => self.upgrading.heritage = None,
+            Action::DropUpgradeContext => self.upgrading.context = None,
             Action::PassOn(signal) => self.upgrading.pass_on(signal),
             Action::Log(log) => log_lines::of_server(&log, &self.upgrading),
             Action::Checkpoint(step) => checkpoint::pass(step).await,
@@ -315,9 +315,9 @@ impl Supervisor {
             }
             Order::RemoveApp(app) => self.happens(app, AppEvent::Remove),
             Order::FrontDrained => self.happened.push_back(Event::FrontDrained),
-            Order::MayUpgrade(heritage) => {
+            Order::MayUpgrade(context) => {
                 if !self.core.is_over() {
-                    self.upgrading.heritage = Some(*heritage);
+                    self.upgrading.context = Some(*context);
                 }
                 self.happened.push_back(Event::MayUpgrade);
             }

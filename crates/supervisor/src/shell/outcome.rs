@@ -2,7 +2,7 @@
 
 use crate::core::app::{App, End, Phase};
 use crate::diagnosis::Diagnosis;
-use crate::upgrade::stand_in::StandIn;
+use crate::upgrade::pid_proxy::PidProxy;
 
 /// How a run ended. Where applications have ended differently, the last one of these counts.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub enum Outcome {
     /// The application did not boot the first time.
     BootFailed(Box<Diagnosis>),
     /// Another process has taken over, and this one has nothing left to do but to be its PID proxy.
-    HandedOver(Box<StandIn>),
+    HandedOver(Box<PidProxy>),
 }
 
 impl Outcome {

@@ -26,7 +26,7 @@ impl Supervisor {
             },
             apps,
             upgrade,
-            successor: self.upgrading.heir(),
+            successor: self.upgrading.serving_pid(),
         }
     }
 }

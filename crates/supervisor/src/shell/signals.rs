@@ -11,23 +11,23 @@
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are reopened |
 
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use std::io::{self, IsTerminal};
 use tokio::signal::unix::{signal, Signal, SignalKind};
 
 /// The signal by which this is passed on to another process; none, where it concerns this process alone.
-pub(crate) fn to_pass_on(signal: Received) -> Option<rustix::process::Signal> {
+pub(crate) fn to_pass_on(signal: ReceivedSignal) -> Option<rustix::process::Signal> {
     use rustix::process::Signal;
     match signal {
-        Received::Terminate => Some(Signal::TERM),
-        Received::Interrupt => Some(Signal::INT),
-        Received::Hangup => Some(Signal::HUP),
-        Received::Restart => Some(Signal::USR1),
-        Received::Refork => Some(Signal::URG),
-        Received::Upgrade => Some(Signal::USR2),
-        Received::MoreWorkers => Some(Signal::TTIN),
-        Received::FewerWorkers => Some(Signal::TTOU),
-        Received::ChildEnded => None,
+        ReceivedSignal::Terminate => Some(Signal::TERM),
+        ReceivedSignal::Interrupt => Some(Signal::INT),
+        ReceivedSignal::Hangup => Some(Signal::HUP),
+        ReceivedSignal::Restart => Some(Signal::USR1),
+        ReceivedSignal::Refork => Some(Signal::URG),
+        ReceivedSignal::Upgrade => Some(Signal::USR2),
+        ReceivedSignal::MoreWorkers => Some(Signal::TTIN),
+        ReceivedSignal::FewerWorkers => Some(Signal::TTOU),
+        ReceivedSignal::ChildEnded => None,
     }
 }
 
@@ -65,18 +65,18 @@ impl Signals {
         })
     }
 
-    pub(crate) async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> ReceivedSignal {
         tokio::select! {
-            _ = self.term.recv() => Received::Terminate,
-            _ = self.quit.recv() => Received::Terminate,
-            _ = self.int.recv() => Received::Interrupt,
-            _ = self.hup.recv() => if self.has_terminal { Received::Terminate } else { Received::Hangup },
-            _ = self.usr1.recv() => Received::Restart,
-            _ = self.urg.recv() => Received::Refork,
-            _ = self.usr2.recv() => Received::Upgrade,
-            _ = self.ttin.recv() => Received::MoreWorkers,
-            _ = self.ttou.recv() => Received::FewerWorkers,
-            _ = self.child.recv() => Received::ChildEnded,
+            _ = self.term.recv() => ReceivedSignal::Terminate,
+            _ = self.quit.recv() => ReceivedSignal::Terminate,
+            _ = self.int.recv() => ReceivedSignal::Interrupt,
+            _ = self.hup.recv() => if self.has_terminal { ReceivedSignal::Terminate } else { ReceivedSignal::Hangup },
+            _ = self.usr1.recv() => ReceivedSignal::Restart,
+            _ = self.urg.recv() => ReceivedSignal::Refork,
+            _ = self.usr2.recv() => ReceivedSignal::Upgrade,
+            _ = self.ttin.recv() => ReceivedSignal::MoreWorkers,
+            _ = self.ttou.recv() => ReceivedSignal::FewerWorkers,
+            _ = self.child.recv() => ReceivedSignal::ChildEnded,
         }
     }
 }

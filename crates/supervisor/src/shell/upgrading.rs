@@ -3,13 +3,13 @@
 use super::Supervisor;
 use crate::core::action::SuccessorSignal;
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::core::{Event, SuccessorEvent};
 use crate::shell::control_socket::ControlSocket;
-use crate::shell::event::{Inbox, Said, Who};
+use crate::shell::event::{Inbox, SocketEvent, Who};
 use crate::upgrade::handover::FromSuccessor;
-use crate::upgrade::stand_in::Succession;
-use crate::upgrade::successor::{Heritage, Successor};
+use crate::upgrade::pid_proxy::ServingProcess;
+use crate::upgrade::successor::{Successor, UpgradeContext};
 use crate::Notice;
 use highball_config::AppId;
 use rustix::process::{Pid, Signal};
@@ -23,32 +23,32 @@ use tracing::info;
 #[derive(Debug, Default)]
 pub(super) struct Upgrading {
     /// What a successor is made from. Not before this process serves, nor once it ends.
-    pub(super) heritage: Option<Heritage>,
-    /// Where this process, as their PID proxy, will hear which processes succeed its successors, and the other end for
+    pub(super) context: Option<UpgradeContext>,
+    /// The socket on which this process, as the PID proxy, hears of its successors' successors; and the other end, for
     /// them.
-    stand_in: Option<(ControlSocket, OwnedFd)>,
+    pid_proxy: Option<(ControlSocket, OwnedFd)>,
     /// New processes, by the number of the hot restart.
     successors: BTreeMap<u32, Successor>,
     /// The process that has taken over.
-    pub(super) succession: Option<Succession>,
+    pub(super) serving: Option<ServingProcess>,
     /// Its process id, and the number of the hot restart.
-    heir: Option<(u32, Pid)>,
+    taken_over: Option<(u32, Pid)>,
 }
 
 impl Upgrading {
     pub(super) fn pid_of(&self, upgrade: u32) -> Option<i32> {
-        let heir = self.heir.filter(|(number, _)| *number == upgrade).map(|(_, pid)| pid);
-        let pid = self.successors.get(&upgrade).map(|successor| successor.pid).or(heir);
+        let taken_over = self.taken_over.filter(|(number, _)| *number == upgrade).map(|(_, pid)| pid);
+        let pid = self.successors.get(&upgrade).map(|successor| successor.pid).or(taken_over);
         pid.map(Pid::as_raw_pid)
     }
 
     /// The process that has taken this one's place.
-    pub(super) fn heir(&self) -> Option<i32> {
-        self.succession.as_ref().map(|succession| succession.pid().as_raw_pid())
+    pub(super) fn serving_pid(&self) -> Option<i32> {
+        self.serving.as_ref().map(|serving| serving.pid().as_raw_pid())
     }
 
     pub(super) fn program(&self) -> Option<String> {
-        self.heritage.as_ref().map(|heritage| heritage.program.display().to_string())
+        self.context.as_ref().map(|context| context.program.display().to_string())
     }
 
     fn upgrade_of(&self, pid: Pid) -> Option<u32> {
@@ -67,24 +67,24 @@ impl Upgrading {
 
     pub(super) fn forget(&mut self, upgrade: u32) {
         self.successors.remove(&upgrade);
-        self.stand_in = None; // the next process gets another pair
+        self.pid_proxy = None; // the next process gets another pair
     }
 
-    pub(super) fn pass_on(&self, signal: Received) {
-        if let Some(succession) = &self.succession {
-            succession.pass_on(signal);
+    pub(super) fn pass_on(&self, signal: ReceivedSignal) {
+        if let Some(serving) = &self.serving {
+            serving.pass_on(signal);
         }
     }
 
     fn spawn(&mut self, failed: Vec<String>, inbox: &Inbox) -> io::Result<Successor> {
-        let Upgrading { heritage: Some(heritage), stand_in, .. } = self else {
+        let Upgrading { context: Some(context), pid_proxy, .. } = self else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        if heritage.is_waited_for && heritage.stand_in.is_none() && stand_in.is_none() {
-            *stand_in = Some(ControlSocket::pair()?);
+        if context.is_waited_for && context.pid_proxy.is_none() && pid_proxy.is_none() {
+            *pid_proxy = Some(ControlSocket::pair()?);
         }
-        let theirs = heritage.stand_in.as_ref().or(stand_in.as_ref().map(|(_, theirs)| theirs));
-        Successor::spawn(heritage, theirs, failed, inbox)
+        let theirs = context.pid_proxy.as_ref().or(pid_proxy.as_ref().map(|(_, theirs)| theirs));
+        Successor::spawn(context, theirs, failed, inbox)
     }
 }
 
@@ -107,8 +107,8 @@ impl Supervisor {
     }
 
     pub(super) fn let_take_over(&mut self, upgrade: u32) {
-        let told = self.upgrading.successors.get(&upgrade).map(Successor::take_over);
-        if let Some(Err(error)) = told {
+        let sent = self.upgrading.successors.get(&upgrade).map(Successor::take_over);
+        if let Some(Err(error)) = sent {
             self.successor_happens(upgrade, SuccessorEvent::Unreachable { error: error.to_string() });
         }
     }
@@ -117,34 +117,37 @@ impl Supervisor {
     pub(super) async fn hand_over(&mut self, upgrade: u32, kept: Vec<String>, restart: bool) {
         let Some(successor) = self.upgrading.successors.remove(&upgrade) else { return };
         let pid = successor.pid;
-        if let Some(heritage) = self.upgrading.heritage.take() {
-            heritage.tell_stand_in(pid);
+        if let Some(context) = self.upgrading.context.take() {
+            context.report_to_pid_proxy(pid);
         }
         if restart {
             successor.signal(Signal::USR1);
         }
-        let stand_in = self.upgrading.stand_in.take().map(|(ours, _)| ours);
-        self.upgrading.heir = Some((upgrade, pid));
-        self.upgrading.succession = Some(Succession::new(successor.into_process(), stand_in, &self.inbox));
+        let reports = self.upgrading.pid_proxy.take().map(|(ours, _)| ours);
+        self.upgrading.taken_over = Some((upgrade, pid));
+        self.upgrading.serving = Some(ServingProcess::new(successor.into_process(), reports, &self.inbox));
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept }).await;
     }
 
     /// Another `highball` has sent a message.
-    pub(super) fn successor_said(&mut self, said: Said) {
-        let (pid, event) = match said {
-            Said::Successor(pid, message) => (pid, event_of(message)),
-            Said::Nonsense(Who::Successor(pid), error) => {
+    pub(super) fn successor_sent(&mut self, event: SocketEvent) {
+        let (pid, event) = match event {
+            SocketEvent::Successor(pid, message) => (pid, event_of(message)),
+            SocketEvent::ProtocolError(Who::Successor(pid), error) => {
                 tracing::error!(pid = pid.as_raw_pid(), %error, "the new process sent an invalid message");
                 (pid, SuccessorEvent::Closed)
             }
-            Said::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),
-            Said::Succeeded { pid, descriptors } => {
-                if let Some(succession) = &mut self.upgrading.succession {
-                    succession.succeeded(pid, descriptors, &self.inbox);
+            SocketEvent::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),
+            SocketEvent::Succeeded { pid, descriptors } => {
+                if let Some(serving) = &mut self.upgrading.serving {
+                    serving.succeeded(pid, descriptors, &self.inbox);
                 }
                 return;
             }
-            Said::Nonsense(..) | Said::Closed(_) | Said::Mold { .. } | Said::Worker { .. } => return,
+            SocketEvent::ProtocolError(..)
+            | SocketEvent::Closed(_)
+            | SocketEvent::Mold { .. }
+            | SocketEvent::Worker { .. } => return,
         };
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, event);
@@ -155,9 +158,9 @@ impl Supervisor {
     pub(super) fn successor_ended(&mut self, pid: Pid, ending: Ending) {
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, SuccessorEvent::Ended(ending));
-        } else if self.upgrading.succession.as_mut().is_some_and(|succession| succession.ended(pid, ending)) {
+        } else if self.upgrading.serving.as_mut().is_some_and(|serving| serving.ended(pid, ending)) {
             tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that has taken over has ended");
-            self.happened.push_back(Event::HeirEnded);
+            self.happened.push_back(Event::ServingProcessEnded);
         }
     }
 }

@@ -16,7 +16,8 @@ pub(crate) enum ToSuccessor {
         bind: String,
     },
     /// With it comes the socket on which the new process reports its own successor to the PID proxy of both.
-    StandIn,
+    #[serde(rename = "stand_in")]
+    PidProxy,
     /// Everything that it inherits was sent.
     Begin {
         /// The old process.
@@ -57,7 +58,7 @@ pub(crate) enum FromSuccessor {
 /// Messages from a process that has been succeeded to its PID proxy; a pidfd comes with each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum ToStandIn {
+pub(crate) enum ToPidProxy {
     /// This process serves from now on.
     Succeeded {
         /// Its process id.

@@ -12,7 +12,7 @@ pub struct Predecessor {
     pid: i32,
     control: OwnedFd,
     listeners: Vec<(String, OwnedFd)>,
-    stand_in: Option<OwnedFd>,
+    pid_proxy: Option<OwnedFd>,
     broken: Vec<String>,
 }
 
@@ -24,15 +24,15 @@ impl Predecessor {
     /// It has gone, or sent an invalid message.
     pub fn from_environment() -> io::Result<Option<Predecessor>> {
         let Some(control) = highball_spawner::exec::take(VARIABLE)? else { return Ok(None) };
-        let (mut listeners, mut stand_in) = (Vec::new(), None);
+        let (mut listeners, mut pid_proxy) = (Vec::new(), None);
         loop {
             let (bytes, mut descriptors) =
                 receive_packet(&control)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
             match (serde_json::from_slice(&bytes)?, descriptors.pop()) {
                 (ToSuccessor::Listener { bind }, Some(socket)) => listeners.push((bind, socket)),
-                (ToSuccessor::StandIn, socket) => stand_in = socket,
+                (ToSuccessor::PidProxy, socket) => pid_proxy = socket,
                 (ToSuccessor::Begin { pid, broken }, _) => {
-                    return Ok(Some(Predecessor { pid, control, listeners, stand_in, broken }))
+                    return Ok(Some(Predecessor { pid, control, listeners, pid_proxy, broken }))
                 }
                 (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
                     return Err(io::Error::other("the old process sent a message at the wrong time"))
@@ -58,8 +58,8 @@ impl Predecessor {
     }
 
     /// The socket to the PID proxy, if there is one.
-    pub fn take_stand_in(&mut self) -> Option<OwnedFd> {
-        self.stand_in.take()
+    pub fn take_pid_proxy(&mut self) -> Option<OwnedFd> {
+        self.pid_proxy.take()
     }
 
     /// Closes the sockets that were not taken: addresses that are not listened on any more.
@@ -69,26 +69,26 @@ impl Predecessor {
 
     /// Reports that the application boots, and when it is to be given up.
     pub fn booting(&self, version: &str, limit: Duration) {
-        self.say(&FromSuccessor::Booting { version: version.into(), limit_ms: limit.as_millis() as u64 });
+        self.send(&FromSuccessor::Booting { version: version.into(), limit_ms: limit.as_millis() as u64 });
     }
 
     /// Reports that everything is there to serve, and on which addresses the old process need not accept any more.
     pub fn ready(&self, kept: Vec<String>) {
-        self.say(&FromSuccessor::Ready { kept });
+        self.send(&FromSuccessor::Ready { kept });
     }
 
     /// Reports that connections are accepted.
     pub fn serving(&self) {
-        self.say(&FromSuccessor::Serving);
+        self.send(&FromSuccessor::Serving);
     }
 
     /// Reports why this process gives up.
     pub fn failed(&self, why: &str) {
-        self.say(&FromSuccessor::Failed { why: why.into() });
+        self.send(&FromSuccessor::Failed { why: why.into() });
     }
 
     /// Where the old process has gone, the message is lost; [`Predecessor::yields`] notices that it has gone.
-    fn say(&self, message: &FromSuccessor) {
+    fn send(&self, message: &FromSuccessor) {
         if let Err(error) = send_packet(&self.control, message, &[]) {
             tracing::debug!(%error, "the old process cannot be reached");
         }

@@ -2,7 +2,7 @@
 
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
-use crate::upgrade::handover::{ToStandIn, ToSuccessor};
+use crate::upgrade::handover::{ToPidProxy, ToSuccessor};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What a process needs to have a successor.
 #[derive(Debug)]
-pub struct Heritage {
+pub struct UpgradeContext {
     /// The path that it was started by: the program of the next one is what stands there by then.
     pub program: PathBuf,
     /// Its arguments, its own name first.
@@ -23,21 +23,21 @@ pub struct Heritage {
     /// successors.
     pub is_waited_for: bool,
     /// The socket to the PID proxy, if that is another process.
-    pub stand_in: Option<OwnedFd>,
+    pub pid_proxy: Option<OwnedFd>,
 }
 
-impl Heritage {
+impl UpgradeContext {
     /// Reports the successor of this process to the PID proxy. `false`: there is none.
-    pub(crate) fn tell_stand_in(&self, pid: Pid) -> bool {
-        let Some(socket) = &self.stand_in else { return false };
-        let told = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
-            let message = ToStandIn::Succeeded { pid: pid.as_raw_pid() };
+    pub(crate) fn report_to_pid_proxy(&self, pid: Pid) -> bool {
+        let Some(socket) = &self.pid_proxy else { return false };
+        let sent = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
+            let message = ToPidProxy::Succeeded { pid: pid.as_raw_pid() };
             crate::shell::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
         });
-        if let Err(error) = &told {
+        if let Err(error) = &sent {
             tracing::debug!(%error, "the PID proxy has gone");
         }
-        told.is_ok()
+        sent.is_ok()
     }
 }
 
@@ -51,24 +51,24 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Starts it, and hands it what it inherits. `stand_in` is the socket to its PID proxy; `broken` are the names of
+    /// Starts it, and hands it what it inherits. `pid_proxy` is the socket to its PID proxy; `broken` are the names of
     /// the applications that it need not bring up.
     pub(crate) fn spawn(
-        heritage: &Heritage,
-        stand_in: Option<&OwnedFd>,
+        context: &UpgradeContext,
+        pid_proxy: Option<&OwnedFd>,
         broken: Vec<String>,
         inbox: &Inbox,
     ) -> io::Result<Successor> {
         let (control, theirs) = ControlSocket::pair()?;
-        for (bind, socket) in &heritage.listeners {
+        for (bind, socket) in &context.listeners {
             control.send(&ToSuccessor::Listener { bind: bind.clone() }, &[socket.as_fd()])?;
         }
-        if let Some(socket) = stand_in {
-            control.send(&ToSuccessor::StandIn, &[socket.as_fd()])?;
+        if let Some(socket) = pid_proxy {
+            control.send(&ToSuccessor::PidProxy, &[socket.as_fd()])?;
         }
         let own = inbox.launcher.pid().as_raw_pid();
         control.send(&ToSuccessor::Begin { pid: own, broken }, &[])?;
-        let (pid, pidfd) = inbox.launcher.start_successor(heritage, theirs)?;
+        let (pid, pidfd) = inbox.launcher.start_successor(context, theirs)?;
         let process = HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone())?;
         let control = Arc::new(control);
         let watch = watch_successor(Arc::clone(&control), pid, inbox.clone());

@@ -1,6 +1,6 @@
 //! Whether anything in an application's folder has changed: names, sizes and times of its files, in one number.
 
-use crate::watch::folder_walk::{sum, Found};
+use crate::watch::folder_walk::{sum, Judgement};
 use highball_tenant::{About, Kind, TenantFolder};
 use highball_users::User;
 use std::collections::hash_map::DefaultHasher;
@@ -29,11 +29,11 @@ impl FolderState {
     }
 }
 
-fn judge(name: &OsStr, _about: &About) -> Found {
+fn judge(name: &OsStr, _about: &About) -> Judgement {
     if LEFT_OUT.iter().any(|left_out| name == *left_out) {
-        Found::LeftOut
+        Judgement::LeftOut
     } else {
-        Found::Counts
+        Judgement::Counts
     }
 }
 

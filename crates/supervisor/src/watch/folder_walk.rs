@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const MOST_ENTRIES: usize = 20_000;
 
 /// What is to be done with something that a walk has found.
-pub(crate) enum Found {
+pub(crate) enum Judgement {
     /// It counts. A folder is walked through, too.
     Counts,
     /// A folder does not count itself, and is walked through.
@@ -21,7 +21,7 @@ pub(crate) enum Found {
 /// not there. The walk ends at a folder with more names than are left to be looked at.
 pub(crate) fn sum(
     root: &TenantFolder,
-    judge: impl Fn(&OsStr, &About) -> Found,
+    judge: impl Fn(&OsStr, &About) -> Judgement,
     number: impl Fn(&Path, &About) -> u64,
 ) -> u64 {
     let mut sum = 0u64;
@@ -37,10 +37,10 @@ pub(crate) fn sum(
             left = left.saturating_sub(1);
             let found = judge(&name, &about);
             let path = folder.join(&name);
-            if matches!(found, Found::Counts) {
+            if matches!(found, Judgement::Counts) {
                 sum = sum.wrapping_add(number(&path, &about));
             }
-            if about.kind == Kind::Folder && !matches!(found, Found::LeftOut) {
+            if about.kind == Kind::Folder && !matches!(found, Judgement::LeftOut) {
                 folders.push(path);
             }
         }
@@ -68,11 +68,12 @@ mod tests {
             std::os::unix::fs::symlink(target, path(name)).unwrap();
         }
         let app = TenantFolder::open(&path("app"), None).unwrap();
-        let files =
-            |app: &TenantFolder| sum(app, |_, _| Found::Counts, |_, about| (about.kind == Kind::File).into());
+        let files = |app: &TenantFolder| {
+            sum(app, |_, _| Judgement::Counts, |_, about| (about.kind == Kind::File).into())
+        };
         assert_eq!(files(&app), 3);
-        assert_eq!(sum(&app, |_, _| Found::LeftOut, |_, _| 1), 0);
-        assert_eq!(sum(&app, |_, _| Found::Way, |_, _| 1), 0);
+        assert_eq!(sum(&app, |_, _| Judgement::LeftOut, |_, _| 1), 0);
+        assert_eq!(sum(&app, |_, _| Judgement::Way, |_, _| 1), 0);
         let many = path("app/one/many");
         fs::create_dir(&many).unwrap();
         for number in 0..=MOST_ENTRIES {

@@ -1,7 +1,7 @@
 //! Whether an application's files are as they were: what `tmp/always_restart.txt` asks for. It is for development,
 //! where there are few files, and looking at all of them once a second is simpler than notifications of changes.
 
-use crate::watch::folder_walk::{sum, Found};
+use crate::watch::folder_walk::{sum, Judgement};
 use highball_tenant::{About, Kind, TenantFolder};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsStr;
@@ -27,11 +27,11 @@ pub(crate) fn fingerprint(app: &TenantFolder) -> u64 {
     })
 }
 
-fn judge(name: &OsStr, about: &About) -> Found {
+fn judge(name: &OsStr, about: &About) -> Judgement {
     match about.kind {
-        Kind::Folder if is_source_folder(name) => Found::Way,
-        Kind::File if is_source(Path::new(name)) => Found::Counts,
-        _ => Found::LeftOut,
+        Kind::Folder if is_source_folder(name) => Judgement::Way,
+        Kind::File if is_source(Path::new(name)) => Judgement::Counts,
+        _ => Judgement::LeftOut,
     }
 }
 

@@ -8,7 +8,9 @@ use crate::core::restart::Stage;
 use crate::core::rolling::Move;
 use crate::core::server::{Server, ServerPhase, TURN};
 use crate::core::worker::WorkerState;
-use crate::core::{Action, AppAction, AppEvent, AppLog, Event, News, Process, ServerLog, Source, Ticket};
+use crate::core::{
+    Action, AppAction, AppEvent, AppLog, Event, FrontNews, Process, ServerLog, Source, Ticket,
+};
 use highball_config::AppId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -118,18 +120,20 @@ impl Books {
                 self.spawning.insert((app, *boot));
             }
             AppAction::Log(log) => self.note_reached(log, leaving),
-            AppAction::Notify(News::SiteOpened { .. }) => {
+            AppAction::Notify(FrontNews::SiteOpened { .. }) => {
                 *self.reached.entry("site: found").or_default() += 1
             }
-            AppAction::Notify(News::WorkerReady { worker, .. } | News::CanaryReady { worker, .. }) => {
+            AppAction::Notify(
+                FrontNews::WorkerReady { worker, .. } | FrontNews::CanaryReady { worker, .. },
+            ) => {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
-            AppAction::Notify(News::WorkerGone { worker, .. }) => {
+            AppAction::Notify(FrontNews::WorkerGone { worker, .. }) => {
                 let was_known = self.announced.remove(&(app, *worker));
                 ensure(was_known, || format!("the front never heard of worker {worker}"))?;
             }
-            AppAction::Notify(News::WorkerRetiring { worker }) if *leaving != Some(*worker) => {
+            AppAction::Notify(FrontNews::WorkerRetiring { worker }) if *leaving != Some(*worker) => {
                 self.check_retired(app, *worker, server)?;
             }
             _ => {}

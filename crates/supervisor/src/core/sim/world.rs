@@ -5,13 +5,15 @@ use super::invariants::{self, Books};
 use crate::core::action::SuccessorSignal;
 use crate::core::app::{AppConfig, Source};
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Purpose;
 use crate::core::server::{Server, ServerConfig};
-use crate::core::{Action, AppAction, AppEvent, Event, News, Order, Process, SuccessorEvent, Ticket};
+use crate::core::{
+    Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
+};
 use crate::diagnosis::Diagnosis;
 use crate::process::spawn_journey::Step;
 use crate::shell::message::Booted;
@@ -62,7 +64,7 @@ impl Ord for Delivery {
 
 /// A process that exists.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Life {
+pub(super) struct SimProcess {
     pub(super) died_at: Option<Instant>,
     /// Whether anything still holds it: it was forgotten otherwise, and sees its control socket closed.
     pub(super) is_orphan: bool,
@@ -73,7 +75,7 @@ pub(super) struct World {
     pub(super) server: Server,
     pub(super) now: Instant,
     pub(super) steps: u64,
-    pub(super) processes: BTreeMap<(AppId, Process), Life>,
+    pub(super) processes: BTreeMap<(AppId, Process), SimProcess>,
     pub(super) books: Books,
     rng: Rng,
     queue: BinaryHeap<Reverse<Delivery>>,
@@ -327,7 +329,11 @@ impl World {
             self.after(delay, event);
         }
         if self.chance(self.chaos.stop) {
-            let event = [Event::Stop, Event::Signal(Received::Terminate), Event::Signal(Received::Interrupt)];
+            let event = [
+                Event::Stop,
+                Event::Signal(ReceivedSignal::Terminate),
+                Event::Signal(ReceivedSignal::Interrupt),
+            ];
             let event = event[self.rng.usize(..3)].clone();
             self.after(Duration::ZERO, event);
         }
@@ -429,12 +435,12 @@ impl World {
             5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
             6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
             10 => Event::Upgrade(ticket),
-            11 => Event::Signal(Received::Restart),
-            12 => Event::Signal(Received::Refork),
-            13 => Event::Signal(Received::Upgrade),
-            14 => Event::Signal(Received::Hangup),
-            15 => Event::Signal(Received::MoreWorkers),
-            16 => Event::Signal(Received::FewerWorkers),
+            11 => Event::Signal(ReceivedSignal::Restart),
+            12 => Event::Signal(ReceivedSignal::Refork),
+            13 => Event::Signal(ReceivedSignal::Upgrade),
+            14 => Event::Signal(ReceivedSignal::Hangup),
+            15 => Event::Signal(ReceivedSignal::MoreWorkers),
+            16 => Event::Signal(ReceivedSignal::FewerWorkers),
             17..=20 => of_app(AppEvent::Wanted),
             21..=22 => of_app(AppEvent::Idle),
             23 => of_app(AppEvent::WorkerBroken { worker, why: String::new() }),
@@ -477,7 +483,7 @@ impl World {
             Action::HandOver { .. } => {
                 if self.rng.u32(..4) == 0 {
                     let delay = self.a_while();
-                    self.after(delay, Event::HeirEnded);
+                    self.after(delay, Event::ServingProcessEnded);
                 }
                 let delay = self.a_while();
                 self.after(delay, Event::FrontDrained);
@@ -550,7 +556,7 @@ impl World {
     }
 
     fn begins(&mut self, app: AppId, process: Process) {
-        self.processes.insert((app, process), Life { died_at: None, is_orphan: false });
+        self.processes.insert((app, process), SimProcess { died_at: None, is_orphan: false });
     }
 
     fn spawn_mold(&mut self, app: AppId, boot: u32, folder: PathBuf) {
@@ -635,7 +641,7 @@ impl World {
         self.sends(app, process, ready, AppEvent::WorkerReady { worker: number });
     }
 
-    fn obey(&mut self, app: AppId, worker: u32, order: Order) {
+    fn obey(&mut self, app: AppId, worker: u32, order: WorkerOrder) {
         let process = Process::Worker(worker);
         if !self.lives(app, process) || self.chance(self.chaos.refusal) {
             if self.rng.bool() || self.lives(app, process) {
@@ -649,12 +655,12 @@ impl World {
         }
         let (done, fails) = (self.a_while(), self.chance(self.chaos.failure));
         match order {
-            Order::Drain => self.exits(app, process, done, Ending::Exited(0)),
-            Order::MayPromote | Order::Promote if fails => {
+            WorkerOrder::Drain => self.exits(app, process, done, Ending::Exited(0)),
+            WorkerOrder::MayPromote | WorkerOrder::Promote if fails => {
                 self.sends(app, process, done, AppEvent::WorkerUnfit { worker, why: String::new() });
             }
-            Order::MayPromote => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
-            Order::Promote => self.sends(app, process, done, AppEvent::WorkerPromoted { worker }),
+            WorkerOrder::MayPromote => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
+            WorkerOrder::Promote => self.sends(app, process, done, AppEvent::WorkerPromoted { worker }),
         }
     }
 
@@ -690,13 +696,13 @@ impl World {
     }
 
     /// The front.
-    fn hear(&mut self, app: AppId, news: News) {
+    fn hear(&mut self, app: AppId, news: FrontNews) {
         if self.chance(self.chaos.hang) {
             return;
         }
         let delay = self.a_while();
         match news {
-            News::CanaryReady { worker, .. } => {
+            FrontNews::CanaryReady { worker, .. } => {
                 let answer = match (self.chance(self.chaos.failure), self.rng.bool()) {
                     (true, true) => Ok(500),
                     (true, false) => Err(String::new()),
@@ -704,8 +710,8 @@ impl World {
                 };
                 self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
             }
-            News::WorkerRetiring { worker } => self.reports(app, delay, AppEvent::WorkerIdle { worker }),
-            News::NameWarmWorker { requests } => {
+            FrontNews::WorkerRetiring { worker } => self.reports(app, delay, AppEvent::WorkerIdle { worker }),
+            FrontNews::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {
                     app.staff
                         .workers
@@ -720,8 +726,8 @@ impl World {
                     self.reports(app, delay, AppEvent::WorkerWarm { worker });
                 }
             }
-            News::Removed => self.reports(app, delay, AppEvent::Drained),
-            News::Failed(_) | News::Abandoned if self.rng.bool() => {
+            FrontNews::Removed => self.reports(app, delay, AppEvent::Drained),
+            FrontNews::Failed(_) | FrontNews::Abandoned if self.rng.bool() => {
                 self.reports(app, delay, AppEvent::Wanted);
             }
             _ => {}
@@ -812,12 +818,12 @@ impl World {
         self.chaos.jump = 0; // time is what is looked at
         let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);
         if !self.ended {
-            self.tell(Event::Signal(Received::Terminate))?;
+            self.tell(Event::Signal(ReceivedSignal::Terminate))?;
         }
         if self.rng.bool() {
             self.chaos.order = 0;
         } else {
-            self.after(Duration::from_secs(1), Event::Signal(Received::Interrupt));
+            self.after(Duration::from_secs(1), Event::Signal(ReceivedSignal::Interrupt));
         }
         while !self.ended {
             if self.now >= until || self.steps > most {

@@ -4,7 +4,7 @@ use super::super::app::{App, Condition, End, Phase};
 use super::super::event::{Process, Ticket};
 use super::super::mold::{Mold, MoldState};
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, FrontNews};
 use crate::core::ending::Ending;
 use crate::core::restart_policy::{Life, Verdict};
 use crate::core::worker::WorkerState;
@@ -20,7 +20,7 @@ const TOO_SLOW: &str = "See where it is, in the backtrace. If it really needs lo
 
 /// Which mold it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum MoldRole {
     /// Of the version that is served.
     Current,
     /// Of the version that a restart brings.
@@ -67,14 +67,14 @@ impl App {
         mold
     }
 
-    fn role_of(&self, boot: u32) -> Role {
+    fn role_of(&self, boot: u32) -> MoldRole {
         let is_it = |mold: &Mold| mold.boot == boot;
         let next = self.restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
         match (self.current.mold.as_ref().is_some_and(is_it), next.is_some_and(is_it)) {
-            (true, _) => Role::Current,
-            (false, true) => Role::Next,
-            (false, false) if self.promoted_mold().is_some_and(is_it) => Role::Promoted,
-            (false, false) => Role::Leaving,
+            (true, _) => MoldRole::Current,
+            (false, true) => MoldRole::Next,
+            (false, false) if self.promoted_mold().is_some_and(is_it) => MoldRole::Promoted,
+            (false, false) => MoldRole::Leaving,
         }
     }
 
@@ -90,13 +90,13 @@ impl App {
         }
     }
 
-    fn note_folder(&mut self, role: Role, folder: PathBuf) {
+    fn note_folder(&mut self, role: MoldRole, folder: PathBuf) {
         match (role, &mut self.restarts.going) {
-            (Role::Current, _) => {
+            (MoldRole::Current, _) => {
                 self.current.folder = folder;
                 self.current.follows_link = false;
             }
-            (Role::Next, Some(restart)) => restart.next.folder = folder,
+            (MoldRole::Next, Some(restart)) => restart.next.folder = folder,
             _ => {}
         }
     }
@@ -117,23 +117,23 @@ impl App {
         self.unstarted_failed(self.role_of(boot), boot, failure);
     }
 
-    fn unstarted_failed(&mut self, role: Role, boot: u32, failure: BootFailure) {
+    fn unstarted_failed(&mut self, role: MoldRole, boot: u32, failure: BootFailure) {
         self.drop_mold(role, boot);
         self.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
         match role {
-            Role::Current => self.boot_failed(failure),
-            Role::Next => self.next_not_booted(failure),
-            Role::Promoted | Role::Leaving => {}
+            MoldRole::Current => self.boot_failed(failure),
+            MoldRole::Next => self.next_not_booted(failure),
+            MoldRole::Promoted | MoldRole::Leaving => {}
         }
     }
 
     /// Takes a mold that does not exist any more out of its place.
-    fn drop_mold(&mut self, role: Role, boot: u32) -> Option<Mold> {
+    fn drop_mold(&mut self, role: MoldRole, boot: u32) -> Option<Mold> {
         match role {
-            Role::Current => self.current.mold.take(),
-            Role::Next => self.restarts.going.as_mut().and_then(|restart| restart.next.mold.take()),
-            Role::Promoted => self.reforks.going.as_mut().and_then(|refork| refork.mold.take()),
-            Role::Leaving => {
+            MoldRole::Current => self.current.mold.take(),
+            MoldRole::Next => self.restarts.going.as_mut().and_then(|restart| restart.next.mold.take()),
+            MoldRole::Promoted => self.reforks.going.as_mut().and_then(|refork| refork.mold.take()),
+            MoldRole::Leaving => {
                 let place = self.boots.leaving.iter().position(|mold| mold.boot == boot)?;
                 Some(self.boots.leaving.swap_remove(place))
             }
@@ -163,14 +163,14 @@ impl App {
             None => self.log(AppLog::Bare { boot, took }),
         }
         match role {
-            Role::Current => {
+            MoldRole::Current => {
                 self.boots.policy.ready();
                 if let Some(app) = app {
                     self.current_booted(app);
                 }
             }
-            Role::Next => self.next_booted(app),
-            Role::Promoted | Role::Leaving => {}
+            MoldRole::Next => self.next_booted(app),
+            MoldRole::Promoted | MoldRole::Leaving => {}
         }
     }
 
@@ -180,7 +180,7 @@ impl App {
         if self.is_present() {
             self.condition = Condition::Serving;
         }
-        self.notify(News::Booted(app));
+        self.notify(FrontNews::Booted(app));
     }
 
     pub(super) fn mold_failed(&mut self, boot: u32, failure: BootFailure) {
@@ -210,9 +210,9 @@ impl App {
 
     pub(super) fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure) {
         match self.role_of(boot) {
-            Role::Current => self.boot_failed(failure),
-            Role::Next => self.next_not_booted(failure),
-            Role::Promoted | Role::Leaving => {}
+            MoldRole::Current => self.boot_failed(failure),
+            MoldRole::Next => self.next_not_booted(failure),
+            MoldRole::Promoted | MoldRole::Leaving => {}
         }
     }
 
@@ -229,10 +229,10 @@ impl App {
         let Some(mold) = self.drop_mold(role, boot) else { return };
         self.act(AppAction::Forget { process: Process::Mold(boot), ending: Some(ending) });
         match role {
-            Role::Current => self.current_mold_gone(&mold, ending),
-            Role::Next => self.next_mold_gone(&mold, ending),
-            Role::Promoted => self.promoted_mold_gone(ending),
-            Role::Leaving => {}
+            MoldRole::Current => self.current_mold_gone(&mold, ending),
+            MoldRole::Next => self.next_mold_gone(&mold, ending),
+            MoldRole::Promoted => self.promoted_mold_gone(ending),
+            MoldRole::Leaving => {}
         }
     }
 
@@ -262,7 +262,7 @@ impl App {
         self.halt_mold(boot);
         match step {
             Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error)),
-            None if self.role_of(boot) == Role::Current => {
+            None if self.role_of(boot) == MoldRole::Current => {
                 self.postpone_boot(Life::Ready(Duration::from_secs(1)));
             }
             None => {}
@@ -330,7 +330,7 @@ impl App {
             if matches!(self.phase, Phase::Running) {
                 self.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
                 self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-                self.notify(News::Failed(diagnosis));
+                self.notify(FrontNews::Failed(diagnosis));
                 self.postpone_boot(Life::NeverReady);
             }
         }

@@ -5,7 +5,7 @@ use super::super::event::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
 use crate::core::ending::Ending;
 use crate::core::worker::{StartFailure, WorkerState};
@@ -94,7 +94,7 @@ impl App {
         let Some(worker) = self.staff.workers.remove(number) else { return };
         if worker.was_ready() {
             let killed = worker.state == WorkerState::Halted;
-            self.notify(News::WorkerGone { worker: number, killed });
+            self.notify(FrontNews::WorkerGone { worker: number, killed });
         }
         self.log_death(number, &worker, ending);
         self.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
@@ -142,12 +142,13 @@ impl App {
         }
         if running && self.is_next(worker.generation) && !expected {
             self.next_worker_gone(number, worker, ending);
-        } else if worker.generation == self.current.number && !self.has_told_workers_to_exit() && !expected {
+        } else if worker.generation == self.current.number && !self.has_ordered_workers_to_exit() && !expected
+        {
             self.postpone_fork(worker.life(self.now));
         }
     }
 
-    fn has_told_workers_to_exit(&self) -> bool {
+    fn has_ordered_workers_to_exit(&self) -> bool {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Ending(..))
     }
 

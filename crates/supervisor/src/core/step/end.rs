@@ -2,7 +2,7 @@
 
 use super::super::app::{App, End, Phase};
 use super::super::event::Process;
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, FrontNews};
 use crate::core::restart::Failure;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl App {
     pub(super) fn remove(&mut self) {
         self.log(AppLog::Removed);
         self.is_removed = true;
-        self.notify(News::Removed);
+        self.notify(FrontNews::Removed);
         self.drain(false);
     }
 

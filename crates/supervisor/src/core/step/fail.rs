@@ -5,9 +5,9 @@
 //! folder has changed. In production requests are no reason, and what was wrong may lie elsewhere: it is also tried again
 //! from time to time.
 
-use super::super::app::{App, Condition, End, Failed, Look, Source};
+use super::super::app::{App, Condition, End, Failed, FolderLook, Source};
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::{AppAction, AppLog, News, Ticket};
+use super::super::{AppAction, AppLog, FrontNews, Ticket};
 use crate::core::restart::Failure;
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
@@ -70,7 +70,7 @@ impl App {
         let (since, due) = (self.now, self.now + LOOK_EVERY);
         self.condition = Condition::Failed(Failed { files, since, due, look: None, is_wanted: false });
         self.begin_line(); // those that are still to end have nothing to do with the next attempt
-        self.notify(News::Failed(diagnosis));
+        self.notify(FrontNews::Failed(diagnosis));
     }
 
     /// What is started does not come up.
@@ -147,7 +147,7 @@ impl App {
         let ticket = self.next_ticket();
         match &mut self.condition {
             Condition::Failed(failed) if failed.look.is_none() => {
-                failed.look = Some(Look { ticket, is_for_request });
+                failed.look = Some(FolderLook { ticket, is_for_request });
                 self.act(AppAction::LookAtFolder { ticket });
             }
             _ => {}
@@ -176,7 +176,7 @@ impl App {
             (true, true) => {
                 failed.is_wanted = false;
                 if let Some(diagnosis) = self.trouble.diagnosis.clone() {
-                    self.notify(News::Failed(diagnosis));
+                    self.notify(FrontNews::Failed(diagnosis));
                 }
             }
             (false, _) if is_repeated && now >= failed.since + TRY_UNASKED => {

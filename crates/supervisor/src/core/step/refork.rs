@@ -6,7 +6,7 @@ use super::super::event::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, News, Order};
+use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
 use crate::core::ending::Ending;
 use crate::core::refork::{ReforkCause, ReforkStage};
 use crate::core::worker::WorkerState;
@@ -28,7 +28,7 @@ impl App {
         }
         self.begin_refork(cause);
         self.reforks.counts_requests = false;
-        self.notify(News::NameWarmWorker { requests: 0 });
+        self.notify(FrontNews::NameWarmWorker { requests: 0 });
         Ok(self.reforks.count)
     }
 
@@ -92,7 +92,7 @@ impl App {
         let (line, number) = (self.current.line, worker);
         let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
         if self.staff.workers.get(worker).is_some_and(serves) {
-            self.act(AppAction::Tell { worker: number, order: Order::MayPromote });
+            self.act(AppAction::Tell { worker: number, order: WorkerOrder::MayPromote });
         } else {
             self.refork_failed("the worker that was to be promoted does not serve any more".into());
         }
@@ -128,7 +128,7 @@ impl App {
         let Some(requests) = self.reforks.schedule.next() else { return };
         if !self.reforks.counts_requests && self.reforks.unfit.is_none() && self.may_refork().is_ok() {
             self.reforks.counts_requests = true;
-            self.notify(News::NameWarmWorker { requests });
+            self.notify(FrontNews::NameWarmWorker { requests });
         }
     }
 
@@ -142,7 +142,7 @@ impl App {
             refork.stage = ReforkStage::Retiring;
             refork.deadline = None; // the worker has its own from here on
         }
-        self.notify(News::WorkerRetiring { worker });
+        self.notify(FrontNews::WorkerRetiring { worker });
         self.checkpoint("refork.retiring");
     }
 
@@ -158,7 +158,7 @@ impl App {
         refork.stage = ReforkStage::Promoting;
         worker.state = WorkerState::Promoting;
         worker.deadline = Some(deadline);
-        self.act(AppAction::Tell { worker: number, order: Order::Promote });
+        self.act(AppAction::Tell { worker: number, order: WorkerOrder::Promote });
         true
     }
 
@@ -202,7 +202,7 @@ impl App {
         self.boots.count += 1;
         let boot = self.boots.count;
         self.act(AppAction::BecomeMold { worker, boot });
-        self.notify(News::WorkerGone { worker, killed: false }); // and its ring with it
+        self.notify(FrontNews::WorkerGone { worker, killed: false }); // and its ring with it
         self.log(AppLog::Promoted { worker, boot });
         if let Some(refork) = &mut self.reforks.going {
             refork.mold = Some(Mold::promoted(boot, worker));

@@ -7,7 +7,7 @@ use super::super::event::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
 use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
@@ -201,9 +201,9 @@ impl App {
         let Some(restart) = &mut self.restarts.going else { return };
         restart.stage = Stage::Rolling;
         if let Some(app) = restart.next.app.clone() {
-            self.notify(News::Booted(app)); // its static files come with it
+            self.notify(FrontNews::Booted(app)); // its static files come with it
         }
-        self.notify(News::CanaryAdmitted { worker });
+        self.notify(FrontNews::CanaryAdmitted { worker });
         self.checkpoint("restart.admitted");
     }
 
@@ -272,9 +272,9 @@ impl App {
         let (generation, line, mold) = (restart.next.number, restart.next.line, restart.next.mold.take());
         self.let_go(line, mold);
         if was == Stage::Rolling {
-            self.notify(News::GenerationWithdrawn { generation });
+            self.notify(FrontNews::GenerationWithdrawn { generation });
             if let Some(app) = self.current.app.clone() {
-                self.notify(News::Booted(app));
+                self.notify(FrontNews::Booted(app));
             }
             self.checkpoint("restart.undoing");
         }

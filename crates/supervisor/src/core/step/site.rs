@@ -2,7 +2,7 @@
 //! the application's path leads.
 
 use super::super::app::{App, Condition};
-use super::super::{AppAction, AppLog, News};
+use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::no_answer_of_files;
 use crate::core::restart::{Failure, Wish};
 use crate::shell::message::{BootFailure, Booted};
@@ -36,7 +36,7 @@ impl App {
         let root = site.public.clone().unwrap_or_else(|| self.current.folder.clone());
         self.current.app = Some(site);
         self.condition = Condition::Serving;
-        self.notify(News::SiteOpened { root });
+        self.notify(FrontNews::SiteOpened { root });
     }
 
     pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf, failure: BootFailure) {

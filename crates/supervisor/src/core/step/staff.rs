@@ -5,7 +5,7 @@ use super::super::event::Process;
 use super::super::mold::{Mold, DUMP_TIME};
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, News, Order};
+use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
 use super::end::FRONT_TIME;
 use crate::core::refork::ReforkStage;
 use crate::core::restart::{Failure, Stage};
@@ -92,7 +92,7 @@ impl App {
         let Some(worker) = self.staff.workers.to_retire(self.staying(), of_staying) else { return };
         if self.retire(worker) {
             self.log(AppLog::Retires { worker });
-            self.notify(News::WorkerRetiring { worker });
+            self.notify(FrontNews::WorkerRetiring { worker });
             if self.tally().is_settled() {
                 self.last_retired();
             }
@@ -239,11 +239,11 @@ impl App {
         }
         self.log(AppLog::WorkerReady { worker: number, took });
         if is_canary {
-            self.notify(News::CanaryReady { worker: number, generation });
+            self.notify(FrontNews::CanaryReady { worker: number, generation });
             return self.checkpoint("restart.canary_ready");
         }
         self.staff.policy.ready();
-        self.notify(News::WorkerReady { worker: number, generation });
+        self.notify(FrontNews::WorkerReady { worker: number, generation });
         if self.is_next(generation) {
             self.checkpoint("restart.replaced");
         } else if self.promoted_mold().is_some() {
@@ -276,7 +276,7 @@ impl App {
         for worker in self.staff.workers.which(|worker| worker.leaves_at.is_some_and(|at| at <= now)) {
             if self.retire(worker) {
                 self.log(AppLog::ReplacedAfterTerm { worker });
-                self.notify(News::WorkerRetiring { worker });
+                self.notify(FrontNews::WorkerRetiring { worker });
             }
         }
     }
@@ -299,7 +299,7 @@ impl App {
         if worker.hears() {
             worker.state = WorkerState::Draining;
             worker.deadline = Some(until);
-            self.act(AppAction::Tell { worker: number, order: Order::Drain });
+            self.act(AppAction::Tell { worker: number, order: WorkerOrder::Drain });
         } else if worker.state != WorkerState::Draining {
             self.halt_worker(number);
         }

@@ -6,10 +6,10 @@
 //! subreaper it becomes the parent of the ones after them.
 
 use crate::core::ending::Ending;
-use crate::core::event::Received;
+use crate::core::event::ReceivedSignal;
 use crate::process::launcher::Endings;
 use crate::shell::control_socket::ControlSocket;
-use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, Said, Watch, Who};
+use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, SocketEvent, Watch, Who};
 use crate::shell::signals::{to_pass_on, Signals};
 use highball_config::AppId;
 use rustix::process::Pid;
@@ -20,43 +20,44 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-/// What is left of the processes that have been succeeded may take to be gone, beyond their time for draining.
+/// How long processes that have been succeeded may take to be gone, beyond their time for draining.
 const END_TIME: Duration = Duration::from_secs(10);
 
 /// The process that serves in the place of this one.
 #[derive(Debug)]
-pub(crate) struct Succession {
+pub(crate) struct ServingProcess {
     pid: Pid,
     process: HeldProcess,
     has_ended: bool,
     /// How it ended, or how one before it did that passed its exit code on.
     ending: Option<Ending>,
     /// Where processes that are succeeded report by which one; only in the PID proxy.
-    stand_in: Option<Watch>,
+    reports: Option<Watch>,
 }
 
-impl Succession {
-    /// `stand_in`: the socket on which this process, as the PID proxy, hears of its successors' successors.
+impl ServingProcess {
+    /// `reports`: the socket on which this process, as the PID proxy, hears of its successors' successors.
     pub(crate) fn new(
         (pid, process): (Pid, HeldProcess),
-        stand_in: Option<ControlSocket>,
+        reports: Option<ControlSocket>,
         inbox: &Inbox,
-    ) -> Succession {
-        let stand_in = stand_in.map(|socket| watch_succeeded(Arc::new(socket), inbox.clone()));
-        Succession { pid, process, has_ended: false, ending: None, stand_in }
+    ) -> ServingProcess {
+        let reports = reports.map(|socket| watch_succeeded(Arc::new(socket), inbox.clone()));
+        ServingProcess { pid, process, has_ended: false, ending: None, reports }
     }
 
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    pub(crate) fn stands_in(&self) -> bool {
-        self.stand_in.is_some()
+    /// Whether this process is the PID proxy.
+    pub(crate) fn is_proxied(&self) -> bool {
+        self.reports.is_some()
     }
 
     /// Passes a signal on to the one that serves.
-    pub(crate) fn pass_on(&self, signal: Received) {
-        if let Some(signal) = to_pass_on(signal).filter(|_| self.stands_in()) {
+    pub(crate) fn pass_on(&self, signal: ReceivedSignal) {
+        if let Some(signal) = to_pass_on(signal).filter(|_| self.is_proxied()) {
             debug!(?signal, pid = self.pid.as_raw_pid(), "a signal is passed on");
             self.process.signal(signal);
         }
@@ -95,8 +96,8 @@ impl Succession {
 
 /// A process that has been succeeded, and stays for its successor.
 #[derive(Debug)]
-pub struct StandIn {
-    pub(crate) succession: Succession,
+pub struct PidProxy {
+    pub(crate) serving: ServingProcess,
     pub(crate) signals: Signals,
     pub(crate) endings: Endings,
     pub(crate) news: mpsc::Receiver<(Option<AppId>, News)>,
@@ -105,18 +106,18 @@ pub struct StandIn {
     pub(crate) drain_time: Duration,
 }
 
-impl StandIn {
+impl PidProxy {
     /// Is the PID proxy of the process that serves, where another process waits for this one. Returns the exit code.
     pub async fn stay(mut self) -> u8 {
-        if !self.succession.stands_in() {
+        if !self.serving.is_proxied() {
             return 0;
         }
         info!(
-            pid = self.succession.pid().as_raw_pid(),
+            pid = self.serving.pid().as_raw_pid(),
             "this is now the PID proxy of the process that serves: it passes signals on, and ends when that ends"
         );
         self.reap().await;
-        while !self.succession.has_ended {
+        while !self.serving.has_ended {
             self.next().await;
         }
         let limit = self.drain_time + END_TIME;
@@ -128,23 +129,23 @@ impl StandIn {
         if timeout(limit, left).await.is_err() {
             warn!("processes that have been succeeded are still there, and are left to themselves");
         }
-        self.succession.ending.map_or(1, Ending::exit_code)
+        self.serving.ending.map_or(1, Ending::exit_code)
     }
 
     async fn next(&mut self) {
         tokio::select! {
             signal = self.signals.next() => match signal {
-                Received::ChildEnded => self.reap().await,
-                signal => self.succession.pass_on(signal),
+                ReceivedSignal::ChildEnded => self.reap().await,
+                signal => self.serving.pass_on(signal),
             },
             () = self.endings.changed() => self.reap().await,
             Some((_, news)) = self.news.recv() => match news {
-                News::Said(Said::Succeeded { pid, descriptors }) => {
-                    self.succession.succeeded(pid, descriptors, &self.inbox);
+                News::Socket(SocketEvent::Succeeded { pid, descriptors }) => {
+                    self.serving.succeeded(pid, descriptors, &self.inbox);
                 }
                 News::Ended(Who::Successor(pid)) => {
                     self.reap().await;
-                    self.succession.ended(pid, Ending::Unknown);
+                    self.serving.ended(pid, Ending::Unknown);
                 }
                 _ => {} // late news of workers
             },
@@ -156,7 +157,7 @@ impl StandIn {
         loop {
             let reaped = self.endings.reap();
             for (pid, ending) in reaped.ended {
-                self.succession.ended(pid, ending);
+                self.serving.ended(pid, ending);
             }
             if !reaped.may_have_left_some {
                 return;
