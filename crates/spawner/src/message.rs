@@ -45,7 +45,7 @@ pub enum ServiceState {
     HandedOver(Pid),
 }
 
-/// What the server orders.
+/// An order of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Listen on this address, as the table has it: `127.0.0.1:80`, `unix:/run/blog.sock`.
@@ -79,16 +79,16 @@ pub enum Order {
     Leave(String),
 }
 
-/// What the spawner replies.
+/// A reply of the spawner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It is done; what was opened comes with the reply.
+    /// The order is done; what was opened comes with the reply.
     Done,
     /// A process was started, whose pidfd comes with the reply.
     Started(Pid),
     /// Whether there are children.
     Children(bool),
-    /// It is not done.
+    /// The order is refused.
     Refused {
         /// The system's error number; 0 where it was not the system.
         errno: i32,
@@ -102,16 +102,16 @@ pub enum Reply {
 pub struct Ended {
     /// Its process id.
     pub pid: Pid,
-    /// How.
+    /// How it ended.
     pub how: How,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
 }
 
@@ -205,7 +205,7 @@ impl Ended {
         Writer::begin(self.pid.as_raw_pid() as u32).byte(kind).long(value as u32).0
     }
 
-    /// What a packet says.
+    /// Decodes a packet.
     pub fn decode(packet: &[u8]) -> Option<Ended> {
         let mut packet = Reader(packet);
         let (pid, kind, value) = (packet.pid()?, packet.byte()?, packet.long()? as i32);

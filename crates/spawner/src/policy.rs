@@ -17,7 +17,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// With this reason.
+    /// A refusal with this reason.
     pub fn because(text: impl fmt::Display) -> Refusal {
         Refusal { errno: 0, text: text.to_string() }
     }
@@ -68,7 +68,7 @@ pub struct Successor {
     pub arguments: Vec<OsString>,
 }
 
-/// The table.
+/// The table of what the server may order.
 pub trait Policy {
     /// Listens on this address.
     ///

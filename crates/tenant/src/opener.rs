@@ -197,7 +197,7 @@ pub(crate) fn survey(
 /// Looks whether the user may read a file, or enter a folder, at an absolute path.
 ///
 /// # Errors
-/// Not so; in whose way it is.
+/// The user may not; the error names the path that is closed.
 pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
     let Some(openers) = openers_of(Some(user)) else { return user.reaches(path) };
     let out = |barrier: &Path, error| OutOfReach::new(user.name.clone(), path.into(), barrier.into(), error);

@@ -66,7 +66,7 @@ impl Walk {
         self.way.last().expect("the way begins in a folder").as_fd()
     }
 
-    /// Goes this path before what is left.
+    /// Puts this path before the components that are left.
     fn push(&mut self, path: &[u8]) -> Result<(), Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);

@@ -59,7 +59,7 @@ impl OwnPlace {
     }
 }
 
-/// On the way.
+/// A walk along a path.
 struct Walk {
     /// Where it is, for messages.
     at: PathBuf,

@@ -79,7 +79,7 @@ impl User {
     /// Looks whether this user may read the file, or enter the folder, at an absolute path.
     ///
     /// # Errors
-    /// Not so; in whose way it is.
+    /// The user may not; the error names the path that is closed.
     pub fn reaches(&self, path: &Path) -> Result<(), OutOfReach> {
         let found = with_rights_of(Some(self), || barrier(path)).unwrap_or_else(|error| Some((path, error)));
         OutOfReach::of(&self.name, path, found)

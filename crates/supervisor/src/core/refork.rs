@@ -71,12 +71,12 @@ impl Schedule {
         self.requests.get(self.reforks).or(self.requests.last()).copied()
     }
 
-    /// One is done.
+    /// A refork has succeeded: the next number is due.
     pub(crate) fn advance(&mut self) {
         self.reforks += 1;
     }
 
-    /// The version is new, and cold.
+    /// A new version is cold: the first number is due again.
     pub(crate) fn restart(&mut self) {
         self.reforks = 0;
     }

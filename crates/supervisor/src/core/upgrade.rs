@@ -77,7 +77,7 @@ pub(crate) struct Leaving {
     is_killed: bool,
 }
 
-/// All that there is about hot restarts.
+/// The state of hot restarts.
 #[derive(Debug, Default)]
 pub(crate) struct Upgrades {
     /// Whether this process serves, and is not about to end.

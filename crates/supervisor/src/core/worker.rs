@@ -48,7 +48,7 @@ impl WorkerState {
 #[derive(Debug, Clone)]
 pub(crate) struct StartFailure {
     pub(crate) error: RubyError,
-    /// All about it, if it could not start serving.
+    /// The whole failure, if it could not start serving.
     pub(crate) boot: Option<Box<BootFailure>>,
 }
 

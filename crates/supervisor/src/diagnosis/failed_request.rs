@@ -23,7 +23,7 @@ pub struct RawRequest {
     pub body: Vec<u8>,
 }
 
-/// The same as it may be shown.
+/// The same request without its secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
     /// The status that the client gets.

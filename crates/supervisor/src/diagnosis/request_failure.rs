@@ -115,7 +115,7 @@ impl RequestFailure {
         }
     }
 
-    /// All of it in words. `threads`: where those of the stuck worker are.
+    /// What happened, in words. `threads`: where those of the stuck worker are.
     pub(crate) fn account(&self, death: Option<&Death>, threads: &[ThreadPlace], app: &App) -> Account {
         match &self.what {
             What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| undescribed()),

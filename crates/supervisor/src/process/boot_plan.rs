@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be found out.
+/// What a boot is planned from.
 #[derive(Debug)]
 pub(crate) struct BootPlan {
     pub(crate) app: Arc<App>,

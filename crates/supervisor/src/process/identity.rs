@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Checks whether this pidfd is that of the process `pid`, and that one is this user's.
 ///
 /// # Errors
-/// Not so, or it has ended.
+/// It is another process, or has ended.
 pub(crate) fn check(pidfd: BorrowedFd<'_>, pid: i32, user: &User) -> io::Result<()> {
     let is_of_pid = || pid_of(pidfd).is_ok_and(|of| of == pid);
     let users = uids(pid)?;

@@ -34,7 +34,7 @@ use tokio::io::Interest;
 /// that neither has started never becomes one.
 pub(crate) const NEWS_TIME: Duration = Duration::from_millis(300);
 
-/// Who does it.
+/// Starts, signals and reaps processes.
 #[derive(Debug, Clone)]
 pub enum Launcher {
     /// This process.

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// The longest order.
 const ORDER_BYTES: u64 = 16 << 20;
 
-/// What to run.
+/// The Ruby that the process is to become.
 #[derive(Debug, Serialize, Deserialize)]
 struct MoldOrder {
     program: OsString,
@@ -29,7 +29,7 @@ struct MoldOrder {
     no_new_privs: bool,
 }
 
-/// Why it could not be run.
+/// Why that Ruby could not be run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Trouble {
     errno: i32,

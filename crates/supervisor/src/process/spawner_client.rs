@@ -34,7 +34,7 @@ pub struct Client {
     aside: OnceLock<mpsc::SyncSender<Act>>,
 }
 
-/// What is done aside.
+/// A task for the thread that gives orders aside.
 type Act = Box<dyn FnOnce(&Client) + Send>;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What is done with an application's files: aside from the loop, one thing at a time for each application. A file system
+//! Tasks on an application's files: aside from the loop, one at a time for each application. A file system
 //! that does not answer, or a folder with too much in it, holds up that application alone.
 
 use crate::core::AppEvent;
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// What came of it.
+/// The outcome of such a task.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// What a look for restart files has seen; `None`: it has panicked.
@@ -63,7 +63,7 @@ pub(crate) enum Planned {
     Site(u32),
 }
 
-/// Does it.
+/// Runs these tasks.
 #[derive(Debug)]
 pub(crate) struct AppFiles {
     turn: Arc<Semaphore>,
@@ -94,7 +94,7 @@ impl AppFiles {
         });
     }
 
-    /// For what waits for its turn elsewhere, by [`in_turn`].
+    /// The turn of this application, for [`in_turn`].
     pub(crate) fn turn(&self) -> Arc<Semaphore> {
         Arc::clone(&self.turn)
     }

@@ -255,7 +255,7 @@ impl Finding {
 pub struct BootFailure {
     /// The step of the spawn journey that failed.
     pub step: Step,
-    /// All about it.
+    /// What went wrong, and what to do.
     #[serde(flatten)]
     pub account: Account,
 }

@@ -103,7 +103,7 @@ impl RestartFiles {
 }
 
 impl Look {
-    /// Looks.
+    /// Looks at the files, which may block.
     pub(crate) fn done(mut self) -> Look {
         let seen = |touched, sources| Some(Seen { touched, sources });
         let Ok(folder) = TenantFolder::open(&self.app.path, self.app.user.as_ref()) else {
