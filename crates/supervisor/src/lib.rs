@@ -6,7 +6,7 @@
 //! - [`core`]: decides, from events and the time alone, and returns actions for the shell;
 //! - [`shell`]: performs the actions, and reports to the core what comes of them and what else happens;
 //! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; who starts and signals processes;
-//! whether a process is the one that it claims to be;
+//!   whether a process is the one that it claims to be;
 //! - [`child`]: what a process is started with; [`app_output`]: its output, within a [`rate_limit`] and [`visible`];
 //!   [`message_log`]: which of its messages are logged;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
