@@ -82,7 +82,7 @@ fn number_from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.replace('_', "").parse().ok()
 }
 
-/// How many steps to simulate, and the seed to begin with, unless the environment names them.
+/// The number of steps, and the first seed, unless the environment names them.
 fn extent_of_this_level() -> (u64, u64) {
     match std::env::var("HIGHBALL_TEST_LEVEL").as_deref() {
         Ok("quick") => (STEPS_OF_QUICK_TESTS, 0),
