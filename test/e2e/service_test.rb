@@ -36,6 +36,21 @@ class ServiceTest < E2ETest
     assert_predicate server.stop(settings(unit, "KillSignal").first), :success?
   end
 
+  def test_it_reloads_what_the_link_leads_to_by_then
+    releases = %w[one two].map { |word| app_that_says(word) }
+    current = File.join(folder_with, "current")
+    File.symlink(releases.first, current)
+    unit = printed(current, "-p", free_port.to_s, "-b", "127.0.0.1")
+    server, systemd = start(current, unit)
+    assert_equal "READY=1", systemd.recv(100)
+    File.symlink(releases.last, "#{current}.new")
+    File.rename("#{current}.new", current)
+    reload = Shellwords.split(settings(unit, "ExecReload").first)
+    output, ended = Open3.capture2e(environment(unit, current), *reload)
+    assert_predicate ended, :success?, output
+    assert_equal "two", server.get("/").body
+  end
+
   def test_it_runs_as_the_owner_of_the_folder
     skip "needs root, to give folders away" unless Process.uid.zero?
     app = app_that_says("one")

@@ -223,8 +223,16 @@ fn app_selector(path: &Path) -> AppSelector {
         (None, Some(_)) => PathBuf::from("."),
         (_, None) => path.to_owned(),
     };
-    let absolute = folder.canonicalize().or_else(|_| std::path::absolute(&folder));
-    AppSelector { text: path.display().to_string(), folder: absolute.unwrap_or(folder) }
+    let given = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+    let by_resolved_parent = given
+        .parent()
+        .zip(given.file_name())
+        .and_then(|(parent, name)| Some(parent.canonicalize().ok()?.join(name)));
+    AppSelector {
+        text: path.display().to_string(),
+        folder: folder.canonicalize().unwrap_or_else(|_| given.clone()),
+        links: std::iter::once(given).chain(by_resolved_parent).collect(),
+    }
 }
 
 fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {

@@ -132,12 +132,16 @@ pub struct AppSelector {
     pub text: String,
     /// The folder that this would be: absolute, symbolic links resolved where the folder still exists.
     pub folder: PathBuf,
+    /// Absolute paths of the folder that keep its own symbolic link, such as Capistrano's `current`: it may lead to another
+    /// release than the one that is served.
+    pub links: Vec<PathBuf>,
 }
 
 impl AppSelector {
-    /// Whether this application is meant.
-    pub fn is(&self, name: &str, folder: &Path) -> bool {
-        self.text == name || self.folder == folder
+    /// Whether this application is meant: it has this name, is served from this folder, and was started by the path `link`.
+    pub fn is(&self, name: &str, folder: &Path, link: &Path) -> bool {
+        let is_folder = self.folder == folder || self.folder == link;
+        self.text == name || is_folder || self.links.iter().any(|one| one == link)
     }
 }
 

@@ -272,10 +272,11 @@ fn application_folders_that_cannot_be_served() {
 fn commands() {
     let app = App::new();
     let folder = app.folder.path().to_str().unwrap();
-    let here = AppSelector { text: folder.into(), folder: app.path() };
-    assert!(
-        here.is("other", &app.path()) && here.is(folder, Path::new("/")) && !here.is("other", Path::new("/"))
-    );
+    let links = vec![folder.into(), app.path()];
+    let here = AppSelector { text: folder.into(), folder: app.path(), links };
+    let (root, path) = (Path::new("/"), app.path());
+    assert!(here.is("other", &path, root) && here.is("other", root, &path) && here.is(folder, root, root));
+    assert!(!here.is("other", root, root));
     let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),

@@ -344,7 +344,7 @@ fn matches(selector: &Selector, status: &Status) -> bool {
 }
 
 fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
-    selector.is(&app.name, &app.app) || selector.folder == app.link
+    selector.is(&app.name, &app.app, &app.link)
 }
 
 /// The one that is meant, by what concerns all of its applications.
@@ -638,7 +638,7 @@ mod tests {
 
     #[test]
     fn instances_are_told_apart_by_port_and_app() {
-        let app = |text: &str| AppSelector { text: text.into(), folder: text.into() };
+        let app = |text: &str| AppSelector { text: text.into(), folder: text.into(), links: vec![] };
         let by = |port, text: Option<&str>| Selector { port, app: text.map(app) };
         assert!(matches(&by(None, None), &a_status()));
         assert!(matches(&by(Some(3000), Some("/srv/blog")), &a_status()));
