@@ -80,16 +80,44 @@ class CommandsTest < E2ETest
     assert_match(/highball \d+\.\d+\.\d+/, version)
   end
 
-  def test_closed_output_is_no_error
-    reader, writer = IO.pipe
-    reader.close
-    errors, errors_in = IO.pipe
-    pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, "--help", out: writer, err: errors_in)
-    [writer, errors_in].each(&:close)
-    assert_empty errors.read
-    assert_equal "PIPE", Signal.signame(Process.wait2(pid).last.termsig.to_i)
+  # `highball status | true`: a reader that has gone is no failure of what was asked for.
+  def test_output_that_is_not_read_is_no_error
+    server = serve("probe")
+    [%w[--help], %w[--version], ["config", "nginx", server.app], ["doctor", "-p", "0", server.app],
+     ["status", *server.which], ["status", "--json", *server.which], ["memory", *server.which],
+     ["restart", *server.which], ["refork", *server.which], ["stop", *server.which]].each do |words|
+      errors, ended = unread(*words)
+      assert_predicate ended, :success?, "#{words.join(' ')}: #{errors}"
+      refute_match(/panicked|pipe/i, errors, words.join(" "))
+    end
+    assert_predicate server.wait, :success?
+  end
+
+  def test_a_restart_that_fails_does_so_whether_or_not_it_is_read
+    app = folder_with("config.ru" => "run ->(_env) { [200, {}, ['one']] }\n")
+    server = serve(app)
+    File.write(File.join(app, "config.ru"), "raise 'broken'\n")
+    assert_equal 1, unread("restart", *server.which).last.exitstatus
+    assert_equal 1, unread("restart", *server.which, errors_too: true).last.exitstatus
+    assert_equal "one", server.get("/").body
+  end
+
+  # --- servers that do not answer
+
+  def test_one_that_is_stopped_is_named_and_does_not_keep_the_others
+    stopped = Array.new(3) { serve("probe") }
+    server = serve("probe")
+    stopped.each { |one| Process.kill("STOP", one.server_pid) }
+    output, ended = HighballServer.run("status")
+    assert_predicate ended, :success?, output
+    assert_includes output, "(pid #{server.pid})"
+    stopped.each { |one| assert_match(/#{one.pid}\.sock does not answer: no answer within \d+ s; its/, output) }
+    refute_match(/os error|elapsed/, output)
+    output, ended = HighballServer.run("restart", *server.which)
+    assert_predicate ended, :success?, output
+    refute_match(/does not answer/, output)
   ensure
-    errors&.close
+    stopped&.each { |one| Process.kill("CONT", one.server_pid) }
   end
 
   def test_the_log_in_json
@@ -173,3 +201,31 @@ class CommandsTest < E2ETest
     TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
   end
 end
+  # An application that answers requests for /running only when this file is there.
+  def gated(gate)
+    folder_with("config.ru" => <<~RUBY)
+      run(lambda do |env|
+        sleep 0.01 until env["PATH_INFO"] != "/running" || File.exist?("#{gate}")
+        [200, {}, ["ok"]]
+      end)
+    RUBY
+  end
+
+  def begin_request(server, line, *fields)
+    server.connect.write("#{line} HTTP/1.1\r\nHost: test\r\n#{fields.map { |field| "#{field}\r\n" }.join}\r\n")
+  end
+
+  # Runs the command with a standard output that has no reader any more: [its errors, Process::Status].
+  def unread(*words, errors_too: false)
+    reader, writer = IO.pipe
+    reader.close
+    errors, errors_in = IO.pipe
+    pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, *words,
+                        in: File::NULL, out: writer, err: errors_too ? writer : errors_in)
+    [writer, errors_in].each(&:close)
+    text = errors.read
+    [text, Process.wait2(pid).last]
+  ensure
+    errors&.close
+  end
+

@@ -24,6 +24,7 @@ class ControlTestCase < TenantsTestCase
     File.chmod(0o755, @binary)
     @forgers = []
     @usual = "/tmp/highball-#{Etc.getpwnam(VICTIM).uid}"
+    @attackers = "/tmp/highball-#{Etc.getpwnam(ATTACKER).uid}"
     remove_usual
   end
 
@@ -39,7 +40,7 @@ class ControlTestCase < TenantsTestCase
   private
 
   def remove_usual
-    File.symlink?(@usual) ? File.unlink(@usual) : FileUtils.rm_rf(@usual)
+    [@usual, @attackers].each { |path| File.symlink?(path) ? File.unlink(path) : FileUtils.rm_rf(path) }
   end
 
   def folder_of(user, name, mode = 0o755)
@@ -82,7 +83,7 @@ class ControlTestCase < TenantsTestCase
       output, ended = command(as, "status", *server.which, env: env)
       ended.success?
     end
-    assert_match(/\(pid #{server.pid}\)/, output)
+    assert_match(/\(pid #{server.pid}[,)]/, output)
   end
 
   # A process of the attacker's that listens there and answers with the block. It notes each request.
@@ -117,6 +118,11 @@ class ControlTestCase < TenantsTestCase
 
   def notes_path = File.join(@place, "notes/asked")
   def asked = File.exist?(notes_path) ? File.readlines(notes_path) : []
+
+  # A forged server of the attacker's, where its servers usually have their sockets.
+  def forge_usual(&)
+    forge("#{@attackers}/1.sock", &).tap { File.chmod(0o700, @attackers) }
+  end
 
   # The forged control socket of a tenant.
   def forge_tenants(name = "forged", &) = forge(File.join(folder_of(ATTACKER, name), "control"), &)

@@ -2,14 +2,19 @@
 //! user's, and repeats what applications say. So an answer has a limit in size and time, holds nothing that a terminal
 //! would obey, and an instance is the process that really is at the other end.
 
-use crate::control_places::{connect, ControlFolder, ControlPlaces, Peer};
+use crate::control_places::{connect, ControlFolder, ControlPlaces, Peer, Whose};
 use crate::instance::{Answer, Question, Status};
+use crate::listening::ports_of;
+use crate::output::complain;
 use highball_users::Place;
+use rustix::process::geteuid;
 use serde_json::Value;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{timeout, timeout_at, Instant};
 
 /// What an answer may take, beyond the time that an instance has for finding it.
 const ANSWER_SLACK: Duration = Duration::from_secs(1);
@@ -17,22 +22,32 @@ const ANSWER_SLACK: Duration = Duration::from_secs(1);
 const ANSWER_BYTES: u64 = 16 << 20;
 /// How often instances are looked for, while one takes the place of another.
 const LOOKS: u32 = 5;
+/// How many instances are asked at the same time.
+const SIDE_BY_SIDE: usize = 16;
+/// Time for all servers of other users together, of which those users decide how many there are.
+const OTHERS_TIME: Duration = Duration::from_secs(4);
+/// Time that others have to answer once the one that is meant has answered: a hot restart has two.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// Fields whose texts may have several lines.
 const LONG_TEXTS: [&str; 5] = ["failure", "last_failure", "why", "no_refork", "diagnosis"];
+
+/// A question's address, and what came of it.
+type Exchanged = (Address, io::Result<(Answer, Peer)>);
 
 /// An instance that has answered.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) address: Address,
     pub(crate) status: Status,
+    /// The user that its process has; none where that is the one who asks.
+    pub(crate) other_user: Option<u32>,
 }
 
 /// Where an instance is asked.
 #[derive(Debug)]
 pub(crate) struct Address {
     place: Place,
-    /// It was named, and root may mean another user's.
-    any_user: bool,
+    whose: Whose,
 }
 
 /// What there is, and what was found that cannot be used.
@@ -44,11 +59,14 @@ struct Looked {
     problems: Vec<String>,
 }
 
-/// Every instance that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error.
-pub(crate) fn running(places: &ControlPlaces) -> Vec<Instance> {
+/// Every instance that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error. Once one
+/// has answered that is `enough`, others that take long are not waited for.
+pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Vec<Instance> {
     let mut looked = Looked::default();
-    for _ in 0..LOOKS {
-        looked = look(places);
+    // Another user could have root look for ever.
+    let looks = if matches!(places, ControlPlaces::OfOthers(_)) { 1 } else { LOOKS };
+    for _ in 0..looks {
+        looked = look(places, &enough);
         let is_there = |pid: i32| looked.found.iter().any(|instance| instance.status.pid == pid);
         let mut successors = looked.found.iter().filter_map(|instance| instance.status.successor);
         if !looked.one_has_gone && successors.all(is_there) {
@@ -56,42 +74,110 @@ pub(crate) fn running(places: &ControlPlaces) -> Vec<Instance> {
         }
     }
     for problem in looked.problems {
-        eprintln!("highball: {problem}");
+        complain(problem);
     }
     looked.found
 }
 
-fn look(places: &ControlPlaces) -> Looked {
+fn look(places: &ControlPlaces, enough: &impl Fn(&Status) -> bool) -> Looked {
     let mut looked = Looked::default();
-    let mut look_in =
-        |folder: io::Result<ControlFolder>, any_user| match folder.and_then(|folder| folder.sockets()) {
-            Ok(sockets) => {
-                sockets.into_iter().for_each(|place| looked.look_at(Address { place, any_user }));
+    let addresses = looked.addresses(places);
+    let (count, limit) =
+        (addresses.len(), matches!(places, ControlPlaces::OfOthers(_)).then_some(OTHERS_TIME));
+    match ask_all(addresses, limit, enough) {
+        Ok(answers) => {
+            let silent = count - answers.len();
+            if limit.is_some() && silent > 0 {
+                looked.problems.push(format!("{silent} servers of other users have not answered in time"));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => looked.problems.push(error.to_string()),
-        };
-    match places {
-        ControlPlaces::Usual(folders) => {
-            folders.iter().for_each(|folder| look_in(ControlFolder::open(folder), false));
+            answers.into_iter().for_each(|(address, answer)| looked.take(address, answer));
         }
-        ControlPlaces::Named(path) if path.is_dir() => look_in(ControlFolder::open_named(path), true),
-        ControlPlaces::Named(path) => match Place::open_to_find(path) {
-            Ok(place) => looked.look_at(Address { place, any_user: true }),
-            Err(error) => looked.problems.push(error.to_string()),
-        },
+        Err(error) => looked.problems.push(format!("no server can be asked: {error}")),
     }
     looked.found.sort_by_key(|instance| instance.status.pid);
     looked
 }
 
+/// Asks instances for their status, side by side, and waits for all of them no longer than `limit`.
+fn ask_all(
+    addresses: Vec<Address>,
+    limit: Option<Duration>,
+    enough: &impl Fn(&Status) -> bool,
+) -> io::Result<Vec<Exchanged>> {
+    crate::event_loop()?.block_on(async {
+        let mut left = addresses.into_iter();
+        let (mut asked, mut answers) = (JoinSet::new(), Vec::new());
+        let mut deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            // Those of other users all at once: who does not answer would keep others waiting.
+            let room = if limit.is_some() { usize::MAX } else { SIDE_BY_SIDE - asked.len() };
+            for address in left.by_ref().take(room) {
+                asked.spawn(async move {
+                    let answer = ask_in_time(&address, Question::Status).await;
+                    (address, answer)
+                });
+            }
+            let next = match deadline {
+                Some(deadline) => timeout_at(deadline, asked.join_next()).await.unwrap_or_default(),
+                None => asked.join_next().await,
+            };
+            let Some(answered) = next else { return Ok(answers) };
+            let (address, answer) = answered.map_err(io::Error::other)?;
+            // What another user's server says of itself is not enough.
+            if deadline.is_none() && matches!(&answer, Ok((Answer::Status(status), _)) if enough(status)) {
+                deadline = Some(Instant::now() + SETTLE_TIME);
+            }
+            answers.push((address, answer));
+        }
+    })
+}
+
 impl Looked {
-    fn look_at(&mut self, address: Address) {
-        match ask(&address, Question::Status) {
-            Ok(Answer::Status(status)) => self.found.push(Instance { address, status: *status }),
+    fn addresses(&mut self, places: &ControlPlaces) -> Vec<Address> {
+        let mut addresses = Vec::new();
+        let mut look_in = |folder: io::Result<ControlFolder>, whose| match folder
+            .and_then(|folder| folder.sockets(whose))
+        {
+            Ok(sockets) => addresses.extend(sockets.into_iter().map(|place| Address { place, whose })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.problems.push(error.to_string()),
+        };
+        match places {
+            ControlPlaces::Usual(folders) => {
+                folders.iter().for_each(|folder| look_in(ControlFolder::open(folder), Whose::Ours));
+            }
+            ControlPlaces::OfOthers(folders) => {
+                let open = |(folder, uid): &(PathBuf, u32)| (ControlFolder::open_of(folder, *uid), *uid);
+                // What is wrong with their folders is their own business.
+                let usable = folders.iter().map(open).filter(|(folder, _)| folder.is_ok());
+                usable.for_each(|(folder, uid)| look_in(folder, Whose::Users(uid)));
+            }
+            ControlPlaces::Named(path) if path.is_dir() => {
+                look_in(ControlFolder::open_named(path), Whose::Named);
+            }
+            ControlPlaces::Named(path) => match Place::open_to_find(path) {
+                Ok(place) => addresses.push(Address { place, whose: Whose::Named }),
+                Err(error) => self.problems.push(error.to_string()),
+            },
+        }
+        addresses
+    }
+
+    fn take(&mut self, address: Address, answer: io::Result<(Answer, Peer)>) {
+        match answer {
+            Ok((Answer::Status(status), peer)) => {
+                let other_user = (peer.uid != geteuid().as_raw()).then_some(peer.uid);
+                let mut status = *status;
+                if let Whose::Users(uid) = address.whose {
+                    // Root is not to take the server of one user for that of another.
+                    let really = ports_of(status.pid, uid).unwrap_or_default();
+                    status.ports.retain(|port| really.contains(port));
+                }
+                self.found.push(Instance { address, status, other_user });
+            }
             Ok(_) => self.problems.push(format!("{address} does not answer as a Highball does")),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                address.remove_stale(); // its process was killed
+                address.remove_stale(); // its process has crashed
                 self.one_has_gone = true;
             }
             Err(error) if is_of_one_that_ends(&error) => self.one_has_gone = true,
@@ -110,7 +196,7 @@ impl Address {
     /// Removes the socket of an instance that does not exist any more, unless another has its name by now.
     fn remove_stale(&self) {
         if let Ok(Some(found)) = self.place.find() {
-            if found.is_socket() && !self.any_user {
+            if found.is_socket() && self.whose == Whose::Ours {
                 let _ = self.place.remove(&found); // somebody else may be quicker
             }
         }
@@ -125,18 +211,34 @@ impl std::fmt::Display for Address {
 
 /// Asks an instance; waits no longer than it may take.
 pub(crate) fn ask(address: &Address, question: Question) -> io::Result<Answer> {
-    let limit = question.time_limit() + ANSWER_SLACK;
-    crate::event_loop()?.block_on(async { timeout(limit, exchange(address, question)).await? })
+    crate::event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
 }
 
-async fn exchange(address: &Address, question: Question) -> io::Result<Answer> {
-    let (mut connection, peer) = connect(&address.place, address.any_user).await?;
+async fn ask_in_time(address: &Address, question: Question) -> io::Result<(Answer, Peer)> {
+    let limit = question.time_limit() + ANSWER_SLACK;
+    let answer =
+        timeout(limit, exchange(address, question)).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+    answer.map_err(|error| match error.kind() {
+        // The latter is what connecting meets where too many wait for an answer already.
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+            let seconds = limit.as_secs();
+            let why = format!(
+                "no answer within {seconds} s; its process is stopped or hangs, or this machine is too busy"
+            );
+            io::Error::new(io::ErrorKind::TimedOut, why)
+        }
+        _ => error,
+    })
+}
+
+async fn exchange(address: &Address, question: Question) -> io::Result<(Answer, Peer)> {
+    let (mut connection, peer) = connect(&address.place, address.whose).await?;
     connection.write_all(format!("{}\n", serde_json::to_string(&question)?).as_bytes()).await?;
     let mut line = Vec::new();
     BufReader::new(connection).take(ANSWER_BYTES).read_until(b'\n', &mut line).await?;
     match line.last() {
         None => Err(io::ErrorKind::UnexpectedEof.into()), // it is ending
-        Some(b'\n') => read(&line, peer),
+        Some(b'\n') => Ok((read(&line, peer)?, peer)),
         Some(_) if line.len() as u64 == ANSWER_BYTES => {
             Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"))
         }
@@ -209,7 +311,7 @@ mod tests {
         let path = folder.path().join("4711.sock");
         drop(UnixListener::bind(&path).unwrap());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(running(&ControlPlaces::Usual(vec![folder.path().into()])).is_empty());
+        assert!(running(&ControlPlaces::Usual(vec![folder.path().into()]), |_| false).is_empty());
         assert!(!path.exists());
     }
 
@@ -227,7 +329,8 @@ mod tests {
     fn a_status_is_believed_of_no_other_process() {
         let status = r#"{"type":"status","pid":1,"version":"","phase":"","uptime_seconds":0,"binds":[],"ports":[],
             "connections":0,"hijacked":0,"upgrade":null,"predecessor":null,"successor":null,"apps":[]}"#;
-        let read = |pid| read(status.as_bytes(), Peer { pid }).map(drop).map_err(|error| error.to_string());
+        let read =
+            |pid| read(status.as_bytes(), Peer { pid, uid: 0 }).map(drop).map_err(|error| error.to_string());
         assert_eq!(read(Some(1)), Ok(()));
         assert!(read(Some(2)).unwrap_err().contains("but it is 2"));
         assert!(read(None).unwrap_err().contains("another container"));

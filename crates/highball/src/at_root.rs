@@ -4,6 +4,7 @@ use crate::control_places::ControlPlaces;
 use crate::developer_key;
 use crate::instance::InstanceSocket;
 use crate::openers::Openers;
+use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::service_notification;
 use highball_config::{Bind, ConfigError, Invocation, Settings};
@@ -122,7 +123,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
     match pass() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("highball: the configuration cannot be passed on: {error}");
+            complain(format_args!("the configuration cannot be passed on: {error}"));
             ExitCode::FAILURE
         }
     }

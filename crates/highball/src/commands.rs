@@ -3,9 +3,11 @@
 
 use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
+use crate::elsewhere::{self, user_name};
 use crate::instance::{
     Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
 };
+use crate::output::{complain, print, progress};
 use highball_config::{AppSelector, Selector};
 use highball_supervisor::visible_lines;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -13,6 +15,7 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
@@ -27,14 +30,14 @@ const LONGEST_DRAIN_SECONDS: u64 = 7 * 24 * 3600;
 /// Why a command could not do its work.
 #[derive(Debug, Error)]
 pub(crate) enum CommandError {
-    #[error("no Highball runs for this user{0}")]
-    NoneRuns(String),
+    #[error("no Highball runs for this user{0}{1}")]
+    NoneRuns(String, String),
     #[error("several instances of Highball run; say which, by --port N or the application's folder:\n{0}")]
     SeveralRun(String),
     #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
     Folder(PathBuf, io::Error),
-    #[error("cannot write to standard output: {0}")]
-    Output(io::Error),
+    #[error(transparent)]
+    Output(#[from] io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
     #[error("the instance with pid {0} does not do that: {1}")]
@@ -62,18 +65,24 @@ pub(crate) enum CommandError {
     StillRuns(i32, u64),
 }
 
-/// Prints how the selected instance is doing. Without a selector, people are shown every instance.
+/// Prints how the selected instance is doing. Without a selector, people are shown every
+/// instance; root those of all users.
 pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError> {
-    let found = selected(selector)?;
+    let mut found = selected(selector)?;
     if json {
         let one = the_only(&found)?;
-        println!("{}", serde_json::to_string_pretty(&one.status).unwrap_or_default());
+        let text = serde_json::to_string_pretty(&one.status).unwrap_or_default();
+        print(&format!("{text}\n"))?;
     } else {
+        if *selector == Selector::default() && found.iter().all(|instance| instance.other_user.is_none()) {
+            found.extend(running(&ControlPlaces::of_others(), |_| false));
+        }
         let is_meant =
             |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
-        let tables: Vec<String> = found.iter().map(|instance| table(&instance.status, is_meant)).collect();
+        let tables: Vec<String> =
+            found.iter().map(|instance| table(&instance.status, &of_user(instance), is_meant)).collect();
         // Much of it the applications have said.
-        print!("{}", visible_lines(&tables.join("\n")));
+        print(&visible_lines(&tables.join("\n")))?;
     }
     Ok(())
 }
@@ -82,6 +91,7 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
 pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_whole(&found, selector)?;
+    announce(instance);
     let pid = instance.status.pid;
     let process = process(pid)?;
     let answer = ask(&instance.address, Question::Stop);
@@ -94,7 +104,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     if !ends_within(&process, limit).map_err(|error| CommandError::Silent(pid, error))? {
         return Err(CommandError::StillRuns(pid, limit.as_secs()));
     }
-    println!("highball (pid {pid}) has stopped");
+    progress(format_args!("highball (pid {pid}) has stopped"));
     Ok(())
 }
 
@@ -134,21 +144,22 @@ fn for_each_app(
 ) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_only(&found)?;
+    announce(instance);
     let all = &instance.status.apps;
     let is_meant = |app: &&AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
     let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
         all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
     for app in asleep {
-        println!("{} sleeps, and boots what is there when somebody asks for it", app.name);
+        progress(format_args!("{} sleeps, and boots what is there when somebody asks for it", app.name));
     }
     if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
         return act(instance, app.id);
     }
     let mut failed = 0;
     for app in &meant {
-        println!("{}:", app.name);
+        progress(format_args!("{}:", app.name));
         if let Err(error) = act(instance, app.id) {
-            eprintln!("highball: {}: {error}", app.name);
+            complain(format_args!("{}: {error}", app.name));
             failed += 1;
         }
     }
@@ -190,7 +201,7 @@ fn follow(
         match state {
             None => return Ok(()),
             Some(state) if state != before => {
-                println!("{}", stage_words(&state));
+                progress(stage_words(&state));
                 before = state;
             }
             Some(_) => {}
@@ -202,6 +213,7 @@ fn follow(
 pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_whole(&found, selector)?;
+    announce(instance);
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
     let number = match ask(&instance.address, Question::Upgrade).map_err(silent)? {
@@ -224,7 +236,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
                 continue
             }
             // It has finished what it had, and is not asked any more.
-            Err(_) => match running(&ControlPlaces::of_commands())
+            Err(_) => match everywhere(|status| status.predecessor == Some(pid))
                 .iter()
                 .find(|one| one.status.predecessor == Some(pid))
             {
@@ -240,7 +252,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
             ("done", Some(new)) => return say_succeeded(new, &version.unwrap_or_default()),
             ("failed", _) => return Err(CommandError::UpgradeFailed(pid, failure.unwrap_or_default())),
             (now, _) if now != before => {
-                println!("{}", upgrade_words(now));
+                progress(upgrade_words(now));
                 before = state;
             }
             _ => {}
@@ -249,7 +261,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
 }
 
 fn say_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
-    println!("a new process serves: highball {version} (pid {pid})");
+    progress(format_args!("a new process serves: highball {version} (pid {pid})"));
     Ok(())
 }
 
@@ -271,7 +283,7 @@ fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<Str
     match (restart.state.as_str(), &restart.failure) {
         ("done", _) => {
             let RestartStatus { generation, seconds, .. } = restart;
-            println!("generation {generation} serves, after {seconds:.1} s (pid {pid})");
+            progress(format_args!("generation {generation} serves, after {seconds:.1} s (pid {pid})"));
             Ok(None)
         }
         ("failed", why) => Err(CommandError::RestartFailed(generation, why.clone().unwrap_or_default())),
@@ -288,9 +300,9 @@ fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<
     match state.as_str() {
         "done" => {
             let worker = worker.unwrap_or_default();
-            println!(
+            progress(format_args!(
                 "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {pid})"
-            );
+            ));
             Ok(None)
         }
         "failed" | "refused" => Err(CommandError::ReforkFailed(failure.clone().unwrap_or_default())),
@@ -326,16 +338,51 @@ fn stage_words(state: &str) -> &str {
     }
 }
 
-/// The instances that are meant; at least one.
+/// The instances that are meant; at least one. Root means its own, and only where there is none such those of other users.
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
-    let mut found = running(&ControlPlaces::of_commands());
-    found.retain(|instance| matches(selector, &instance.status));
-    if found.is_empty() {
+    let is_certain = selector.port.is_some() || selector.app.is_some();
+    let mut seen = Vec::new();
+    let mut places =
+        [ControlPlaces::of_commands as fn() -> ControlPlaces, ControlPlaces::of_others].into_iter();
+    let found = places.find_map(|places| {
+        let mut found = running(&places(), |status| is_certain && matches(selector, status));
+        seen.extend(found.iter().map(|instance| instance.status.pid));
+        found.retain(|instance| matches(selector, &instance.status) && may_claim(instance, selector));
+        (!found.is_empty()).then_some(found)
+    });
+    found.ok_or_else(|| {
         let port = selector.port.map(|port| format!(" on port {port}"));
         let app = selector.app.as_ref().map(|app| format!(" with the application {}", app.text));
-        return Err(CommandError::NoneRuns(port.or(app).unwrap_or_default()));
+        CommandError::NoneRuns(port.or(app).unwrap_or_default(), elsewhere::hints(&seen))
+    })
+}
+
+/// All instances that this user may ask: root those of all users.
+fn everywhere(enough: impl Fn(&Status) -> bool) -> Vec<Instance> {
+    let mut found = running(&ControlPlaces::of_commands(), &enough);
+    if !found.iter().any(|instance| enough(&instance.status)) {
+        found.extend(running(&ControlPlaces::of_others(), &enough));
     }
-    Ok(found)
+    found
+}
+
+/// Whether to believe that this is the server of a folder. Where root asks, another user may run a server only to report the
+/// folder of somebody else.
+fn may_claim(instance: &Instance, selector: &Selector) -> bool {
+    let (Some(uid), Some(app)) = (instance.other_user, &selector.app) else { return true };
+    let is_named = instance.status.apps.iter().any(|one| one.name == app.text);
+    let owner = app.folder.metadata().map_or(uid, |folder| folder.uid());
+    let believed = is_named || [0, uid].contains(&owner);
+    if !believed {
+        complain(format_args!(
+            "the server of {} (pid {}) reports the application {}, which belongs to {}: name the server by --port N if you mean it",
+            user_name(uid),
+            instance.status.pid,
+            app.text,
+            user_name(owner)
+        ));
+    }
+    believed
 }
 
 fn matches(selector: &Selector, status: &Status) -> bool {
@@ -369,16 +416,29 @@ fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
     let lines = found.iter().map(|instance| {
         let status = &instance.status;
         let apps: Vec<String> = status.apps.iter().map(|app| app.app.display().to_string()).collect();
-        format!("    {}  {}  (pid {})", apps.join(" "), status.binds.join(" "), status.pid)
+        let user = of_user(instance);
+        format!("    {}  {}  (pid {}{user})", apps.join(" "), status.binds.join(" "), status.pid)
     });
     Err(CommandError::SeveralRun(lines.collect::<Vec<_>>().join("\n")))
 }
 
+/// Says whose server is asked, where root asks that of another user.
+fn announce(instance: &Instance) {
+    if let Some(uid) = instance.other_user {
+        progress(format_args!("the server of {} (pid {}):", user_name(uid), instance.status.pid));
+    }
+}
+
+/// The user of an instance, where it is another one than who asks.
+fn of_user(instance: &Instance) -> String {
+    instance.other_user.map(|uid| format!(", user {}", user_name(uid))).unwrap_or_default()
+}
+
 /// One instance, for people, and those of its applications that are meant.
-fn table(status: &Status, is_meant: impl Fn(&AppStatus) -> bool) -> String {
+fn table(status: &Status, user: &str, is_meant: impl Fn(&AppStatus) -> bool) -> String {
     let mut text = String::new();
     let (version, pid, up) = (&status.version, status.pid, duration(status.uptime_seconds));
-    fact(&mut text, "highball", &format!("{version} (pid {pid}), {}, up {up}", status.phase));
+    fact(&mut text, "highball", &format!("{version} (pid {pid}{user}), {}, up {up}", status.phase));
     fact(&mut text, "listens on", &status.binds.join(" "));
     let connections = format!("{}, {} of them hijacked", status.connections, status.hijacked);
     fact(&mut text, "connections", &connections);
@@ -601,9 +661,9 @@ mod tests {
 
     #[test]
     fn the_table_says_what_matters() {
-        let text = table(&a_status(), |_| true);
+        let text = table(&a_status(), ", user deploy", |_| true);
         for part in [
-            "pid 42",
+            "(pid 42, user deploy)",
             "up 1h 1m",
             "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
@@ -652,9 +712,9 @@ mod tests {
     fn each_of_several_applications_has_its_table() {
         let shop = AppStatus { id: 2, name: "shop".into(), phase: "asleep".into(), ..an_app() };
         let status = Status { apps: vec![an_app(), shop], ..a_status() };
-        let text = table(&status, |_| true);
+        let text = table(&status, "", |_| true);
         assert!(text.contains("blog         serving at http://127.0.0.1:3000/\n"), "{text}");
         assert!(text.contains("shop         asleep at "), "{text}");
-        assert!(!table(&status, |app| app.name == "shop").contains("blog         serving"));
+        assert!(!table(&status, "", |app| app.name == "shop").contains("blog         serving"));
     }
 }

@@ -1,8 +1,9 @@
 //! Where control sockets are, and who may be at the other end of one.
 //!
 //! The usual places are folders that only their user may enter, with a socket `PID.sock` for each instance. A server that
-//! cron or systemd has started may have another environment than a login shell, so commands look in all of them.
-//! `HIGHBALL_CONTROL` names a socket, or a folder of them, instead.
+//! cron or systemd has started may have another environment than a login shell, so commands look in all of them: also in
+//! `/run/NAME/highball`, where a service of systemd has its runtime folder. Root's commands look in those of other users as
+//! well. `HIGHBALL_CONTROL` names a socket, or a folder of them, instead.
 
 use highball_users::{open_folder_to_find, Place, PlaceError, User};
 use rustix::fs::{fstat, open, Dir, FileType, Mode, OFlags};
@@ -12,20 +13,55 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
 /// The variable that names a control socket, or a folder of them.
 pub(crate) const VARIABLE: &str = "HIGHBALL_CONTROL";
 
+/// The folder of control sockets in a runtime folder.
+const FOLDER: &str = "highball";
+/// The same where there is no runtime folder, before its user's number.
+const TEMPORARY: &str = "/tmp/highball-";
+/// Folders of other users that are looked at,
+const MOST_FOLDERS: usize = 128;
+/// names in a folder,
+const MOST_NAMES: usize = 4096;
+/// and sockets in one of another user's: other users decide how many there are.
+const MOST_SOCKETS: usize = 8;
+
 /// Where the control sockets of this user are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ControlPlaces {
     /// In these folders. A server uses the first one that it can; commands look in all.
     Usual(Vec<PathBuf>),
+    /// In these folders of other users, each with its user's number.
+    OfOthers(Vec<(PathBuf, u32)>),
     /// At this path, or, if it is a folder, in it.
     Named(PathBuf),
+}
+
+/// Whose instance may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This user's.
+    Ours,
+    /// That of another user with this number: root asks.
+    Users(u32),
+    /// That which was named: this user's, or, where root asks, any user's.
+    Named,
+}
+
+impl Whose {
+    fn includes(self, uid: u32) -> bool {
+        let own = geteuid();
+        match self {
+            Whose::Ours => uid == own.as_raw(),
+            Whose::Users(other) => own.is_root() && uid == other,
+            Whose::Named => own.is_root() || uid == own.as_raw(),
+        }
+    }
 }
 
 /// A folder of control sockets, which is held.
@@ -40,6 +76,8 @@ pub(crate) struct ControlFolder {
 pub(crate) struct Peer {
     /// Its process id; none where it is not visible from here.
     pub(crate) pid: Option<i32>,
+    /// Its user.
+    pub(crate) uid: u32,
 }
 
 impl ControlPlaces {
@@ -50,8 +88,26 @@ impl ControlPlaces {
 
     /// Those of this user and environment, for a command: also where a server has them that has another environment.
     pub(crate) fn of_commands() -> ControlPlaces {
-        let login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
-        ControlPlaces::of(geteuid().as_raw(), &|name| std::env::var_os(name).map(PathBuf::from), &[login])
+        let uid = geteuid().as_raw();
+        let mut others = vec![PathBuf::from(format!("/run/user/{uid}"))];
+        others.extend(subfolders("/run").filter(|folder| owner_of(&folder.join(FOLDER)) == Some(uid)));
+        ControlPlaces::of(uid, &|name| std::env::var_os(name).map(PathBuf::from), &others)
+    }
+
+    /// Those of other users, where root asks and has not named any. Who may put a folder there decides nothing but what a
+    /// server of that user answers: it has to belong to the same user as the folder.
+    pub(crate) fn of_others() -> ControlPlaces {
+        let is_named = std::env::var_os(VARIABLE).is_some_and(|named| !named.is_empty());
+        if is_named || !geteuid().is_root() {
+            return ControlPlaces::OfOthers(Vec::new());
+        }
+        let of_services = subfolders("/run").chain(subfolders("/run/user")).map(|folder| folder.join(FOLDER));
+        let temporary = subfolders("/tmp").filter(|folder| uid_in_name(folder).is_some());
+        let others = of_services.chain(temporary).filter_map(|folder| {
+            let uid = owner_of(&folder).filter(|uid| *uid != 0)?;
+            uid_in_name(&folder).is_none_or(|named| named == uid).then_some((folder, uid))
+        });
+        ControlPlaces::OfOthers(others.take(MOST_FOLDERS).collect())
     }
 
     fn of(uid: u32, env: &dyn Fn(&str) -> Option<PathBuf>, others: &[PathBuf]) -> ControlPlaces {
@@ -63,12 +119,28 @@ impl ControlPlaces {
             return ControlPlaces::Usual(vec!["/run/highball".into()]);
         }
         let runtime = set("XDG_RUNTIME_DIR").into_iter().chain(others.iter().cloned());
-        let mut folders: Vec<PathBuf> = runtime.map(|folder| folder.join("highball")).collect();
-        folders.push(format!("/tmp/highball-{uid}").into());
+        let mut folders: Vec<PathBuf> = runtime.map(|folder| folder.join(FOLDER)).collect();
+        folders.push(format!("{TEMPORARY}{uid}").into());
         let mut seen = std::collections::BTreeSet::new();
         folders.retain(|folder| seen.insert(folder.clone()));
         ControlPlaces::Usual(folders)
     }
+}
+
+/// The folders in this one.
+fn subfolders(folder: &str) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Whose folder this is; no link is followed.
+fn owner_of(folder: &Path) -> Option<u32> {
+    let found = folder.symlink_metadata().ok()?;
+    found.is_dir().then(|| found.uid())
+}
+
+/// The user in the name of a folder `/tmp/highball-UID`.
+fn uid_in_name(folder: &Path) -> Option<u32> {
+    folder.to_str()?.strip_prefix(TEMPORARY)?.parse().ok()
 }
 
 impl ControlFolder {
@@ -83,11 +155,16 @@ impl ControlFolder {
     /// Opens a folder that is ours, and closed to everybody else. No link is followed to it: that would be somebody else's
     /// trick.
     pub(crate) fn open(path: &Path) -> io::Result<ControlFolder> {
+        ControlFolder::open_of(path, geteuid().as_raw())
+    }
+
+    /// The same for a folder that has to be this user's.
+    pub(crate) fn open_of(path: &Path, uid: u32) -> io::Result<ControlFolder> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = open(path, flags, Mode::empty())?;
         let found = fstat(&descriptor)?;
         let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        if is_folder && found.st_uid == geteuid().as_raw() && found.st_mode & 0o077 == 0 {
+        if is_folder && found.st_uid == uid && found.st_mode & 0o077 == 0 {
             return Ok(ControlFolder { descriptor, path: path.into() });
         }
         let owner = User::with_uid(found.st_uid, 0);
@@ -123,13 +200,17 @@ impl ControlFolder {
     }
 
     /// The sockets of instances in it: their names.
-    pub(crate) fn sockets(&self) -> io::Result<Vec<Place>> {
+    pub(crate) fn sockets(&self, whose: Whose) -> io::Result<Vec<Place>> {
+        let most = if let Whose::Users(_) = whose { MOST_SOCKETS } else { MOST_NAMES };
         let mut places = Vec::new();
-        for entry in Dir::read_from(&self.descriptor)? {
+        for entry in Dir::read_from(&self.descriptor)?.take(MOST_NAMES) {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if pid_of(name).is_some() {
                 places.push(self.place(name)?);
+            }
+            if places.len() == most {
+                break;
             }
         }
         Ok(places)
@@ -141,16 +222,14 @@ pub(crate) fn pid_of(name: &OsStr) -> Option<i32> {
     name.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Connects to a control socket, after a look at whose it is, and who listens there. `any_user`: root may talk to the
-/// instance of another user, where it was named.
-pub(crate) async fn connect(place: &Place, any_user: bool) -> io::Result<(UnixStream, Peer)> {
+/// Connects to a control socket, after a look at whose it is, and who listens there.
+pub(crate) async fn connect(place: &Place, whose: Whose) -> io::Result<(UnixStream, Peer)> {
     let found = place.find()?.ok_or(io::ErrorKind::NotFound)?;
     let path = place.path().display();
     if !found.is_socket() {
         return Err(denied(format!("{path} is {}, not a control socket", found.kind())));
     }
-    let is_ours = found.uid() == geteuid().as_raw() || (any_user && geteuid().is_root());
-    if !is_ours {
+    if !whose.includes(found.uid()) {
         let owner = User::with_uid(found.uid(), 0);
         return Err(denied(format!("the control socket {path} belongs to {owner}, and is not used")));
     }
@@ -163,7 +242,7 @@ pub(crate) async fn connect(place: &Place, any_user: bool) -> io::Result<(UnixSt
         let (owner, other) = (User::with_uid(found.uid(), 0), User::with_uid(peer.uid(), 0));
         return Err(denied(format!("a process of {other} listens on {owner}'s control socket {path}")));
     }
-    Ok((connection, Peer { pid: peer.pid().filter(|pid| *pid > 0) }))
+    Ok((connection, Peer { pid: peer.pid().filter(|pid| *pid > 0), uid: peer.uid() }))
 }
 
 /// Whether a process that has connected to our control socket may ask: one of this user, or of root.

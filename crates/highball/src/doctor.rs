@@ -1,5 +1,6 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
+use crate::output::print;
 use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
 use highball_supervisor::{
@@ -75,20 +76,21 @@ pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn
     let settings = Arc::new(settings);
     let examined = settings.apps.iter().map(|app| Ok((app, examine(&settings, app)?)));
     let examined: Vec<(&Arc<App>, Examination)> = examined.collect::<Result<_, Box<dyn Error>>>()?;
-    match &examined[..] {
-        [(_, one)] if json => println!("{}", serde_json::to_string_pretty(one)?),
-        [(_, one)] => print!("{}", visible_lines(&list(one))),
+    print(&match &examined[..] {
+        [(_, one)] if json => serde_json::to_string_pretty(one)? + "\n",
+        [(_, one)] => visible_lines(&list(one)),
         all if json => {
             let by_name: BTreeMap<&str, &Examination> =
                 all.iter().map(|(app, examination)| (app.name.as_str(), examination)).collect();
-            println!("{}", serde_json::to_string_pretty(&by_name)?);
+            serde_json::to_string_pretty(&by_name)? + "\n"
         }
         all => {
-            for (app, examination) in all {
-                println!("{}:\n{}", visible(&app.name), visible_lines(&list(examination)));
-            }
+            let of_app = |(app, examination): &(&Arc<App>, Examination)| {
+                format!("{}:\n{}\n", visible(&app.name), visible_lines(&list(examination)))
+            };
+            all.iter().map(of_app).collect()
         }
-    }
+    })?;
     let has_failed = examined.iter().any(|(_, examination)| examination.state == State::Failed);
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

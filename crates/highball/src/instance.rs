@@ -1,7 +1,7 @@
 //! What a running Highball tells about itself, by a Unix socket that only its user and root may talk to
 //! (`control_places`). One line of JSON asks, one line of JSON answers.
 
-use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, VARIABLE};
+use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
 use highball_supervisor::{Diagnosis, RubyHeap};
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};
@@ -337,6 +337,7 @@ impl InstanceSocket {
                 InstanceSocket::bind(own_place(&ControlFolder::open_named(path)?)?)
             }
             ControlPlaces::Named(path) => InstanceSocket::open_named(path, predecessor).await,
+            ControlPlaces::OfOthers(_) => Err(io::ErrorKind::PermissionDenied.into()),
             ControlPlaces::Usual(folders) => {
                 let mut problems = Vec::new();
                 for folder in folders {
@@ -372,7 +373,7 @@ impl InstanceSocket {
             if !found.is_socket() || !place.may_replace(&found) {
                 return problem("is no control socket of this user's");
             }
-            if let Ok((_, peer)) = connect(&place, false).await {
+            if let Ok((_, peer)) = connect(&place, Whose::Ours).await {
                 if peer.pid != predecessor || predecessor.is_none() {
                     return problem("is the control socket of another Highball that runs");
                 }

@@ -5,9 +5,11 @@
 //! `confinement` (what the kernel denies the server where root has started it),
 //! `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
-//! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
+//! the other end), `asking` (finding instances, and one question to one), `listening` (the ports that one really listens on), `elsewhere` (how to
+//! ask those that were not found), `commands` (`status`, `restart`, `refork`,
 //! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
-//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
+//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `output` (what commands print),
+//! `succession`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
 
@@ -20,10 +22,13 @@ mod control_places;
 mod developer_key;
 mod diagnosis_page;
 mod doctor;
+mod elsewhere;
 mod instance;
+mod listening;
 mod log;
 mod memory;
 mod openers;
+mod output;
 mod pidfile;
 mod readiness;
 mod root_policy;
@@ -42,6 +47,7 @@ use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
     Supervisor, UpgradeContext,
 };
+use output::{complain, print};
 use pidfile::Pidfile;
 use readiness::Readiness;
 use rustix::process::geteuid;
@@ -63,7 +69,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     if let Err(error) = highball_spawner::become_user() {
-        eprintln!("highball: cannot become the user that this process was started for: {error}");
+        complain(format_args!("cannot become the user that this process was started for: {error}"));
         return ExitCode::FAILURE;
     }
     // Before anything else: these take descriptors and variables that nobody else may inherit.
@@ -73,7 +79,7 @@ fn main() -> ExitCode {
     let launcher = match Client::from_environment() {
         Ok(spawner) => spawner.map_or(Launcher::Direct, |spawner| Launcher::Spawner(Arc::new(spawner))),
         Err(error) => {
-            eprintln!("highball: {error}");
+            complain(&error);
             return ExitCode::FAILURE;
         }
     };
@@ -85,15 +91,12 @@ fn main() -> ExitCode {
     let predecessor = match Predecessor::from_environment() {
         Ok(predecessor) => predecessor,
         Err(error) => {
-            eprintln!("highball: cannot take over from the process that started this one: {error}");
+            complain(format_args!("cannot take over from the process that started this one: {error}"));
             return ExitCode::FAILURE;
         }
     };
     at_root::open_files_by(&launcher);
     let asked = at_root::read_configuration(&launcher);
-    if matches!(asked, Ok(Invocation::Help(_) | Invocation::Version(_) | Invocation::Config(_))) {
-        end_with_the_reader();
-    }
     let done = match asked {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
@@ -106,19 +109,18 @@ fn main() -> ExitCode {
         Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
-            println!("{}", text.trim_end());
-            Ok(ExitCode::SUCCESS)
+            done(print(&format!("{}\n", text.trim_end())))
         }
         Err(error) => {
             if let Some(predecessor) = predecessor {
                 predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
             }
-            eprintln!("highball: {error}");
+            complain(&error);
             return ExitCode::from(error.exit_code());
         }
     };
     done.unwrap_or_else(|error| {
-        eprintln!("highball: {error}");
+        complain(error);
         ExitCode::FAILURE
     })
 }
@@ -135,14 +137,6 @@ fn serve_the_spawner() -> Option<ExitCode> {
     }
 }
 
-/// Text that nobody reads any more (`highball --help | head -1`) ends the process, as it does others. Not where sockets
-/// are written to: their ends are errors to be told.
-fn end_with_the_reader() {
-    let yes = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    // Without it there is an error message more.
-    let _ = signal_hook::flag::register_conditional_default(signal_hook::consts::SIGPIPE, yes);
-}
-
 fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(result.map(|()| ExitCode::SUCCESS)?)
 }
@@ -150,8 +144,7 @@ fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn E
 /// Prints the configuration of another program, which is to start this one by the path that it was started by.
 fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
     let program = started_path::started_path().unwrap_or_else(|| "highball".into());
-    print!("{}", deployment.text(&program)?);
-    Ok(ExitCode::SUCCESS)
+    done(print(&deployment.text(&program)?))
 }
 
 /// The life of a server; what keeps a successor from taking over is told to its predecessor as well.

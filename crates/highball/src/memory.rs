@@ -14,6 +14,7 @@ use crate::asking::{ask, running, Instance};
 use crate::commands::{selected, CommandError};
 use crate::control_places::ControlPlaces;
 use crate::instance::{Answer, AppStatus, Question, RubyProcess, Status};
+use crate::output::print;
 use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use highball_spawner::{Role, SERVER_TITLE};
@@ -21,14 +22,14 @@ use process_list::{user_name, Process, ProcessList};
 use report::{AppReport, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 
 /// Prints the memory of the selected instances, or of all, and of other servers. That none runs is no failure,
 /// unless a certain one was asked for.
 pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), CommandError> {
     own_copy::run_from_own_copy();
     let instances = match selector {
-        Selector { port: None, app: None } => running(&ControlPlaces::of_commands()),
+        Selector { port: None, app: None } => running(&ControlPlaces::of_commands(), |_| false),
         _ => selected(selector)?,
     };
     // First the heaps: what a garbage collection changes has to be seen in the processes.
@@ -43,15 +44,7 @@ pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), Co
             .filter_map(|server| server_report(&server, &processes))
             .collect(),
     };
-    print(&if json { report::json(&report) } else { tables::tables(&report) })
-}
-
-/// Whoever reads may have seen enough, as `head` does.
-fn print(text: &str) -> Result<(), CommandError> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
-        _ => Ok(()),
-    }
+    Ok(print(&if json { report::json(&report) } else { tables::tables(&report) })?)
 }
 
 /// An instance that does not tell heaps is shown without them.

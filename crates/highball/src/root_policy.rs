@@ -3,6 +3,7 @@
 use crate::at_root::read_configuration;
 use crate::control_places::ControlPlaces;
 use crate::instance::{InstanceSocket, MadeSocket};
+use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::{is_given_as_object, service_notification, started_path};
 use highball_config::{root_table, why_not_roots, Bind, RootTable, RunsAs, User};
@@ -31,7 +32,7 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
         return None;
     }
     let failed = |error: &dyn std::fmt::Display| {
-        eprintln!("highball: {error}");
+        complain(error);
         Some(ExitCode::FAILURE)
     };
     let table = match read_table() {
@@ -62,7 +63,7 @@ fn misread(error: highball_config::ConfigError) -> ExitCode {
     if let Ok(Some(predecessor)) = Predecessor::from_environment() {
         predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
     }
-    eprintln!("highball: {error}");
+    complain(error);
     ExitCode::from(code)
 }
 
