@@ -17,6 +17,12 @@ module Highball
   class Server
     # The most bytes about an exception that go to the front (PROTOCOL.md of the ring, FAILURE).
     FAILURE_BYTES = 48 * 1024
+    # The entry of an env by which the front marks its probe of a new version, and the most that it is told then of an
+    # exception.
+    PROBE = "highball.probe"
+    PROBE_BYTES = 4096
+    # Where frameworks leave an exception that they have made an error page of.
+    EXCEPTIONS = %w[action_dispatch.exception sinatra.error rack.exception].freeze
 
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
@@ -110,6 +116,7 @@ module Highball
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
+      reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
       @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
       answered = true
@@ -124,12 +131,30 @@ module Highball
       finished(template, env, status, headers, e) if template.callbacks?
     end
 
+    # A framework has made an error page of an exception for a probe: the message of the restart is to name it.
+    def reveal_exception(env, body)
+      error = env.values_at(*EXCEPTIONS).grep(Exception).first or return
+      body.close if body.respond_to?(:close)
+      raise error
+    end
+
     # The app raised: the front answers 500 if nothing was sent yet, and the exception is logged either way. (A client
     # that disconnects is no error.) It is logged first, because the client's next request may end this process.
     def failed(ticket, env, error)
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
     ensure
-      @ring.fail(ticket, @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "")
+      @ring.fail(ticket, words_for_front(env, error))
+    end
+
+    # What the front is told: for the developer's page, and for who restarts.
+    def words_for_front(env, error)
+      return @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "" unless env&.key?(PROBE)
+
+      place = Calls.new(error.backtrace, App::FOLDER).place
+      words = "#{ExceptionWords.summary(error)}#{" (#{place.join(':')})" if place}"
+      Native.masked([words], App::FOLDER, *secrets_of(env)).first.byteslice(0, PROBE_BYTES).scrub
+    rescue StandardError
+      ""
     end
 
     # Calls the callbacks that the app left in `rack.response_finished` and `rack.after_reply`.

@@ -141,6 +141,37 @@ class CommandsTest < E2ETest
     assert_equal log.lines.length, log.lines.grep(%r{GET /}).length
   end
 
+  def test_the_access_log_has_the_size_of_highballs_own_answers
+    path = File.join(folder_with, "access.log")
+    server = serve("probe", "--access-log", path)
+    raised = server.get("/raise").body.bytesize
+    refused = server.exchange("GET / HTTP/1.1\r\n\r\n").first.body.bytesize
+    head = server.request("HEAD", "/raise")
+    assert_equal 500, head.status
+    server.stop
+    sizes = File.readlines(path).map { |line| line[/" (\d+ \d+) "/, 1] }
+    assert_equal ["500 #{raised}", "400 #{refused}", "500 0"], sizes.last(3)
+    assert_operator [raised, refused].min, :>, 0
+  end
+
+  def test_clients_that_leave_are_in_the_access_log
+    log, gate = %w[access.log gate].map { |name| File.join(folder_with, name) }
+    server = serve(gated(gate), "--access-log", log, threads: 1)
+    running = begin_request(server, "GET /running")
+    wait_for("the request") { server.status["workers"].first["in_flight"] == 1 }
+    leaving = [running, begin_request(server, "GET /queued"),
+               begin_request(server, "POST /upload", "Content-Length: 2")]
+    wait_for("all of them") { server.status.values_at("queue", "connections") == [1, 3] }
+    leaving.each(&:close)
+    # That the first has left shows only when its worker is done.
+    wait_for("their end") { server.status.values_at("queue", "connections") == [0, 1] }
+    File.write(gate, "")
+    wait_for("the last line") { File.read(log).include?("/running") }
+    statuses = File.readlines(log).to_h { |line| [line[%r{ (/\S*) HTTP}, 1], line[/" (\d+) \d+ "/, 1]] }
+    assert_equal %w[499 499 499], statuses.values_at("/running", "/queued", "/upload")
+    assert_equal "ok", server.get("/").body
+  end
+
   def test_hup_reopens_an_access_log_that_was_moved
     path = File.join(folder_with, "access.log")
     server = serve("probe", "--access-log", path)
@@ -188,19 +219,6 @@ class CommandsTest < E2ETest
 
   private
 
-  def use_by_another_command(app, command)
-    server = serve(app, command: command, env: LIB)
-    # The host that a browser would name: Rails checks it in development.
-    assert_equal 200, server.get("/", { "Host" => "127.0.0.1" }).status
-    assert_includes File.readlink("/proc/#{server.pid}/exe"), "highball"
-    assert_includes server.status.fetch("workers").map { |worker| worker["state"] }, "serving"
-    assert_predicate server.stop, :success?
-  end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
-end
   # An application that answers requests for /running only when this file is there.
   def gated(gate)
     folder_with("config.ru" => <<~RUBY)
@@ -229,3 +247,16 @@ end
     errors&.close
   end
 
+  def use_by_another_command(app, command)
+    server = serve(app, command: command, env: LIB)
+    # The host that a browser would name: Rails checks it in development.
+    assert_equal 200, server.get("/", { "Host" => "127.0.0.1" }).status
+    assert_includes File.readlink("/proc/#{server.pid}/exe"), "highball"
+    assert_includes server.status.fetch("workers").map { |worker| worker["state"] }, "serving"
+    assert_predicate server.stop, :success?
+  end
+
+  def free_port
+    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+  end
+end

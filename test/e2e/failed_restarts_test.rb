@@ -18,7 +18,39 @@ class FailedRestartsTest < RestartTestCase
   end
 
   def test_a_version_that_answers_500
-    fails_unnoticed("run ->(_env) { raise 'no luck' }\n", %r{GET / was answered with status 500})
+    fails_unnoticed("run ->(_env) { [500, {}, ['sorry']] }\n", %r{GET / was answered with status 500})
+  end
+
+  def test_a_version_that_raises_an_exception
+    server = fails_unnoticed("run ->(_env) { raise 'no luck' }\n",
+                             %r{GET / .*status 500, RuntimeError: no luck \(.*/config\.ru:\d+\)})
+    assert_match(/the application raised an exception.*no luck/, server.log)
+  end
+
+  # A framework that makes a page of the exception leaves it in the env.
+  def test_a_version_whose_framework_answers_for_the_exception
+    server = fails_unnoticed(<<~RUBY, %r{GET / .*status 500, KeyError: key not found: :token})
+      require "sinatra/base"
+      class Broken < Sinatra::Base
+        set :show_exceptions, false
+        set :raise_errors, false
+        set :host_authorization, { permitted_hosts: [] }
+        get("/") { {}.fetch(:token) }
+      end
+      run Broken
+    RUBY
+    assert_match(/the application raised an exception.*KeyError/, server.log)
+  end
+
+  def test_no_client_passes_for_the_probe
+    server = serve(folder_with("config.ru" => <<~RUBY))
+      run(lambda do |env|
+        env["rack.exception"] = RuntimeError.new("secret")
+        [env["PATH_INFO"] == "/" ? 200 : 500, {}, [env.key?("highball.probe").inspect]]
+      end)
+    RUBY
+    answer = server.get("/x", { "User-Agent" => "Highball", "highball.probe" => "1", "Highball-Probe" => "1" })
+    assert_equal [500, "false"], [answer.status, answer.body]
   end
 
   def test_a_version_that_does_not_answer
@@ -122,6 +154,7 @@ class FailedRestartsTest < RestartTestCase
     wait_for("the end of the new processes") { server.status["workers"].length == 2 }
     assert_equal before, server.worker_pids
     clues.each { |clue| assert_match clue, server.log }
+    server
   end
 
   # Kills the process that the block finds while the restart is at that stage.

@@ -93,7 +93,84 @@ class HijackTest < E2ETest
     refute_match(/took too long|died/, server.log)
   end
 
+  # --- WebSockets
+
+  RESTARTED = [0x88, 2, 0x03, 0xf4].pack("C*") # a close frame with status 1012
+  WEB_SOCKET = "Host: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" \
+               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+
+  # Answers with the head of a WebSocket, and then with what it is sent.
+  ECHO = <<~RUBY
+    HEAD = "HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n"
+    echo = lambda do |socket|
+      Thread.new do
+        loop { socket.write(socket.readpartial(1000)) }
+      rescue SystemCallError, IOError
+        socket.close
+      end
+    end
+    run(lambda do |env|
+      case env["PATH_INFO"]
+      when "/full"
+        socket = env["rack.hijack"].call
+        socket.write(HEAD)
+        echo.call(socket)
+        [-1, {}, []]
+      when "/partial"
+        [101, { "upgrade" => "websocket", "connection" => "Upgrade", "rack.hijack" => echo }, []]
+      else
+        [200, {}, ["ok"]]
+      end
+    end)
+  RUBY
+
+  def test_a_websocket_is_closed_as_one_when_its_worker_is_replaced
+    server = serve(folder_with("config.ru" => ECHO), "--hijacked-drain-timeout", "1s")
+    sockets = %w[/full /partial].map { |path| web_socket(server, path) }
+    frame = "\x81\x02hi".b
+    sockets.each { |socket| assert_equal frame, socket.write(frame).read_bytes(4) }
+    half = web_socket(server, "/full").write("\x81\x05he")
+    assert_equal "\x81\x05he".b, half.read_bytes(4)
+    closed = web_socket(server, "/full").write("\x88\x02\x03\xe8".b)
+    assert_equal "\x88\x02\x03\xe8".b, closed.read_bytes(4)
+    server.signal("USR1")
+    sockets.each { |socket| assert_equal RESTARTED, socket.read_to_end }
+    [half, closed].each { |socket| assert_empty socket.read_to_end, "not within a frame, nor after the last" }
+  end
+
+  def test_a_websocket_is_closed_as_one_when_the_server_stops
+    server = serve(folder_with("config.ru" => ECHO), "--hijacked-drain-timeout", "0s")
+    socket = web_socket(server, "/full")
+    server.signal("TERM")
+    assert_equal RESTARTED, socket.read_to_end
+  end
+
+  def test_other_protocols_get_nothing_that_is_not_the_applications
+    server = serve("probe", "--hijacked-drain-timeout", "0s")
+    connection = server.connect.write(UPGRADE)
+    assert_equal 101, connection.read_response.status
+    server.signal("TERM")
+    assert_empty connection.read_to_end
+  end
+
+  def test_action_cable_clients_are_told_of_a_restart
+    server = serve(copy_of_example("blog"), "--hijacked-drain-timeout", "0s")
+    origin = "Origin: http://test\r\nSec-WebSocket-Protocol: actioncable-v1-json\r\n"
+    socket = web_socket(server, "/cable", origin)
+    welcome = socket.read_bytes(2)
+    assert_equal 0x81, welcome.getbyte(0)
+    assert_match(/welcome/, socket.read_bytes(welcome.getbyte(1)))
+    server.signal("USR1")
+    assert socket.read_to_end.end_with?(RESTARTED)
+  end
+
   private
+
+  def web_socket(server, path, fields = "")
+    server.connect.write("GET #{path} HTTP/1.1\r\n#{fields}#{WEB_SOCKET}".b).tap do |socket|
+      assert_equal 101, socket.read_response.status
+    end
+  end
 
   def open_files
     @server.pids.sum { |pid| ProcessFacts.open_file_count(pid) }

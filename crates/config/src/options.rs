@@ -523,7 +523,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
-        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory.",
+        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory. If no \
+              file can be created in it (in a read-only container, for example), the log says so, and bodies are kept in memory, \
+              at most 64 MiB in all.",
     },
     Opt {
         name: "max_spool",
@@ -762,7 +764,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
-        doc: "File for a line about each request. `-` is standard output, `none` is no access log. Started by root, Highball \
+        doc: "File for a line about each request. `-` is standard output, `none` is no access log. Status 499 means that the client \
+              left before it had its answer. Started by root, Highball \
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
 ];

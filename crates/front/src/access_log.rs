@@ -23,6 +23,9 @@ use writer::Writer;
 /// What the last lines may take at the end of the server.
 const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 
+/// In the place of a status: the client left before its answer was there, as nginx writes it.
+pub(crate) const CLIENT_LEFT: u16 = 499;
+
 /// What a line says of a request; the rest is known when the answer has gone.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {

@@ -9,11 +9,14 @@ use crate::app_state::AppState;
 use crate::clock::now_us;
 use crate::exchange::Exchange;
 use crate::refusal::Refusal;
-use crate::request_head::{Parsed, RequestHead, RingContext};
+use crate::request_head::{append_mark_of_probe, Parsed, RequestHead, RingContext};
 use crate::response::Progress;
 use crate::response_head::HeadContext;
 use crate::shared::Shared;
 use crate::AppEvent;
+
+/// The most that is told of an exception that the application has raised.
+const EXCEPTION_CHARS: usize = 2000;
 
 /// Sends a canary its request, waits for the head of its answer, and says what it was. How long that may take is for
 /// others to say: when the canary is retired or gone, the request fails.
@@ -62,6 +65,7 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
         content_length: None,
     };
     head.encode_for_ring(text.as_bytes(), &context, &mut inner.request.head);
+    append_mark_of_probe(&mut inner.request.head);
     inner.response.reset(HeadContext {
         request_version: head.version,
         head_method: false,
@@ -80,7 +84,15 @@ fn poll_status(exchange: &Exchange, context: &Context<'_>) -> Poll<Result<u16, S
             inner.waker = Some(context.waker().clone());
             Poll::Pending
         }
-        Progress::Refused(Refusal::AppRaised) => Poll::Ready(Ok(Refusal::AppRaised.status())),
+        Progress::Refused(Refusal::AppRaised) => {
+            let exception = String::from_utf8_lossy(&inner.response.exception);
+            let exception: String = exception.chars().take(EXCEPTION_CHARS).collect();
+            let status = Refusal::AppRaised.status();
+            Poll::Ready(match exception.is_empty() {
+                true => Ok(status),
+                false => Err(format!("status {status}, {exception}")),
+            })
+        }
         Progress::Refused(refusal) => Poll::Ready(Err(refusal.why().into())),
         // (It never waits in the queue, and so is not given back.)
         Progress::Streaming | Progress::Ended | Progress::Aborted | Progress::GivenBack => {

@@ -3,13 +3,14 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
 //! is), [`upload`] (reading a body), [`answer`] (sending what a worker answers), [`relay`] (a connection that the
-//! application has taken over), [`farewell`] (ending it).
+//! application has taken over), [`web_socket`] (what is known of it, if it is one), [`farewell`] (ending it).
 
 mod answer;
 mod farewell;
 mod relay;
 mod request;
 mod upload;
+mod web_socket;
 
 use std::cell::RefMut;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use tokio::sync::oneshot;
 
 use highball_config::AppId;
 
-use crate::access_log::{AccessLog, Entry};
+use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
 use crate::app_state::{AppState, Visit};
 use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
@@ -27,7 +28,7 @@ use crate::failure::{Failure, Load};
 use crate::failure_pages::{Audience, Page};
 use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
-use crate::response::FilePart;
+use crate::response::{FilePart, Progress};
 use crate::shared::{Counted, Shared};
 use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
@@ -59,14 +60,18 @@ struct Connection {
     file: Option<FilePart>,
     /// How often the request at hand has waited until more was known of a file.
     waits: u8,
-    /// The client has ended its side.
+    /// The client has ended its side,
     eof: bool,
+    /// and before the answer to the request at hand had begun.
+    left_early: bool,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
     /// The deadline that counts again once it does.
     deadline_before_stall_ms: u64,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
+    /// The client has asked for a WebSocket.
+    wants_web_socket: bool,
     /// The time of a connection that the application has taken over is limited by now.
     told_to_leave: bool,
     /// Whom a failure of the application would be told to.
@@ -130,14 +135,19 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         file: None,
         waits: 0,
         eof: false,
+        left_early: false,
         stalled: Stalled::No,
         deadline_before_stall_ms: 0,
         entry: None,
+        wants_web_socket: false,
         told_to_leave: false,
         audience: Audience::Public,
     };
     let end = loop {
         let served = connection.serve_one().await;
+        if let Err(End::Gone) = served {
+            connection.log_departure();
+        }
         connection.leave_app();
         match served {
             Ok(true) => {}
@@ -236,8 +246,9 @@ impl Connection {
         self.out = self.answer_of(refusal, keep_alive).await;
         self.exchange.borrow().request.body = Body::None;
         self.written = 0;
+        let body_bytes = body_bytes(&self.out);
         self.send_rest().await?;
-        self.log(refusal.status(), 0);
+        self.log(refusal.status(), body_bytes);
         if keep_alive {
             Ok(true)
         } else {
@@ -259,6 +270,19 @@ impl Connection {
         }
     }
 
+    /// The client has left. If that was during a request, the access log has it.
+    fn log_departure(&mut self) {
+        let body_bytes = {
+            let response = &self.exchange.borrow().response;
+            if response.progress() == Progress::Streaming {
+                response.body_bytes
+            } else {
+                0
+            }
+        };
+        self.log(CLIENT_LEFT, body_bytes);
+    }
+
     /// The dispatcher of the application that the request at hand is for.
     fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
         self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
@@ -274,6 +298,12 @@ impl Connection {
             self.exchange = Rc::new(Exchange::after(generation));
         }
     }
+}
+
+/// Bytes behind the head of an answer.
+fn body_bytes(answer: &[u8]) -> u64 {
+    let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    head.map_or(0, |at| (answer.len() - at - 4) as u64)
 }
 
 impl Drop for Connection {

@@ -28,7 +28,7 @@ pub enum BindError {
         address: String,
     },
     /// Low port, or a folder that is not ours.
-    #[error("cannot listen on {address}: permission denied. Ports below 1024 need root; a Unix socket needs a folder that this user may write to")]
+    #[error("cannot listen on {address}: permission denied. A port below 1024 needs the capability CAP_NET_BIND_SERVICE (the unit that `highball config systemd` prints has it) or root; a Unix socket needs a folder that this user may write to")]
     Denied {
         /// The address.
         address: String,

@@ -24,7 +24,7 @@ use field_names::FieldName;
 use scan::Scan;
 
 pub use field_names::{known_key, FieldKey};
-pub use ring::{append_content_length, patch_body, RingContext};
+pub use ring::{append_content_length, append_mark_of_probe, patch_body, RingContext};
 pub use target::Host;
 
 /// Most header fields of a request, whatever the limits say.

@@ -92,11 +92,10 @@ impl Shared {
     ) -> Self {
         let apps = settings.apps.clone();
         let limits = &settings.limits;
-        let spool_bytes = limits.spool_bytes.unwrap_or_else(|| Budget::usual_limit(&limits.spool_dir));
         let shared = Shared {
             key,
             apps: RefCell::default(),
-            budget: Budget::new(spool_bytes),
+            budget: Budget::of_folder(&limits.spool_dir, limits.spool_bytes),
             active: RefCell::default(),
             date: Rc::new(DateCache::new()),
             deadlines: Deadlines::default(),

@@ -1,8 +1,8 @@
 //! Spool files: where a request body goes that is too large for memory, and an answer that is too large for a
 //! slow client.
 //!
-//! A spool file has no name, so that nothing is left behind however the server ends. The worker gets a
-//! descriptor of its own: opened anew, it reads from the start and cannot write.
+//! A spool file has no name, so that nothing is left behind however the server ends. Where there is no folder for them, it is in
+//! memory. The worker gets a descriptor of its own: opened anew, it reads from the start and cannot write.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use rustix::fs::{ftruncate, open, openat, unlink, Mode, OFlags, CWD};
+use rustix::fs::{fchmod, ftruncate, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
 
 use crate::budget::{Full, Permit, Share};
 
@@ -52,16 +52,17 @@ impl SpoolFile {
     ///
     /// # Errors
     /// Those of open(2): no such folder, no permission, too many open files.
-    #[allow(clippy::disallowed_methods)] // the folder is Highball's own
     pub fn create(folder: &Path, share: &Rc<Share>) -> io::Result<Self> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let descriptor = match open(folder, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(descriptor) => descriptor,
-            // File systems that know no files without names, and kernels before them (open(2), BUGS).
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => create_and_unlink(folder)?,
-            Err(error) => return Err(error.into()),
-        };
+        let descriptor = if share.is_in_memory() { in_memory()? } else { unnamed(folder)? };
         Ok(SpoolFile::of(descriptor, share))
+    }
+
+    /// Whether files can be created in this folder.
+    ///
+    /// # Errors
+    /// As for [`SpoolFile::create`].
+    pub(crate) fn try_folder(folder: &Path) -> io::Result<()> {
+        unnamed(folder).map(drop)
     }
 
     fn of(descriptor: OwnedFd, share: &Rc<Share>) -> Self {
@@ -115,6 +116,24 @@ impl Drop for SpoolFile {
                 tracing::warn!(%error, "a spool file could not be emptied");
             }
         }
+    }
+}
+
+/// A file in memory. Only this user may open it to write, as in a folder.
+fn in_memory() -> io::Result<OwnedFd> {
+    let descriptor = memfd_create(c"highball-spool", MemfdFlags::CLOEXEC)?;
+    fchmod(&descriptor, Mode::RUSR | Mode::WUSR)?;
+    Ok(descriptor)
+}
+
+#[allow(clippy::disallowed_methods)] // the folder is Highball's own
+fn unnamed(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(descriptor) => Ok(descriptor),
+        // File systems that know no files without names, and kernels before them (open(2), BUGS).
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => create_and_unlink(folder),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -177,6 +196,17 @@ mod tests {
     fn file_systems_without_unnamed_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
         check(SpoolFile::of(create_and_unlink(folder.path()).unwrap(), &share()), folder.path());
+    }
+
+    #[test]
+    fn where_there_is_no_folder_they_are_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let share = Share::new(&Budget::of_folder(&missing, Some(20)), "app", None);
+        check(SpoolFile::create(&missing, &share).unwrap(), folder.path());
+        let unlimited = Share::new(&Budget::of_folder(&missing, Some(u64::MAX)), "app", None);
+        assert_eq!(unlimited.limit(), 64 << 20, "memory is not what the limit was meant for");
+        assert!(!Share::new(&Budget::of_folder(folder.path(), None), "app", None).is_in_memory());
     }
 
     #[test]

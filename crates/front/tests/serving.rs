@@ -306,7 +306,7 @@ fn the_access_log_has_a_line_for_every_answer() {
     for (line, expected) in log().lines().zip([
         r#"] "GET /a?b HTTP/1.1" 200 5 "-" "\"me\"" 0."#,
         r#"] "HEAD /c HTTP/1.1" 200 0 "-" "-" 0."#,
-        r#"] "-" 400 0 "-" "-" 0."#,
+        r#"] "-" 400 47 "-" "-" 0."#,
     ]) {
         assert!(line.starts_with("127.0.0.1 - - [") && line.contains(expected), "{line}");
     }

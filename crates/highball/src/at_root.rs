@@ -14,6 +14,7 @@ use highball_spawner::channel::{pair, receive, send, Received};
 use highball_spawner::ServiceState;
 use highball_supervisor::Launcher;
 use rustix::fs::{accessat, memfd_create, Access, AtFlags, MemfdFlags, CWD};
+use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
@@ -162,7 +163,11 @@ pub(crate) fn open_files_by(launcher: &Launcher) {
 /// Why there can be no spool files: root has read that option, and may write everywhere.
 pub(crate) fn why_no_spool_files(settings: &Settings, launcher: &Launcher) -> Option<String> {
     let folder = settings.limits.spool_dir.as_path();
-    let may_write = || accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+    // Where nothing can be written to, spool files are in memory.
+    let may_write = || match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Ok(()) | Err(Errno::ROFS) => true,
+        Err(_) => false,
+    };
     if matches!(launcher, Launcher::Direct) || may_write() {
         return None;
     }

@@ -157,8 +157,8 @@ impl Staffing {
                 Ok(())
             }
             Ok(status) => Err(format!(
-                "probing the new process failed: GET {path} was answered with status {status}.\nLook for the \
-                 exception in the log above, or name another path with --probe-path."
+                "probing the new process failed: GET {path} was answered with status {status}.\nThe application answered with \
+                 an error page: look into its own log (log/production.log), or name another path with --probe-path."
             )),
             Err(why) => Err(format!(
                 "probing the new process failed: GET {path} was not answered: {why}.\nLook at the log above."

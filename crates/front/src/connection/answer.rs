@@ -7,6 +7,7 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End, Stalled};
+use crate::access_log::CLIENT_LEFT;
 use crate::app_state::AppState;
 use crate::exchange::{Body, Place};
 use crate::refusal::Refusal;
@@ -39,6 +40,7 @@ impl Connection {
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
         self.out.clear();
         self.written = 0;
+        self.left_early = false;
         self.counted.deadline.set(app.settings().limits.request_timeout);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes, keep_alive) = {
@@ -50,7 +52,7 @@ impl Connection {
         };
         match answered {
             Answered::Whole => {
-                self.log(status, body_bytes);
+                self.log(if self.left_early { CLIENT_LEFT } else { status }, body_bytes);
                 Ok(keep_alive)
             }
             // The application is well, and so is the connection.
@@ -225,6 +227,7 @@ impl Connection {
             Ok(0) => {
                 // It may only have ended its side; but a request that nobody has begun is not worth it.
                 self.eof = true;
+                self.left_early = self.exchange.borrow().response.progress() == Progress::Waiting;
                 if self.exchange.borrow().place == Place::Queue {
                     return Poll::Ready(Err(End::Gone));
                 }

@@ -11,6 +11,7 @@ use rustix::net::{send, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
+use super::web_socket::ServerFrames;
 use super::Connection;
 use crate::app_state::AppState;
 
@@ -26,6 +27,10 @@ struct Way {
     ended: bool,
     /// The other side knows.
     closed: bool,
+    /// What goes to the client, where that is a WebSocket's.
+    frames: ServerFrames,
+    /// The time is limited: a WebSocket that ends now ends because of the server.
+    is_limited: bool,
 }
 
 /// The front's end of the socket pair that the application has the other end of. Each call says for itself that it must
@@ -50,8 +55,9 @@ impl Connection {
         socket.set_nonblocking(true)?;
         let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
-        let mut up = Way { rest: std::mem::take(&mut self.buffer), ended: self.eof, closed: false };
-        let mut down = Way::default();
+        let rest = std::mem::take(&mut self.buffer);
+        let mut up = Way { rest, ended: self.eof, ..Way::default() };
+        let mut down = Way { frames: self.server_frames(), ..Way::default() };
         poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await
     }
 
@@ -64,13 +70,14 @@ impl Connection {
     ) -> Poll<io::Result<()>> {
         self.shared.bound_turn();
         self.hurry();
+        down.is_limited = self.told_to_leave;
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
         let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
         let from_client = match up.poll(context, &mut self.stream, application, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 // The application has left; what it said before is still on its way.
-                *up = Way { rest: Vec::new(), ended: true, closed: true };
+                *up = Way { ended: true, closed: true, ..Way::default() };
                 Poll::Ready(())
             }
             polled => polled?,
@@ -83,6 +90,9 @@ impl Connection {
             self.counted.deadline.at_most(self.shared.settings.limits.idle_timeout);
         }
         if self.counted.deadline.has_passed(context) {
+            down.end();
+            // As far as the client takes it now.
+            let _ = down.poll(context, application, &mut self.stream, &mut scratch);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending
@@ -98,6 +108,15 @@ impl Connection {
         }
     }
 
+    /// Where the frames of a WebSocket begin, if it is one.
+    fn server_frames(&self) -> ServerFrames {
+        match (self.wants_web_socket, self.exchange.borrow().response.status) {
+            (true, 101) => ServerFrames::BEGIN,
+            (true, 0) => ServerFrames::HEAD,
+            _ => ServerFrames::Foreign,
+        }
+    }
+
     fn is_to_leave(&self) -> bool {
         let leaves = |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.exchange);
         self.visit.as_ref().is_some_and(|visit| leaves(visit))
@@ -105,6 +124,13 @@ impl Connection {
 }
 
 impl Way {
+    /// Nothing more is read. A WebSocket that ends because of the server says so.
+    fn end(&mut self) {
+        let close = self.frames.close().filter(|_| self.is_limited && !self.ended && self.rest.is_empty());
+        self.rest.extend(close.into_iter().flatten());
+        self.ended = true;
+    }
+
     /// Passes on what comes `from` one side `to` the other, until it has ended.
     fn poll<R, W>(
         &mut self,
@@ -133,7 +159,11 @@ impl Way {
             }
             let mut read = ReadBuf::new(scratch);
             ready!(Pin::new(&mut *from).poll_read(context, &mut read))?;
-            self.ended = read.filled().is_empty();
+            if read.filled().is_empty() {
+                self.end();
+                continue;
+            }
+            self.frames.follow(read.filled());
             self.rest.extend_from_slice(read.filled());
         }
         context.waker().wake_by_ref();

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{Connection, End, Step};
+use super::{body_bytes, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::app_list;
 use crate::app_state::{AppState, Visit};
@@ -231,7 +231,7 @@ impl Connection {
         let head_method = self.head.method == Method::Head;
         self.out = refusal.encode_with(&page.content(), keep_alive, head_method, &self.shared.date);
         self.written = 0;
-        Step::Static { keep_alive, status: refusal.status(), body_bytes: 0 }
+        Step::Static { keep_alive, status: refusal.status(), body_bytes: body_bytes(&self.out) }
     }
 
     fn look_for_file(
@@ -270,6 +270,8 @@ impl Connection {
     }
 
     fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], keep_alive: bool) {
+        let upgrade = self.head.field(known_key::UPGRADE, bytes);
+        self.wants_web_socket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let mut inner = self.exchange.borrow();

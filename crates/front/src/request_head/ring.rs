@@ -176,10 +176,20 @@ pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
 
 /// Adds CONTENT_LENGTH, in bytes, once a body that came in chunks is whole.
 pub fn append_content_length(block: &mut Vec<u8>, length: u64) {
+    append(block, |open| open.known_number(known_key::CONTENT_LENGTH, length));
+}
+
+/// Adds the mark by which a worker knows that it is probed: then it says which exception was raised. No header field of a
+/// client's becomes an entry of this name.
+pub fn append_mark_of_probe(block: &mut Vec<u8>) {
+    append(block, |open| open.other(b"highball.probe", b"1"));
+}
+
+fn append(block: &mut Vec<u8>, field: impl FnOnce(&mut HeadBlock<'_>)) {
     let number_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("4 bytes"));
     let fields = number_at(4);
     let mut open = HeadBlock { out: block, fields };
-    open.known_number(known_key::CONTENT_LENGTH, length);
+    field(&mut open);
     let fields = open.fields;
     let head_bytes = block.len() as u32;
     block[..4].copy_from_slice(&head_bytes.to_le_bytes());
@@ -198,6 +208,16 @@ impl HeadBlock<'_> {
         prefix[..2].copy_from_slice(&key.index().to_le_bytes());
         prefix[4..].copy_from_slice(&(value.len() as u32).to_le_bytes());
         self.out.extend_from_slice(&prefix);
+        self.out.extend_from_slice(value);
+        self.fields += 1;
+    }
+
+    /// A key that is no header field's.
+    fn other(&mut self, name: &[u8], value: &[u8]) {
+        self.out.extend_from_slice(&KEY_OTHER.index().to_le_bytes());
+        self.out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        self.out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.out.extend_from_slice(name);
         self.out.extend_from_slice(value);
         self.fields += 1;
     }

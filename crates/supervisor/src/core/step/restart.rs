@@ -184,7 +184,8 @@ impl App {
                 let what =
                     format!("probing the new version failed: GET {path} was answered with status {status}");
                 let remedy =
-                    "Look for the exception in the log above, or name another path with --probe-path.";
+                    "The application answered with an error page: look into its own log (log/production.log), or name another \
+                     path with --probe-path.";
                 self.restart_failed(Failure::new(what, remedy));
             }
             Err(why) => {
