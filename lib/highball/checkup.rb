@@ -66,7 +66,7 @@ module Highball
     end
 
     def more
-      [eager_load, concurrency, pool, development_gems, assets].compact
+      [eager_load, concurrency, pool, cable, development_gems, assets].compact
     end
 
     def rails = defined?(::Rails.application) && ::Rails.application
@@ -104,6 +104,25 @@ module Highball
       nil # it uses no database
     end
 
+    # Adapters within a process: `highball doctor` leaves this out where there is one worker.
+    def cable
+      return unless rails && defined?(::ActionCable) && ::ActionCable.respond_to?(:server) && channels?
+
+      adapter = ::ActionCable.server.config.cable.to_h["adapter"].to_s
+      return unless %w[async inline].include?(adapter)
+
+      Finding.new(cause: :cable_adapter,
+                  what: "Action Cable has the adapter #{adapter}: what one worker broadcasts reaches the clients of " \
+                        "that worker alone",
+                  remedy: "Name an adapter that workers share in config/cable.yml: redis, solid_cable or postgresql. " \
+                          "Or serve with --workers 1 and more threads.",
+                  **place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml"))
+    end
+
+    def channels?
+      Dir.glob("app/channels/**/*_channel.rb", base: @root).any? || defined?(::Turbo::StreamsChannel)
+    end
+
     def development_gems
       return unless @production
 
@@ -135,6 +154,16 @@ module Highball
         return { file: path, line: index + 1 } if index
       end
       {}
+    end
+
+    # The first line that matches below the one that matches `section`: in a file of YAML.
+    def place_below(section, pattern, name)
+      path = File.join(@root, name)
+      lines = File.file?(path) ? File.foreach(path).first(5000) : []
+      first = lines.index { |line| section.match?(line) } or return {}
+      index = (first...lines.length).find { |number| pattern.match?(lines[number]) } or return {}
+
+      { file: path, line: index + 1 }
     end
   end
 end

@@ -56,6 +56,17 @@ class DoctorTest < E2ETest
                               end.uniq)
   end
 
+  def test_an_adapter_of_action_cable_that_reaches_one_worker
+    blog = copy_of_example("blog")
+    check = examine(blog, "-w", "2").fetch("cable_adapter")
+    assert_equal "warning", check["state"]
+    assert_match(/adapter async: .* clients of that worker alone/, check["what"])
+    assert_match(/redis, solid_cable or postgresql/, check["remedy"])
+    above, line = File.readlines(File.join(blog, "config/cable.yml"))[check["at"][/\d+\z/].to_i - 2, 2]
+    assert_equal ["production:", "adapter: async"], [above.strip, line.strip]
+    refute_includes examine(blog, "-w", "1").keys, "cable_adapter"
+  end
+
   def test_a_port_in_use
     TCPServer.open("127.0.0.1", 0) do |taken|
       output, ended = HighballServer.run("doctor", "-b", "127.0.0.1", "-p", taken.addr[1].to_s,

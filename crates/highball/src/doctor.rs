@@ -18,6 +18,9 @@ use tokio::sync::mpsc;
 /// Notices that may wait: more than a boot brings.
 const NOTICES: usize = 64;
 
+/// What the application cannot know that is examined: a single worker never meets it.
+const OF_SEVERAL_WORKERS: &str = "cable_adapter";
+
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,7 +113,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
         source => {
             let (booted, diagnosis) = boot(settings, app, source)?;
             checks.extend(journey(diagnosis.as_ref()));
-            checks.extend(booted.iter().flat_map(application));
+            checks.extend(booted.iter().flat_map(|booted| application(booted, app)));
             diagnosis
         }
     };
@@ -124,11 +127,12 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
 }
 
 /// What was booted, and what will make trouble later.
-fn application(booted: &Booted) -> Vec<Check> {
+fn application(booted: &Booted, app: &App) -> Vec<Check> {
     let gems = [("Rack", &booted.rack), ("Ruby", &booted.ruby)];
     let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
     let what = booted.framework.clone() + &gems.collect::<String>();
-    let findings = booted.findings.iter().map(Check::warning);
+    let is_met = |finding: &&Finding| app.workers > 1 || finding.cause != OF_SEVERAL_WORKERS;
+    let findings = booted.findings.iter().filter(is_met).map(Check::warning);
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
 }
 
