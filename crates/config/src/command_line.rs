@@ -10,6 +10,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use crate::deployment;
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
+use crate::help;
 use crate::options::{did_you_mean, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
 use crate::{AppSelector, Selector};
@@ -69,47 +70,50 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
 }
 
 /// What all commands and the server read beside their options.
-const CONTROL: &str = "HIGHBALL_CONTROL names the socket by which commands find the server, or a folder of such sockets; set it \
-                       for both. See docs/signals.md.";
+const CONTROL: &str = "Environment:\n  HIGHBALL_CONTROL  Path of the control socket, by which commands find the server, or of a folder of such \
+                       sockets.\n                    Set it for both. See docs/signals.md.";
 
-/// The whole command, for parsing and for its help texts.
-pub(crate) fn command() -> clap::Command {
+/// The whole command: for parsing, its help texts, man pages and completions.
+pub fn command() -> clap::Command {
     let highball = clap::Command::new("highball")
         .bin_name("highball")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
         .args_conflicts_with_subcommands(true)
-        .after_help(CONTROL)
-        .override_usage(
-            "highball [serve] [OPTIONS] [PATH…]\n       highball doctor [OPTIONS] [PATH…]\n       highball config PROGRAM [OPTIONS] [PATH]\n       highball status|restart|refork|upgrade|stop|memory [OPTIONS] [APP]\n       highball bench [OPTIONS]",
-        )
+        .help_template(help::TEMPLATE)
+        .after_help(help::ending())
+        .override_usage("highball [OPTIONS] [PATH…]\n       highball COMMAND [OPTIONS] …")
         .subcommand(with_serve_args(
             clap::Command::new("serve")
-                .about("Serve the application at PATH, or several (what happens without a command too)"),
-        ))
+                .about("Serve the application at PATH, or several (the same as no command)"),
+        ).after_help(CONTROL))
         .subcommand(
             with_serve_args(clap::Command::new("doctor").about(
-                "Boot the application at PATH once, without serving it, and say what is wrong with it, or will be",
+                "Boot the app once, without serving it, and report current and likely problems",
             ))
             .arg(json()),
         )
         .subcommand(config())
         .subcommand(
-            with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
+            with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
                 .arg(json()),
         )
-        .subcommand(with_selector_args(clap::Command::new("restart").about(
-            "Put the application's current code in the place of a running server's, unnoticed by its clients",
-        )))
+        .subcommand(with_selector_args(
+            clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
+        ))
         .subcommand(with_selector_args(clap::Command::new("refork").about(
-            "Fork a running server's workers anew from one that is warm, so that they share more memory",
-        )))
-        .subcommand(with_selector_args(clap::Command::new("upgrade").about(
-            "Put a new process in the place of a running server, unnoticed by its clients: Highball as it is installed \
-             now, its options, and the application's current code",
+            "Fork the workers again, from one that is warm, so that they share more memory",
         )))
         .subcommand(with_selector_args(
-            clap::Command::new("stop").about("Let a running server finish its requests and end"),
+            clap::Command::new("upgrade")
+                .about("Start a new Highball in place of the running one, without dropping requests")
+                .long_about(
+                    "Start a new Highball in place of the running one, without dropping requests (hot restart): Highball as \
+                     it is installed now, its options as they are now, and the application's current code",
+                ),
+        ))
+        .subcommand(with_selector_args(
+            clap::Command::new("stop").about("Let a running server finish its requests and exit"),
         ))
         .subcommand(memory())
         .subcommand(bench());
@@ -125,11 +129,14 @@ fn config() -> clap::Command {
         .long("host")
         .value_name("NAME")
         .help("Host name that visitors ask for [default: the folder's name and `.localhost`]");
-    let command = clap::Command::new("config").about(
-        "Print a configuration for another program: for a web server in front of the application at PATH, or for \
-         systemd, which starts it. Options are those that it is served with; the environment is production unless they \
-         say otherwise",
-    );
+    let programs: Vec<&str> = deployment::programs().collect();
+    let command = clap::Command::new("config")
+        .about(format!("Print a configuration for {}", programs.join(", ")))
+        .long_about(
+            "Print a configuration for another program: for a web server in front of the application at PATH, or for \
+             systemd, which starts it. Options are those that it is served with; the environment is production unless they \
+             say otherwise",
+        );
     with_serve_args(command.arg(program)).arg(host)
 }
 
@@ -159,15 +166,17 @@ fn with_serve_args(command: clap::Command) -> clap::Command {
 }
 
 fn argument(option: &'static Opt) -> Arg {
-    let first_sentence =
-        option.doc.split_inclusive(". ").next().unwrap_or(option.doc).trim_end_matches(['.', ' ']);
+    let (default, own) = (option.default_text(), option.own_variable());
     let variables = option.env.iter().map(|name| format!(" [env: {name}]")).collect::<String>();
+    let all_variables =
+        std::iter::once(own.as_str()).chain(option.env.iter().copied()).collect::<Vec<_>>().join(", ");
     let arg = Arg::new(option.name)
         .long(option.long())
         .value_name(option.form.metavar())
         .help_heading(option.section.title())
         .action(if option.form.repeats() { ArgAction::Append } else { ArgAction::Set })
-        .help(format!("{first_sentence} [default: {}]{}", option.default_text(), variables));
+        .help(format!("{} [default: {default}]{variables}", help::first_sentence(option)))
+        .long_help(format!("{}\n[default: {default}]\n[env: {all_variables}]", help::plain_doc(option)));
     let arg = if option.form.is_path() { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
     match option.short {
         Some(short) => arg.short(short),
@@ -180,12 +189,13 @@ fn memory() -> clap::Command {
         .long("gc")
         .action(ArgAction::SetTrue)
         .help("After a full garbage collection in every worker, for which its requests wait");
-    with_selector_args(clap::Command::new("memory").about(
-        "Say what memory running servers take: Highball's processes and their Ruby heaps, and those of other \
-         Ruby servers on this machine",
-    ))
-    .arg(gc)
-    .arg(json())
+    let command = clap::Command::new("memory")
+        .about("Show the memory of running servers and their Ruby heaps")
+        .long_about(
+            "Show the memory of running servers: Highball's processes and their Ruby heaps, and those of other Ruby servers \
+             on this machine",
+        );
+    with_selector_args(command).arg(gc).arg(json())
 }
 
 fn json() -> Arg {

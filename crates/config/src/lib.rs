@@ -4,7 +4,7 @@
 //! In reading order:
 //!
 //! - `options`: the table, one entry per option; `form`: how each kind of value is read and stored; `fields`: where;
-//! - `command_line`: the command line, made from the table, read into what was *given*;
+//! - `command_line`: the command line, made from the table, read into what was *given*; `help`: what `--help` prints;
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file;
 //! - `value`: sizes, durations, addresses and other values as people write them;
@@ -27,6 +27,7 @@ mod fields;
 mod file;
 mod form;
 mod given;
+mod help;
 mod manual;
 mod options;
 mod ownership;
@@ -40,6 +41,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use changes::Changes;
+pub use command_line::command;
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;

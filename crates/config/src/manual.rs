@@ -23,6 +23,10 @@ The command line outweighs the environment, the environment outweighs the file, 
 default. Variables that platforms and frameworks set, such as `PORT`, count as well; where both are set, the
 variable that begins with `HIGHBALL_` outweighs them. A blank variable counts as unset.
 
+Some variables are no options: `HIGHBALL_CONTROL` is the path of the control socket, or of a folder of control sockets, for the
+server and for commands ([signals.md](signals.md#how-commands-find-the-server)); `HIGHBALL_LOG` is the level of the log
+(`error`, `warn`, `info`, `debug` or `trace`).
+
 The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config/highball.toml` or
 `highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
 Relative paths in the file begin at the application's folder, all others at the current one.

@@ -1,13 +1,74 @@
-//! `docs/configuration.md` is what the table of options makes.
+//! `docs/configuration.md`, the man pages and the completions are what the table of options makes.
 
-use std::path::Path;
+use clap_complete::{generate, Shell};
+use clap_mangen::Man;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn of_project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+fn is_to_be_written() -> bool {
+    std::env::var_os("HIGHBALL_BLESS").is_some()
+}
+
+fn check(path: &str, text: &[u8]) {
+    let file = of_project(path);
+    if is_to_be_written() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+    }
+    assert!(fs::read(&file).unwrap_or_default() == text, "{path} is out of date: run `just docs`");
+}
 
 #[test]
 fn the_manual_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    if std::env::var_os("HIGHBALL_BLESS").is_some() {
-        std::fs::write(&path, highball_config::manual()).unwrap();
+    check("docs/configuration.md", highball_config::manual().as_bytes());
+}
+
+/// `highball.1`, and a page for each command.
+fn man_pages() -> BTreeMap<String, Vec<u8>> {
+    let mut highball = highball_config::command().disable_help_subcommand(true);
+    // The page has all options: the common ones that `--help` prints before its examples would stand there twice.
+    let examples =
+        highball.get_after_help().and_then(|text| Some(text.to_string().split_once("\n\n")?.1.to_owned()));
+    highball = highball.after_help(examples.unwrap());
+    highball.build();
+    let mut pages = BTreeMap::new();
+    for command in std::iter::once(&highball).chain(highball.get_subcommands()) {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        let mut text = Vec::new();
+        let man = Man::new(command.clone()).title(name.to_owned()).source("Highball").date("");
+        man.render(&mut text).unwrap();
+        pages.insert(format!("{name}.1"), text);
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == highball_config::manual(), "docs/configuration.md is out of date: run `just docs`");
+    pages
+}
+
+#[test]
+fn the_man_pages_are_up_to_date() {
+    let pages = man_pages();
+    for (name, text) in &pages {
+        check(&format!("share/man/man1/{name}"), text);
+    }
+    for found in fs::read_dir(of_project("share/man/man1")).unwrap() {
+        let found = found.unwrap();
+        if !pages.contains_key(found.file_name().to_str().unwrap()) {
+            assert!(is_to_be_written(), "{:?} is no command's: run `just docs`", found.path());
+            fs::remove_file(found.path()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_completions_are_up_to_date() {
+    for (shell, name) in
+        [(Shell::Bash, "highball.bash"), (Shell::Zsh, "_highball"), (Shell::Fish, "highball.fish")]
+    {
+        let mut text = Vec::new();
+        generate(shell, &mut highball_config::command(), "highball", &mut text);
+        check(&format!("share/completions/{name}"), &text);
+    }
 }

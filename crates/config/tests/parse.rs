@@ -309,8 +309,11 @@ fn help_and_version() {
         Invocation::Help(text) => text,
         other => panic!("no help: {other:?}"),
     };
-    for args in [&["--help"][..], &["help"], &["-h"], &["help", "serve"]] {
+    for args in [&["serve", "--help"], &["help", "serve"], &["serve", "-h"]] {
         assert!(help(args).contains("--drain-timeout <TIME>"), "{args:?}: {}", help(args));
+    }
+    for args in [&["--help"], &["help"], &["-h"]] {
+        assert!(help(args).contains("highball serve --help"), "{args:?}: {}", help(args));
     }
     assert!(help(&["help", "status"]).contains("--json"));
     assert!(help(&["help", "memory"]).contains("--gc"));

@@ -1,0 +1,270 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_highball_global_optspecs
+    string join \n p/port= b/bind= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+end
+
+function __fish_highball_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_highball_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_highball_using_subcommand
+    set -l cmd (__fish_highball_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
+complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
+complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_needs_command" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_needs_command" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
+complete -c highball -n "__fish_highball_needs_command" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_needs_command" -l prefix -d 'Path that the application is reached below [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_needs_command" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-fields -d 'Most header fields in a request [default: 128]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-body -d 'Largest request body [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_needs_command" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
+complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
+complete -c highball -n "__fish_highball_needs_command" -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
+complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
+complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show how running servers are doing'
+complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
+complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'
+complete -c highball -n "__fish_highball_needs_command" -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
+complete -c highball -n "__fish_highball_needs_command" -a "stop" -d 'Let a running server finish its requests and exit'
+complete -c highball -n "__fish_highball_needs_command" -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
+complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure an application, or compare ways to deploy it'
+complete -c highball -n "__fish_highball_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l prefix -d 'Path that the application is reached below [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fields -d 'Most header fields in a request [default: 128]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-body -d 'Largest request body [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l prefix -d 'Path that the application is reached below [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fields -d 'Most header fields in a request [default: 128]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-body -d 'Largest request body [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l prefix -d 'Path that the application is reached below [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-fields -d 'Most header fields in a request [default: 128]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-body -d 'Largest request body [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand status" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand status" -s h -l help -d 'Print help'
+complete -c highball -n "__fish_highball_using_subcommand restart" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand restart" -s h -l help -d 'Print help'
+complete -c highball -n "__fish_highball_using_subcommand refork" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand refork" -s h -l help -d 'Print help'
+complete -c highball -n "__fish_highball_using_subcommand upgrade" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand upgrade" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand stop" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand stop" -s h -l help -d 'Print help'
+complete -c highball -n "__fish_highball_using_subcommand memory" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand memory" -l gc -d 'After a full garbage collection in every worker, for which its requests wait'
+complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "status" -d 'Show how running servers are doing'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config status restart refork upgrade stop memory bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
