@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_that_of_the_medians_and_its_rounds_are_told() {
+    fn the_ratio_is_that_of_the_medians_and_its_rounds_are_shown() {
         let table = isolation(&[12.0, 10.0, 30.0], &[10.0, 8.0, 10.0], 0).table();
         assert!(table.contains("is 1.20 times that"), "{table}");
         assert!(
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_by_kind() {
+    fn errors_are_counted_by_kind() {
         let table = isolation(&[12.0], &[10.0], 4).table();
         assert!(table.contains("| !4 errors: 4 reset |"), "{table}");
     }

@@ -143,7 +143,7 @@ Pss:                   6 kB
     }
 
     #[test]
-    fn rings_are_told_from_other_mappings() {
+    fn rings_are_distinguished_from_other_mappings() {
         assert_eq!(parse_rings(SMAPS), RingMemory { rss_kib: 84, pss_kib: 44, private_dirty_kib: 4 });
         assert_eq!(parse_rings(""), RingMemory::default());
     }

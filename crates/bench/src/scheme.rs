@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use template::Values;
-use version::{Told, Version};
+use version::{KnownVersions, Version};
 
 /// A way to deploy.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct Scheme {
     /// In the order in which they are started: backends first.
     pub(crate) processes: Vec<Process>,
     sources: Vec<Source>,
-    told: Told,
+    versions: KnownVersions,
 }
 
 /// What a scheme answers that runs no Ruby; and which of these schemes can answer a workload.
@@ -284,7 +284,7 @@ impl Scheme {
             files: Vec::new(),
             processes: Vec::new(),
             sources: Vec::new(),
-            told: Told::default(),
+            versions: KnownVersions::default(),
         };
         for part in parts {
             scheme.add(part, read.root.as_deref());
@@ -298,8 +298,8 @@ impl Scheme {
     /// # Errors
     /// The folder cannot be read, or one of its schemes; see [`Scheme::read`].
     pub fn read_all(folder: &Path) -> Result<Vec<Scheme>, Failure> {
-        let told = Told::default();
-        let read = |file: &PathBuf| Ok(Scheme { told: told.clone(), ..Scheme::read(file)? });
+        let versions = KnownVersions::default();
+        let read = |file: &PathBuf| Ok(Scheme { versions: versions.clone(), ..Scheme::read(file)? });
         crate::data_files(folder)?.iter().map(read).collect()
     }
 
@@ -334,8 +334,8 @@ impl Scheme {
 
     /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
     pub fn version(&self) -> String {
-        let told: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
-        told.join(", ")
+        let versions: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
+        versions.join(", ")
     }
 
     /// Whether it can have several worker processes.
@@ -392,7 +392,7 @@ impl Scheme {
         };
         let all = self.sources.iter().flat_map(each);
         let environment = programs::environment(self.gem.is_some());
-        all.map(move |(root, version)| self.told.ask(&version, root.as_ref(), &self.values(), &environment))
+        all.map(move |(root, version)| self.versions.ask(&version, root.as_ref(), &self.values(), &environment))
     }
 
     fn missing_root(&self) -> Option<String> {

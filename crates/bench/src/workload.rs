@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preparation_that_fails_says_what_it_said() {
+    fn a_failed_preparation_shows_its_output() {
         prepared_by("exit 0", &|| false).unwrap();
         let said = prepared_by("echo $NEWS; exit 3", &|| false).expect_err("it failed").0;
         assert!(said.contains("exit status: 3\nno news"), "{said}");

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_serving_is_in_the_service() {
+    fn the_service_has_the_options_for_serving() {
         let folder = folder();
         let options = ["-p", "80", "-b", "127.0.0.1", "-w", "4", "--drain-timeout", "90s"];
         let unit = text("systemd", folder.path(), &options).unwrap();

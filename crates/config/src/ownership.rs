@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn root_runs_an_application_as_its_owner_unless_it_is_told_otherwise() {
+    fn root_runs_an_application_as_its_owner_by_default() {
         assert_eq!(ROOT.runs_unasked(Some(user("daemon"))), RunsAs::User(user("daemon")));
         assert_eq!(ROOT.runs_unasked(None), RunsAs::RootUnasked);
         assert_eq!(ROOT.runs_as("root").unwrap(), RunsAs::Starter);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_can_change_what_is_run_is_its_owner() {
+    fn the_user_who_can_change_the_code_is_its_owner() {
         if !may_change_users() {
             return println!("skipped: only root can give files away");
         }

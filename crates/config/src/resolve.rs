@@ -256,25 +256,25 @@ fn several(
 /// with a fault: the others are served.
 fn app_or_fault(
     sources: AppSources,
-    weighty: &Given,
+    cli_and_env: &Given,
     top: &Given,
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
     let AppSources { app: at, entry, file } = sources;
-    let says_user = [weighty, &entry, top].into_iter().any(Given::names_user);
+    let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
     let whole = file.and_then(|file| {
         if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
             return Err(ConfigError::App { path: at.link.clone(), problem });
         }
         let mut own = entry.clone();
         own.add_all(&file, |option| option.scope != Scope::Server);
-        app(&at, &own, weighty, top, many, place)
+        app(&at, &own, cli_and_env, top, many, place)
     });
     match whole {
         Err(error) if many => {
             // What is wrong in there is wrong for all.
-            let of_server = app(&at, &entry, weighty, top, many, place)?;
+            let of_server = app(&at, &entry, cli_and_env, top, many, place)?;
             let route = entry.fields(place, |option| option.scope == Scope::Route)?.app;
             let server_routes = Starter::now().is_root() || route.hosts.is_some() || route.prefix.is_some();
             Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
@@ -287,17 +287,17 @@ fn app_or_fault(
 fn app(
     app: &Where,
     own: &Given,
-    weighty: &Given,
+    cli_and_env: &Given,
     top: &Given,
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let mut given = weighty.clone();
+    let mut given = cli_and_env.clone();
     given.add_all(own, |_| true);
     given.add_all(top, |option| !many || option.scope.is_shared());
     if many {
         let is_of_one = Scope::is_of_one;
-        if let Some(origin) = weighty.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
+        if let Some(origin) = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
             let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
                            config/highball.toml";
             return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
@@ -306,7 +306,7 @@ fn app(
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
         // The server's, unless it is given for the application alone, in a file.
-        Scope::ServerAndApp => own.has(option) && !weighty.has(option),
+        Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
     let access_log =

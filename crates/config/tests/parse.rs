@@ -454,14 +454,14 @@ fn hosts_are_compared_as_requests_name_them() {
 }
 
 #[test]
-fn what_may_be_a_secret_is_not_told() {
+fn possible_secrets_are_not_shown() {
     let here = folder_with(&["blog"], &[("highball.toml", "variables = ['DATABASE URL=hunter2']")]);
     let error = here.try_many(&[], &[""]).unwrap_err().to_string();
     assert!(error.contains("NAME=VALUE") && !error.contains("hunter2"), "{error}");
 }
 
 #[test]
-fn a_configuration_that_is_read_anew() {
+fn a_reloaded_configuration() {
     let entry = |name: &str, more: &str| format!("[[app]]\npath = '{name}'\n{more}\n");
     let here = folder_with(&["blog", "shop", "wiki"], &[]);
     let read = |text: String| {

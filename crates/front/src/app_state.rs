@@ -23,18 +23,18 @@ use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
 use crate::response_head::DateCache;
 use crate::static_files::{Assets, Finder, StaticFiles};
-use crate::{AppEvent, AppFailure, AppReport, Event};
+use crate::{AppEvent, AppFailure, AppLoad, Event};
 
-/// Says what concerns one application.
+/// Sends the events of one application to the supervisor.
 #[derive(Debug, Clone)]
-pub(crate) struct Voice {
+pub(crate) struct AppEvents {
     pub(crate) app: AppId,
     pub(crate) events: UnboundedSender<Event>,
 }
 
-impl Voice {
-    pub(crate) fn tell(&self, event: AppEvent) {
-        // Nobody listens any more when the program is ending.
+impl AppEvents {
+    pub(crate) fn send(&self, event: AppEvent) {
+        // The receiver is gone when the program is ending.
         let _ = self.events.send(Event::OfApp(self.app, event));
     }
 }
@@ -72,7 +72,7 @@ pub(crate) struct AppState {
     pub(crate) spool: Rc<Share>,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
-    voice: Voice,
+    events: AppEvents,
     /// Whether it is looked at in every turn of the event loop.
     pub(crate) active: Cell<bool>,
     /// Requests that are on their way, from their heads to the ends of their answers.
@@ -99,8 +99,8 @@ impl AppState {
         budget: &Rc<Budget>,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let voice = Voice { app: app.id, events };
-        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), voice.clone());
+        let events = AppEvents { app: app.id, events };
+        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), events.clone());
         AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),
@@ -112,7 +112,7 @@ impl AppState {
             spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
-            voice,
+            events,
             active: Cell::new(false),
             visits: Cell::new(0),
             asked: Cell::new(false),
@@ -149,9 +149,9 @@ impl AppState {
         }
     }
 
-    /// Says something of it.
-    pub(crate) fn tell(&self, event: AppEvent) {
-        self.voice.tell(event);
+    /// Sends an event of the application.
+    pub(crate) fn send(&self, event: AppEvent) {
+        self.events.send(event);
     }
 
     /// Where its requests are logged, if they are.
@@ -173,7 +173,7 @@ impl AppState {
         if self.is_failed_for(audience) {
             return Err(Refusal::AppFailed);
         }
-        if let Some(refusal) = self.last_word() {
+        if let Some(refusal) = self.permanent_refusal() {
             return Err(refusal);
         }
         self.dispatcher.borrow_mut().submit(exchange)
@@ -311,7 +311,7 @@ impl AppState {
             // Whoever hears it may have reasons to let it be, and is told once more when as much time has passed.
             self.busy_ms.set(now_ms);
             self.asleep.set(true);
-            self.voice.tell(AppEvent::Idle);
+            self.events.send(AppEvent::Idle);
         }
     }
 
@@ -334,7 +334,7 @@ impl AppState {
     }
 
     /// What whoever asks is told where nobody serves, and nobody will.
-    fn last_word(&self) -> Option<Refusal> {
+    fn permanent_refusal(&self) -> Option<Refusal> {
         let dispatcher = self.dispatcher.borrow();
         if !(self.leaving.get() || self.abandoned.get()) || dispatcher.is_served() {
             return None;
@@ -345,7 +345,7 @@ impl AppState {
 
     /// Those who wait for nobody are told so.
     pub(crate) fn give_up_waiting(&self) {
-        if let Some(refusal) = self.last_word() {
+        if let Some(refusal) = self.permanent_refusal() {
             self.dispatcher.borrow_mut().refuse_waiting(refusal);
         }
     }
@@ -354,16 +354,16 @@ impl AppState {
     pub(crate) fn is_drained(&self) -> bool {
         let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
         if drained {
-            self.voice.tell(AppEvent::Drained);
+            self.events.send(AppEvent::Drained);
         }
         drained
     }
 
-    pub(crate) fn report(&self) -> AppReport {
+    pub(crate) fn report(&self) -> AppLoad {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        AppReport { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
+        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
 //! is), [`upload`] (reading a body), [`answer`] (sending what a worker answers), [`relay`] (a connection that the
-//! application has taken over), [`farewell`] (ending it).
+//! application has taken over), [`closing`] (ending it).
 
 mod answer;
-mod farewell;
+mod closing;
 mod relay;
 mod request;
 mod upload;
@@ -68,7 +68,7 @@ struct Connection {
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The time of a connection that the application has taken over is limited by now.
-    told_to_leave: bool,
+    is_limited: bool,
     /// Whom a failure of the application would be told to.
     audience: Audience,
 }
@@ -133,7 +133,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         stalled: Stalled::No,
         deadline_before_stall_ms: 0,
         entry: None,
-        told_to_leave: false,
+        is_limited: false,
         audience: Audience::Public,
     };
     let end = loop {
@@ -147,7 +147,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
             Err(end) => break end,
         }
     };
-    connection.farewell(end).await;
+    connection.close(end).await;
 }
 
 impl Connection {
@@ -224,7 +224,7 @@ impl Connection {
     /// What those know who know more, for a developer.
     async fn explain(&self, app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
         let (to, pages) = oneshot::channel();
-        app.tell(AppEvent::PagesWanted(Box::new(failure), to));
+        app.send(AppEvent::PagesWanted(Box::new(failure), to));
         tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
     }
 

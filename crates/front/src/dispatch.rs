@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use highball_config::{App, Limits};
 use highball_ring::{FrontRing, RingError};
 
-use crate::app_state::Voice;
+use crate::app_state::AppEvents;
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::failure::{received_us, Load};
@@ -86,7 +86,7 @@ pub(crate) struct Dispatcher {
     /// It was said that a request waits and nobody serves; or workers come without that.
     wanted: bool,
     date: Rc<DateCache>,
-    voice: Voice,
+    events: AppEvents,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
     /// Bytes read from a ring: scratch space.
@@ -95,7 +95,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, voice: Voice) -> Self {
+    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, events: AppEvents) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
@@ -107,7 +107,7 @@ impl Dispatcher {
             warm_after: None,
             wanted: app.prestart,
             date,
-            voice,
+            events,
             ready: Vec::new(),
             bytes: Vec::new(),
         }
@@ -168,7 +168,7 @@ impl Dispatcher {
     fn tell_if_wanted(&mut self) {
         if !self.queue.is_empty() && !self.wanted && !self.is_served() {
             self.wanted = true;
-            self.voice.tell(AppEvent::Wanted);
+            self.events.send(AppEvent::Wanted);
         }
     }
 
@@ -235,14 +235,14 @@ impl Dispatcher {
                 self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
                 exchange.borrow().place = Place::Connection;
             }
-            Place::Worker(number, placed) => {
+            Place::Worker(number, ticket) => {
                 let Some(index) = self.position(number) else { return };
                 let worker = &mut self.workers[index];
-                if worker.take_back(placed).is_some() {
+                if worker.take_back(ticket).is_some() {
                     exchange.borrow().place = Place::Connection;
                     self.settle();
                 } else {
-                    worker.ring.cancel(placed.slot);
+                    worker.ring.cancel(ticket.slot);
                     let mut inner = exchange.borrow();
                     inner.response.discard();
                     inner.request.body = Body::None;
@@ -256,9 +256,9 @@ impl Dispatcher {
     /// The connection has room for more of the answer again.
     pub(crate) fn pull(&mut self, exchange: &Exchange) {
         let place = exchange.borrow().place;
-        if let Place::Worker(number, placed) = place {
+        if let Place::Worker(number, ticket) = place {
             if let Some(index) = self.position(number) {
-                self.read_slots(index, &[placed.slot]);
+                self.read_slots(index, &[ticket.slot]);
                 self.settle();
             }
         }
@@ -318,7 +318,7 @@ impl Dispatcher {
         let worker = &mut self.workers[index];
         let mut inner = exchange.borrow();
         let request = &mut inner.request;
-        let placed = match &request.body {
+        let ticket = match &request.body {
             Body::None => worker.ring.place(&request.head, b"", None),
             Body::Memory(bytes) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_INLINE, bytes.len() as u64);
@@ -336,15 +336,15 @@ impl Dispatcher {
                 }
             }
         };
-        match placed {
-            Ok(Some(placed)) => {
-                inner.place = Place::Worker(worker.number, placed);
+        match ticket {
+            Ok(Some(ticket)) => {
+                inner.place = Place::Worker(worker.number, ticket);
                 let spooled = match &inner.request.body {
                     Body::Spooled(file) => Some(Rc::clone(file)),
                     Body::None | Body::Memory(_) => None,
                 };
                 drop(inner);
-                worker.placed(placed, Rc::clone(exchange), spooled);
+                worker.placed(ticket, Rc::clone(exchange), spooled);
                 Placing::Done
             }
             Ok(None) => Placing::NoRoom,
@@ -450,7 +450,7 @@ impl Dispatcher {
         for worker in &mut self.workers {
             if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
-                self.voice.tell(AppEvent::WorkerIdle { worker: worker.number });
+                self.events.send(AppEvent::WorkerIdle { worker: worker.number });
             }
         }
     }
@@ -581,7 +581,7 @@ impl Dispatcher {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");
-                self.voice.tell(AppEvent::WorkerBroken { worker: new.worker, why });
+                self.events.send(AppEvent::WorkerBroken { worker: new.worker, why });
                 return false;
             }
         }
@@ -646,7 +646,7 @@ impl Dispatcher {
         if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
-            self.voice.tell(AppEvent::WorkerWarm { worker: number });
+            self.events.send(AppEvent::WorkerWarm { worker: number });
         }
     }
 
@@ -703,7 +703,7 @@ impl Dispatcher {
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
-        self.voice.tell(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
+        self.events.send(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(number, slots, true);
     }
 
@@ -713,8 +713,8 @@ impl Dispatcher {
         let is_canary = self.workers[index].state == State::Canary;
         let number = self.workers[index].number;
         let unbegun = self.workers[index].unclaimed.clone();
-        for placed in unbegun.into_iter().rev() {
-            match self.workers[index].take_back(placed) {
+        for ticket in unbegun.into_iter().rev() {
+            match self.workers[index].take_back(ticket) {
                 Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied { worker: number }),
                 Some(exchange) => self.requeue(exchange),
                 None => {}

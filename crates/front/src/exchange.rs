@@ -5,7 +5,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::task::Waker;
 
-use highball_ring::Placed;
+use highball_ring::Ticket;
 
 use crate::response::Response;
 use crate::spool::SpoolFile;
@@ -47,7 +47,7 @@ pub(crate) enum Place {
     /// In the request queue.
     Queue,
     /// With a worker, until that has said its last.
-    Worker(u32, Placed),
+    Worker(u32, Ticket),
 }
 
 /// The shared state.

@@ -27,7 +27,7 @@ pub struct Failure {
     /// What keeps requests waiting.
     pub load: Load,
     /// What was asked for.
-    pub request: FailedRequest,
+    pub request: ReceivedRequest,
 }
 
 /// What keeps requests waiting.
@@ -43,7 +43,7 @@ pub struct Load {
 
 /// What was asked for, as the client has sent it: with all its secrets.
 #[derive(Debug, Clone, Default)]
-pub struct FailedRequest {
+pub struct ReceivedRequest {
     /// The method.
     pub method: String,
     /// The path, and the query behind it.
@@ -66,7 +66,7 @@ impl Failure {
             exception: std::mem::take(&mut inner.response.exception),
             repeated: inner.request.repeated,
             load,
-            request: FailedRequest::of(&inner.request.head, body),
+            request: ReceivedRequest::of(&inner.request.head, body),
         }
     }
 
@@ -94,10 +94,10 @@ impl Failure {
     }
 }
 
-impl FailedRequest {
+impl ReceivedRequest {
     /// From a head block that was written for a worker.
-    fn of(block: &[u8], body: Vec<u8>) -> FailedRequest {
-        let mut request = FailedRequest { body, ..FailedRequest::default() };
+    fn of(block: &[u8], body: Vec<u8>) -> ReceivedRequest {
+        let mut request = ReceivedRequest { body, ..ReceivedRequest::default() };
         for (name, value) in fields(block) {
             let value = String::from_utf8_lossy(value).into_owned();
             match name {
@@ -207,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_as_it_was_sent() {
+    fn a_request_is_shown_as_it_was_sent() {
         let block = block(
             "POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n",
         );
-        let request = FailedRequest::of(&block, b"hi".to_vec());
+        let request = ReceivedRequest::of(&block, b"hi".to_vec());
         assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/shop/a?b=c"));
         for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {
             assert!(request.fields.contains(&(name.into(), value.into())), "{:?}", request.fields);

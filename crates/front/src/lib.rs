@@ -265,7 +265,7 @@ pub enum AppEvent {
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// Each application, but for those that were removed and have finished.
-    pub apps: Vec<AppReport>,
+    pub apps: Vec<AppLoad>,
     /// Open client connections.
     pub connections: usize,
     /// Those that an application has taken over.
@@ -280,7 +280,7 @@ pub struct Report {
 
 /// How things are with an application.
 #[derive(Debug, Clone)]
-pub struct AppReport {
+pub struct AppLoad {
     /// Its number.
     pub app: AppId,
     /// Each of its workers.

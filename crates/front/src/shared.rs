@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::{AppState, Voice};
+use crate::app_state::{AppState, AppEvents};
 use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines};
@@ -139,7 +139,7 @@ impl Shared {
         let mut apps = self.apps.borrow_mut();
         if let Some(state) = apps.get(app.id) {
             state.change(app, self.access_log.as_ref());
-            apps.route_anew();
+            apps.rebuild_router();
         }
     }
 
@@ -148,7 +148,7 @@ impl Shared {
         let mut apps = self.apps.borrow_mut();
         if let Some(state) = apps.get(id) {
             state.leave();
-            apps.route_anew();
+            apps.rebuild_router();
         }
         // The time of the connections that it has taken over is limited from now on.
         self.deadlines.nudge_all();
@@ -164,7 +164,7 @@ impl Shared {
             }
             _ => return,
         };
-        Voice { app, events: self.events.clone() }.tell(event);
+        AppEvents { app, events: self.events.clone() }.send(event);
     }
 
     /// An application is about to be given a request.
@@ -330,7 +330,7 @@ impl Shared {
     /// Says so once nothing is left to finish.
     fn tell_if_drained(&self) {
         if self.is_draining() && self.acceptors.get() == 0 && self.connections.get() == 0 {
-            // Nobody listens any more when the program is ending.
+            // The receiver is gone when the program is ending.
             let _ = self.events.send(Event::Drained);
         }
     }

@@ -397,7 +397,7 @@ fn an_aborted_answer_is_a_502_or_cut_off() {
 }
 
 #[test]
-fn a_body_shorter_than_it_said_is_cut_off_and_a_longer_one_cut() {
+fn a_body_shorter_than_announced_is_cut_off_and_a_longer_one_cut() {
     let front = Front::start();
     let worker = front.worker(1);
     let mut client = front.get("/");

@@ -126,7 +126,7 @@ fn a_canary_is_asked_where_clients_find_the_application() {
 }
 
 #[test]
-fn what_a_canary_is_asked_is_answered_by_nobody_else() {
+fn only_the_canary_answers_its_requests() {
     let front = Front::start();
     let old = front.worker_of(1, 1);
     let canary = front.canary_of(2);

@@ -39,7 +39,7 @@ fn an_answer_without_end_that_is_dropped_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_hijacked_connection_that_the_application_does_not_read_blocks_nobody() {
+fn a_hijacked_connection_that_the_application_does_not_read_blocks_no_other() {
     let front = Front::start();
     let greedy = front.worker(1);
     let mut client = front.get("/");

@@ -85,7 +85,7 @@ fn a_request_goes_to_the_application_at_its_host_and_path() {
 }
 
 #[test]
-fn where_there_is_no_application_the_public_is_told_just_that() {
+fn without_an_application_the_public_gets_a_bare_404() {
     let front = front_with(&[(&["a"], ""), (&["b"], "/x")]);
     for (host, path) in [("c", "/"), ("b", "/"), ("b", "/xy"), ("localhost", "/"), ("b", "/x/../y")] {
         let answer = front.get_from(host, path).answer();
@@ -124,7 +124,7 @@ fn a_full_queue_in_one_sheds_nothing_of_another() {
 }
 
 #[test]
-fn a_worker_gone_mad_in_one_is_no_matter_to_another() {
+fn a_misbehaving_worker_of_one_does_not_affect_another() {
     let front = two();
     let mad = front.worker_for(0, 1);
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
@@ -215,7 +215,7 @@ fn one_that_is_removed_lets_go_of_connections_that_it_has_taken_over() {
 }
 
 #[test]
-fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
+fn no_request_waits_for_a_removed_one_without_workers() {
     let front = two();
     let mut waiting = front.get_from("a", "/");
     front.until("it waits", |report| report.apps[0].queue == 1);
@@ -225,7 +225,7 @@ fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
 }
 
 #[test]
-fn while_the_server_stops_nobody_waits_for_one_that_does_not_serve() {
+fn while_the_server_stops_no_request_waits_for_one_that_does_not_serve() {
     let front = two();
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
     let mut waiting = front.get_from("a", "/");
@@ -248,7 +248,7 @@ fn while_the_server_stops_nobody_waits_for_one_that_does_not_serve() {
 }
 
 #[test]
-fn nobody_waits_either_whose_body_comes_later() {
+fn a_request_whose_body_comes_later_does_not_wait_either() {
     let front = two();
     let upload = |host: &str| {
         let mut client = front.connect();
@@ -333,7 +333,7 @@ fn what_a_worker_leaves_behind_that_is_sent_to_sleep_wakes_the_application() {
 }
 
 #[test]
-fn one_that_nobody_asks_for_may_sleep() {
+fn an_idle_one_may_sleep() {
     let front = Front::with(|settings| {
         set_apps(settings, &[(&["a"], ""), (&["b"], "")]);
         app_of(settings, 0).sleep_after = Some(Duration::from_millis(300));
@@ -508,7 +508,7 @@ fn in_development_the_front_page_lists_the_applications() {
 }
 
 #[test]
-fn in_development_who_is_lost_is_told_where_the_applications_are() {
+fn in_development_an_unknown_path_lists_the_applications() {
     let (front, _serving) = in_development();
     let port = front.port;
     let hint = front.get_from(&format!("typo.localhost:{port}"), "/y").answer();

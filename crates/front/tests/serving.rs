@@ -268,7 +268,7 @@ fn beyond_the_limit_connections_wait() {
 }
 
 #[test]
-fn room_for_a_connection_is_told_to_every_listener() {
+fn every_listener_learns_of_room_for_a_connection() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let front = Front::with(|settings| {

@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_told_apart_by_port_and_app() {
+    fn instances_are_distinguished_by_port_and_app() {
         let app = |text: &str| AppSelector { text: text.into(), folder: text.into() };
         let by = |port, text: Option<&str>| Selector { port, app: text.map(app) };
         assert!(matches(&by(None, None), &a_status()));

@@ -2,7 +2,7 @@
 
 use crate::at_root;
 use crate::root_policy;
-use crate::wiring::UNHEARD;
+use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
@@ -50,7 +50,7 @@ impl Configuration {
 
     /// Reads it again each time that HUP comes, for ever, and has front and supervisor follow it. It is read beside the event
     /// loop: it lies in folders of applications, too, whose file systems may not answer.
-    pub(crate) async fn read_anew_when_told(
+    pub(crate) async fn reload_on_hangup(
         &self,
         front: &mpsc::Sender<Command>,
         supervisor: &mpsc::Sender<Order>,
@@ -180,8 +180,8 @@ fn runs_as_server(app: &App) -> bool {
 
 /// Why this configuration cannot take the place of the one that is followed.
 fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
-    if new.apps.len() > UNHEARD {
-        return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
+    if new.apps.len() > CHANNEL_CAPACITY {
+        return Some(format!("it has {} applications; {CHANNEL_CAPACITY} is the most", new.apps.len()));
     }
     if old.named == Named::InFile && new.named != Named::InFile {
         let why =

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_takes_long_holds_nobody_else_up() {
+    async fn a_slow_question_does_not_hold_up_others() {
         let outer = tempfile::tempdir().unwrap();
         let places = ControlPlaces::Usual(vec![outer.path().join("highball")]);
         let socket = InstanceSocket::open(&places, None).await.unwrap();

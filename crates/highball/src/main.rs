@@ -7,7 +7,7 @@
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
 //! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
-//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
+//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `handover`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
 
@@ -29,7 +29,7 @@ mod readiness;
 mod root_policy;
 mod service_notification;
 mod started_path;
-mod succession;
+mod handover;
 mod wiring;
 
 use configuration::Configuration;
@@ -52,14 +52,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use succession::{Candidate, Succession};
+use handover::{Candidate, Handover};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
-use wiring::{tell_front, tell_supervisor, Spokesman, UNHEARD};
+use wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
 
 /// Time for the front's last words on connections that it closes.
-const FAREWELL: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     if let Err(error) = highball_spawner::become_user() {
@@ -160,9 +160,9 @@ fn serve(
     mut predecessor: Option<Predecessor>,
     launcher: Launcher,
 ) -> Result<ExitCode, Box<dyn Error>> {
-    let begun = Begun::begin(settings, predecessor.as_mut(), launcher);
+    let server = ListeningServer::listen(settings, predecessor.as_mut(), launcher);
     let predecessor = predecessor.map(Arc::new);
-    let done = begun.and_then(|begun| begun.run(predecessor.clone()));
+    let done = server.and_then(|server| server.run(predecessor.clone()));
     if let (Err(error), Some(predecessor)) = (&done, predecessor) {
         predecessor.failed(&error.to_string());
     }
@@ -170,7 +170,7 @@ fn serve(
 }
 
 /// A server that listens, and has begun nothing else yet.
-struct Begun {
+struct ListeningServer {
     settings: Arc<Settings>,
     started: Instant,
     apps: Vec<AppBlueprint>,
@@ -181,12 +181,12 @@ struct Begun {
     launcher: Launcher,
 }
 
-impl Begun {
-    fn begin(
+impl ListeningServer {
+    fn listen(
         mut settings: Settings,
         mut predecessor: Option<&mut Predecessor>,
         launcher: Launcher,
-    ) -> Result<Begun, Box<dyn Error>> {
+    ) -> Result<ListeningServer, Box<dyn Error>> {
         let started = Instant::now();
         if let Some(why) = one_too_many(&settings) {
             return Err(why.into());
@@ -217,12 +217,12 @@ impl Begun {
             predecessor.take_pid_proxy()
         });
         let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, pid_proxy)? };
-        Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
+        Ok(ListeningServer { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
     }
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let Begun { settings, started, apps, mut pidfile, listeners, heritage, launcher } = self;
+        let ListeningServer { settings, started, apps, mut pidfile, listeners, heritage, launcher } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
@@ -230,19 +230,19 @@ impl Begun {
         let configuration = Configuration::new(Arc::clone(&settings), launcher.clone());
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
-        let (to_front, commands) = mpsc::channel(UNHEARD);
+        let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
         let (say, events) = mpsc::unbounded_channel();
         let opening = if predecessor.is_some() { Opening::WhenTold } else { Opening::AtOnce };
         let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, say)?;
 
-        let (notify, notices) = mpsc::channel(UNHEARD);
-        let (to_supervisor, orders) = mpsc::channel(UNHEARD);
+        let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
+        let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
         let output = log::app_output(settings.log.format);
         let blueprint =
             Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
         let supervisor = Supervisor::new(blueprint, notify);
-        let spokesman = Arc::new(Spokesman {
+        let control = Arc::new(ControlHandler {
             configuration: configuration.clone(),
             started,
             binds: binds.clone(),
@@ -259,7 +259,7 @@ impl Begun {
         // A candidate says elsewhere that it serves.
         let readiness =
             Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one(), launcher.clone());
-        let mut succession = Succession {
+        let mut handover = Handover {
             settings,
             binds,
             kept,
@@ -283,14 +283,14 @@ impl Begun {
                     error!("the front has ended by itself"); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
-                () = succession.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
-                () = speak(&spokesman, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
-                () = configuration.read_anew_when_told(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
+                () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
+                () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
+                () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
             };
-            let _ = tokio::time::timeout(FAREWELL, telling).await; // for what the supervisor has said last
+            let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for what the supervisor has said last
             outcome
         })?;
-        drop((spokesman, succession, to_front));
+        drop((control, handover, to_front));
         front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
@@ -428,24 +428,24 @@ fn event_loop() -> io::Result<Runtime> {
 
 /// Answers `highball status` and its like for ever, from when connections are accepted. A server without them still
 /// serves.
-async fn speak(
-    spokesman: &Arc<Spokesman>,
+async fn serve_control(
+    control: &Arc<ControlHandler>,
     mut serving: watch::Receiver<bool>,
     predecessor: Option<&Predecessor>,
 ) {
     if serving.wait_for(|serving| *serving).await.is_err() {
         return std::future::pending().await; // it has given up, and is ending
     }
-    let socket = at_root::control_socket(&spokesman.launcher, predecessor.map(Predecessor::pid)).await;
+    let socket = at_root::control_socket(&control.launcher, predecessor.map(Predecessor::pid)).await;
     if let Some(predecessor) = predecessor {
         predecessor.serving(); // whoever asks for the server finds us from here on
     }
     match socket {
         Ok(socket) => {
-            let spokesman = Arc::clone(spokesman);
+            let control = Arc::clone(control);
             let respond = move |question| {
-                let spokesman = Arc::clone(&spokesman);
-                async move { spokesman.respond(question).await }
+                let control = Arc::clone(&control);
+                async move { control.respond(question).await }
             };
             socket.answer(respond).await;
         }
@@ -484,7 +484,7 @@ fn start_front(
 impl FrontThread {
     /// Waits for the end of the front, which comes when nobody commands it any more; but not for ever.
     fn end(self) {
-        if self.ended.recv_timeout(FAREWELL).is_err() {
+        if self.ended.recv_timeout(EXIT_TIMEOUT).is_err() {
             warn!("the front did not end in time");
         } else if self.thread.join().is_err() {
             error!("the front has panicked");

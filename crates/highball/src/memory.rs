@@ -18,7 +18,7 @@ use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use highball_spawner::{Role, SERVER_TITLE};
 use process_list::{user_name, Process, ProcessList};
-use report::{AppReport, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
+use report::{AppMemory, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -141,8 +141,8 @@ fn own_processes(
     own
 }
 
-fn app_report(app: AppStatus) -> AppReport {
-    AppReport {
+fn app_report(app: AppStatus) -> AppMemory {
+    AppMemory {
         name: app.name,
         app: app.app,
         environment: app.environment,

@@ -48,7 +48,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn it_is_told_in_one_datagram() {
+    fn it_is_one_datagram() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let systemd = UnixDatagram::bind(&path).unwrap();

@@ -8,13 +8,13 @@ use crate::instance::{
     UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
-use crate::succession::{Candidate, News};
+use crate::handover::{Candidate, News};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::failure::FailedRequest;
+use highball_front::failure::ReceivedRequest;
 use highball_front::refusal::Refusal;
 use highball_front::{
-    static_files, AppCommand, AppEvent, AppFailure, AppReport as FrontAppReport, Command, Event, Failure,
+    static_files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure,
     NewWorker, Report as FrontReport,
 };
 use highball_supervisor::{
@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 
 /// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
-pub(crate) const UNHEARD: usize = 1024;
+pub(crate) const CHANNEL_CAPACITY: usize = 1024;
 
 /// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
 pub(crate) async fn tell_front(
@@ -183,14 +183,14 @@ fn request_failure(failure: Failure) -> RequestFailure {
         Refusal::WorkerTimeout { worker } => What::TimedOut { worker },
         other => What::Other(other.why()),
     };
-    let FailedRequest { method, target, fields, body } = request;
+    let ReceivedRequest { method, target, fields, body } = request;
     let request = RawRequest { method, target, fields, body };
     RequestFailure { status: refusal.status(), what, repeated, request }
 }
 
 /// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.
 #[derive(Debug)]
-pub(crate) struct Spokesman {
+pub(crate) struct ControlHandler {
     pub(crate) configuration: Configuration,
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
@@ -203,7 +203,7 @@ pub(crate) struct Spokesman {
     pub(crate) launcher: Launcher,
 }
 
-impl Spokesman {
+impl ControlHandler {
     /// The process id that people know Highball by.
     fn pid(&self) -> i32 {
         self.launcher.pid().as_raw_pid()
@@ -269,7 +269,7 @@ impl Spokesman {
             let heap = match answer {
                 Err(why) => Err(not_asked(why, state)),
                 Ok(answer) => match timeout_at(deadline, answer).await {
-                    Ok(told) => heap_told(told.ok()),
+                    Ok(told) => heap_answer(told.ok()),
                     Err(_) => Err(format!("did not answer within {} s", heap_time(gc).as_secs())),
                 },
             };
@@ -308,7 +308,7 @@ impl Spokesman {
 fn app_status(
     app: &App,
     report: AppReport,
-    requests: Option<&FrontAppReport>,
+    requests: Option<&AppLoad>,
     (binds, key): (&[String], &DeveloperKey),
     launcher: &Launcher,
 ) -> AppStatus {
@@ -417,7 +417,7 @@ fn not_asked(why: NotAsked, state: &str) -> String {
 }
 
 /// The answer of a process; `None` when it ended instead.
-fn heap_told(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
+fn heap_answer(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
     let heap = told.ok_or("ended before it answered")?;
     Ok(heap.ok_or("its garbage collector does not tell")?)
 }

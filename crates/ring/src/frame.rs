@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_a_breach() {
+    fn malformed_bytes_are_a_breach() {
         for word in [
             0u32,
             8,

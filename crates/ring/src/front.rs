@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::EventfdFlags;
 
-use crate::descriptors::{self, Tag};
-use crate::entry::MAX_POSITION;
+use crate::descriptors;
+use crate::entry::{Ticket, MAX_POSITION};
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
 use crate::sync::Ordering;
@@ -69,15 +69,6 @@ pub struct WorkerFds {
     pub descriptors: OwnedFd,
 }
 
-/// A request that was placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
-    /// Its slot.
-    pub slot: u16,
-    /// Its position.
-    pub position: u64,
-}
-
 /// Makes a ring: both ends.
 ///
 /// # Errors
@@ -139,16 +130,16 @@ impl FrontRing {
         head: &[u8],
         body: &[u8],
         spooled: Option<BorrowedFd<'_>>,
-    ) -> Result<Option<Placed>, RingError> {
+    ) -> Result<Option<Ticket>, RingError> {
         assert!(head.len() + body.len() <= self.geometry().request_capacity());
         if !self.has_room() {
             return Ok(None);
         }
         let slot = self.free[self.free.len() - 1];
-        let placed = Placed { slot, position: self.tail };
+        let ticket = Ticket { slot, position: self.tail };
         if let Some(file) = spooled {
-            let Placed { slot, position } = placed;
-            if !descriptors::send(&self.descriptors, Tag { position, slot }, file)? {
+            let Ticket { slot, position } = ticket;
+            if !descriptors::send(&self.descriptors, Ticket { position, slot }, file)? {
                 return Ok(None);
             }
         }
@@ -158,15 +149,15 @@ impl FrontRing {
         self.memory.write_request(slot, 0, head);
         self.memory.write_request(slot, head.len(), body);
         self.slots[usize::from(slot)] =
-            Slot { position: placed.position, spooled: spooled.is_some(), ..Slot::default() };
-        self.memory.entries().place(placed.position, slot);
-        Ok(Some(placed))
+            Slot { position: ticket.position, spooled: spooled.is_some(), ..Slot::default() };
+        self.memory.entries().place(ticket.position, slot);
+        Ok(Some(ticket))
     }
 
     /// Takes a request back. `true`: the worker had not begun it, and its slot is free again. `false`: it
     /// has, or it will have to, because too many spool files are on their way to nobody.
-    pub fn take_back(&mut self, placed: Placed) -> bool {
-        let Placed { slot, position } = placed;
+    pub fn take_back(&mut self, ticket: Ticket) -> bool {
+        let Ticket { slot, position } = ticket;
         let Slot { position: ours, begun, spooled, .. } = self.slots[usize::from(slot)];
         // What the front knows itself goes first: a worker gone mad may have reset the entry.
         let stuck = spooled && !self.retired && self.stray_files.len() == MAX_STRAY_FILES;
@@ -189,10 +180,10 @@ impl FrontRing {
     }
 
     /// Whether the worker has begun the request.
-    pub fn is_claimed(&self, placed: Placed) -> bool {
-        let ours = &self.slots[usize::from(placed.slot)];
+    pub fn is_claimed(&self, ticket: Ticket) -> bool {
+        let ours = &self.slots[usize::from(ticket.slot)];
         // As in `take_back`: what the front knows itself goes first.
-        ours.position != placed.position || ours.begun || self.memory.entries().is_claimed(placed.position)
+        ours.position != ticket.position || ours.begun || self.memory.entries().is_claimed(ticket.position)
     }
 
     /// Worker threads that sleep (as the worker tells it), at most [`Geometry::threads`].
@@ -333,9 +324,9 @@ impl FrontRing {
     }
 
     fn send_socket(&self, slot: u16) -> Result<OwnedFd, RingError> {
-        let tag = Tag { position: self.slots[usize::from(slot)].position, slot };
+        let ticket = Ticket { position: self.slots[usize::from(slot)].position, slot };
         let (ours, theirs) = descriptors::stream_pair()?;
-        match descriptors::send(&self.descriptors, tag, theirs.as_fd()) {
+        match descriptors::send(&self.descriptors, ticket, theirs.as_fd()) {
             Ok(true) => Ok(ours),
             Ok(false) => Err(RingError::system("send a socket", rustix::io::Errno::AGAIN)),
             Err(_) => Err(RingError::Breach("a closed descriptor socket")),
@@ -344,12 +335,12 @@ impl FrontRing {
 
     /// Receives a descriptor and keeps it for its slot. `false`: there is none now.
     fn meet_descriptor(&mut self) -> Result<bool, RingError> {
-        let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
+        let Some((ticket, descriptor)) = descriptors::receive(&self.descriptors)? else {
             return Ok(false);
         };
         descriptors::check(&descriptor)?;
-        let owner = self.slots.get_mut(usize::from(tag.slot));
-        if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == tag.position) {
+        let owner = self.slots.get_mut(usize::from(ticket.slot));
+        if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == ticket.position) {
             if owner.descriptor.replace(descriptor).is_some() {
                 return Err(RingError::Breach("two descriptors at a time for one answer"));
             }

@@ -42,6 +42,7 @@ mod wake;
 #[path = "wake_model.rs"]
 pub mod wake;
 
-pub use front::{create, FrontRing, Placed, WorkerFds};
+pub use entry::Ticket;
+pub use front::{create, FrontRing, WorkerFds};
 pub use layout::{Geometry, RingError};
 pub use worker::WorkerRing;

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_rung_for_who_does_not_sleep() {
+    fn a_thread_that_does_not_sleep_is_not_rung() {
         let (word, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
         let bell = Bell { word: &word, sleepers: &sleepers };
         assert!(!bell.should_ring());

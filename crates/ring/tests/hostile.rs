@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use highball_ring::layout::{CONTROL, CURSOR, ENTRIES, ENTRIES_AT, READY, READY_WORDS};
-use highball_ring::{create, FrontRing, Geometry, Placed, RingError, WorkerFds, WorkerRing};
+use highball_ring::{create, FrontRing, Geometry, RingError, Ticket, WorkerFds, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -208,7 +208,7 @@ impl Madman<'_> {
 /// A front that does anything it may do with a ring, and keeps books of its own.
 struct Front {
     ring: FrontRing,
-    held: BTreeMap<u16, Placed>,
+    held: BTreeMap<u16, Ticket>,
     last_position: u64,
     random: Random,
     spool: OwnedFd,
@@ -301,7 +301,7 @@ impl Front {
         assert!(read == self.bytes.len() && read <= most.min(4096));
     }
 
-    fn any_held(&mut self) -> Option<Placed> {
+    fn any_held(&mut self) -> Option<Ticket> {
         let index = self.random.below(self.held.len().max(1));
         self.held.values().nth(index).copied()
     }
@@ -319,7 +319,7 @@ fn allowed<T>(result: Result<T, RingError>) -> Option<T> {
 /// A worker in its right mind, that answers each request with its own bytes; ends at an empty one.
 fn echo(worker: &WorkerRing) {
     loop {
-        let Some((slot, _)) = worker.claim() else {
+        let Some(Ticket { slot, .. }) = worker.claim() else {
             if let Some(seen) = worker.announce_sleep() {
                 worker.sleep(seen, None);
                 worker.awake();

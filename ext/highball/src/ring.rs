@@ -11,14 +11,14 @@ use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
-use highball_ring::{RingError, WorkerRing};
+use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
 
 use crate::env::{binary_string, EnvKeys, Repeated};
 use crate::nogvl;
 use crate::own_process::OwnProcess;
-use crate::ticket::{Slot, Stage, Ticket};
+use crate::slot::{Slot, Stage};
 use crate::turns::{Turns, Wait};
 
 /// The Ruby object.
@@ -137,8 +137,8 @@ impl Ring {
             nogvl::yield_gvl()?;
         }
         while !self.stopped.get() && self.worker.is_here() {
-            if let Some((slot, position)) = self.ring.claim() {
-                return Ok(self.begin(Ticket { position, slot }));
+            if let Some(ticket) = self.ring.claim() {
+                return Ok(self.begin(ticket));
             }
             if let Some(seen) = self.ring.announce_sleep() {
                 let (has_turns, wait) = (self.has_turns(), Cell::new(None));
@@ -212,11 +212,11 @@ impl Ring {
                 }
             }
             let received = self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?;
-            let Some((tag, descriptor)) = received else { return Ok(None) };
+            let Some((ticket, descriptor)) = received else { return Ok(None) };
             // What comes before ours is claimed by now, or was taken back: then nobody is there to keep it for.
-            if let Some(slot) = self.slots.get(usize::from(tag.slot)) {
-                if slot.position.get() == tag.position {
-                    slot.received.replace(Some((tag.position, descriptor)));
+            if let Some(slot) = self.slots.get(usize::from(ticket.slot)) {
+                if slot.position.get() == ticket.position {
+                    slot.received.replace(Some((ticket.position, descriptor)));
                 }
             }
         }
@@ -239,7 +239,7 @@ impl Ring {
         self.is_current(ticket) && self.slot(ticket).stage.get() == Stage::Hijacked
     }
 
-    /// `cancelled?(ticket) -> bool`: whether nobody wants the answer any more.
+    /// `cancelled?(ticket) -> bool`: whether the answer is not wanted any more.
     fn is_cancelled(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
         !self.is_current(ticket)

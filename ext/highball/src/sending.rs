@@ -10,13 +10,14 @@ use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
 use highball_ring::worker::Room;
+use highball_ring::Ticket;
 use magnus::rb_sys::AsRawValue;
 use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
 use crate::answer::{self, Unusual};
 use crate::nogvl;
 use crate::ring::{broken, Ring};
-use crate::ticket::{Stage, Ticket};
+use crate::slot::Stage;
 
 /// Answers whose body is larger are streamed.
 const WHOLE_BODY_BYTES: usize = 48 * 1024;

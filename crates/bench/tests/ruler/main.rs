@@ -217,7 +217,7 @@ fn pages_that_are_dynamic_are_not_wrong() {
 }
 
 #[test]
-fn nobody_who_listens_is_a_failure() {
+fn a_refused_connection_is_a_failure() {
     let address = Server::start(|_| HELLO).address; // dropped at once
     let requests = [request("GET")];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };

@@ -44,7 +44,7 @@ impl Place {
     /// What is wrong, and what to do.
     #[allow(clippy::disallowed_methods)] // by path where this process has no rights but its own
     pub(crate) fn open(&self) -> Result<OpenLog, String> {
-        let said = |error: io::Error| error.to_string();
+        let text = |error: io::Error| error.to_string();
         let own = |file: io::Result<OwnedFd>| {
             file.map(|file| OpenLog { file: file.into(), user: None }).map_err(|error| error.to_string())
         };
@@ -66,7 +66,7 @@ impl Place {
             };
         }
         if !may_change_users() {
-            let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(said)?;
+            let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(text)?;
             return Ok(OpenLog { file, user: None });
         }
         match (OwnPlace::of(&self.path), &self.user) {

@@ -160,9 +160,9 @@ impl Writer {
             Err(error) => {
                 state.dropped += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
                 state.problem = Some(format!("{} cannot be written: {error}", self.place.path.display()));
-                let was_said = std::mem::replace(&mut state.cannot_write, true);
+                let was_reported = std::mem::replace(&mut state.cannot_write, true);
                 drop(state);
-                if !was_said {
+                if !was_reported {
                     error!(path = %self.place.path.display(), %error, "the access log cannot be written");
                 }
             }

@@ -38,7 +38,7 @@ impl Connection {
     pub(super) async fn relay(&mut self, socket: OwnedFd) {
         self.counted.hijack();
         self.counted.deadline.set(None);
-        self.told_to_leave = false;
+        self.is_limited = false;
         if let Err(error) = self.relay_all(socket).await {
             // Either side may leave without saying so; there is nobody to tell.
             tracing::debug!(%error, "a hijacked connection has ended");
@@ -63,7 +63,7 @@ impl Connection {
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
         self.shared.bound_turn();
-        self.hurry();
+        self.limit_remaining_time();
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
         let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
@@ -91,9 +91,9 @@ impl Connection {
 
 impl Connection {
     /// Limits the time that is left, once the server, the application or the worker is to end.
-    fn hurry(&mut self) {
-        if !self.told_to_leave && (self.shared.is_draining() || self.is_to_leave()) {
-            self.told_to_leave = true;
+    fn limit_remaining_time(&mut self) {
+        if !self.is_limited && (self.shared.is_draining() || self.is_to_leave()) {
+            self.is_limited = true;
             self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
     }

@@ -147,7 +147,7 @@ impl Connection {
             return step;
         }
         self.note(self.head.target(bytes), bytes);
-        let Some((app, prefix_bytes)) = found else { return self.is_nobodys(bytes, keep_alive) };
+        let Some((app, prefix_bytes)) = found else { return self.no_app(bytes, keep_alive) };
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
@@ -200,7 +200,7 @@ impl Connection {
 
     /// There is no application for this host and path. Developers are told which ones there are: names and folders are
     /// for them alone, so the rule is that of a diagnosis, the strictest of those applications.
-    fn is_nobodys(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
+    fn no_app(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
         let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use highball_ring::{FrontRing, Placed};
+use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
 use super::service_time::ServiceTime;
@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
     /// Those that the worker has not begun, as far as is known, in order.
-    pub(crate) unclaimed: VecDeque<Placed>,
+    pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
     rung: u32,
     /// The oldest request that it had not begun when it was last looked at, and how often it was that one.
@@ -118,13 +118,13 @@ impl Worker {
     }
 
     /// Notes that `exchange` was placed.
-    pub(crate) fn placed(&mut self, placed: Placed, exchange: Rc<Exchange>, body: Option<Rc<SpoolFile>>) {
+    pub(crate) fn placed(&mut self, ticket: Ticket, exchange: Rc<Exchange>, body: Option<Rc<SpoolFile>>) {
         if self.is_idle() {
             self.time.begin(Instant::now());
         }
-        self.slots[usize::from(placed.slot)] = Some(exchange);
-        self.bodies[usize::from(placed.slot)] = body;
-        self.unclaimed.push_back(placed);
+        self.slots[usize::from(ticket.slot)] = Some(exchange);
+        self.bodies[usize::from(ticket.slot)] = body;
+        self.unclaimed.push_back(ticket);
         self.in_flight += 1;
     }
 
@@ -135,17 +135,17 @@ impl Worker {
     }
 
     /// Takes a request back that was not begun; it is then free to go elsewhere.
-    pub(crate) fn take_back(&mut self, placed: Placed) -> Option<Rc<Exchange>> {
-        if !self.ring.take_back(placed) {
+    pub(crate) fn take_back(&mut self, ticket: Ticket) -> Option<Rc<Exchange>> {
+        if !self.ring.take_back(ticket) {
             return None;
         }
-        self.unclaimed.retain(|other| *other != placed);
+        self.unclaimed.retain(|other| *other != ticket);
         if self.unclaimed.is_empty() {
             self.rung = 0;
         }
         self.in_flight -= 1;
-        self.bodies[usize::from(placed.slot)] = None;
-        self.slots[usize::from(placed.slot)].take()
+        self.bodies[usize::from(ticket.slot)] = None;
+        self.slots[usize::from(ticket.slot)].take()
     }
 
     /// Takes back the first of those that were not begun.
@@ -207,7 +207,7 @@ impl Worker {
 
     /// Notes, on an overdue tick, whether it still has not begun what it had not begun before.
     pub(crate) fn note_overdue(&mut self) {
-        let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
+        let oldest = self.unclaimed.front().map_or(0, |ticket| ticket.position);
         let (before, ticks) = self.oldest;
         self.oldest = (oldest, if oldest == before { ticks.saturating_add(1) } else { 0 });
         if oldest != 0 && self.oldest.1 == UNRESPONSIVE_TICKS {
@@ -218,6 +218,6 @@ impl Worker {
     /// Whether it has not begun what it was given for so long that others should.
     pub(crate) fn is_overdue(&self) -> bool {
         let (oldest, ticks) = self.oldest;
-        ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|placed| placed.position == oldest)
+        ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|ticket| ticket.position == oldest)
     }
 }

@@ -34,7 +34,7 @@ fn chunked(input: &str) -> Decoded {
 }
 
 #[test]
-fn a_length_takes_just_so_many_bytes() {
+fn a_length_takes_exactly_that_number_of_bytes() {
     let whole = |length| decode(BodyFraming::Length(length), b"hello, next", &[2]);
     assert_eq!(whole(5), Ok(Some((b"hello".to_vec(), 5))));
     assert_eq!(whole(11), Ok(Some((b"hello, next".to_vec(), 11))));

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_told_from_words_and_dates() {
+    fn digests_are_distinguished_from_words_and_dates() {
         let sha = "5808fd585e58fa1f22e61d7f386268f38f56605b416259b201054efcce61b66f";
         for (path, expected) in [
             (format!("assets/application-{sha}.css"), true),

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
-use super::reading::{Known, Said, Sayings, Unread};
+use super::reading::{Known, Facts, KnownFacts, Unread};
 use super::safe_path::first_component;
 use crate::content_type;
 
@@ -87,7 +87,7 @@ pub(super) struct Pipeline {
     prefix: Vec<u8>,
     folders: Vec<Folder>,
     rules: AssetPipeline,
-    sayings: Sayings,
+    known_facts: KnownFacts,
 }
 
 /// What a path asks a pipeline for: `folder/stem-digest.extension`.
@@ -103,7 +103,7 @@ struct AskedAsset<'a> {
 impl Pipeline {
     pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
         let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
-        Pipeline { prefix, folders, rules, sayings: Sayings::default() }
+        Pipeline { prefix, folders, rules, known_facts: KnownFacts::default() }
     }
 
     /// The folder that paths begin with, with its slash.
@@ -130,11 +130,11 @@ impl Pipeline {
         let content_decides = asked.digest.is_some() || plain.depends_on_content();
         let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES });
         if content_decides {
-            let said = match self.said_by(&found, plain, now_ms)? {
-                Ok(said) => said,
+            let facts = match self.facts_of(&found, plain, now_ms)? {
+                Ok(facts) => facts,
                 Err(unread) => return Some(Err(unread)),
             };
-            if !said.is_plain || asked.digest.is_some_and(|digest| said.digest.as_bytes() != digest) {
+            if !facts.is_plain || asked.digest.is_some_and(|digest| facts.digest.as_bytes() != digest) {
                 return None;
             }
         }
@@ -147,31 +147,31 @@ impl Pipeline {
     }
 
     /// What the content of a file says; `None`: that is left to the pipeline.
-    fn said_by(
+    fn facts_of(
         &self,
         found: &Representation,
         plain: &PlainAsset,
         now_ms: u64,
-    ) -> Option<Result<Said, Unread>> {
+    ) -> Option<Result<Facts, Unread>> {
         let file = match &found.content {
-            Content::Bytes(bytes) => return Some(Ok(Said::by(bytes, &self.rules.digest, plain))),
+            Content::Bytes(bytes) => return Some(Ok(Facts::of(bytes, &self.rules.digest, plain))),
             Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
             Content::File(_) if found.length > DIGESTED_BYTES => return None,
             Content::File(file) => Arc::clone(file),
         };
         let unread = Unread { file, digest: self.rules.digest.clone(), plain: plain.clone() };
-        let said = self.sayings.of(&unread.known().ok()?, now_ms).cloned();
-        Some(said.ok_or(unread))
+        let facts = self.known_facts.of(&unread.known().ok()?, now_ms).cloned();
+        Some(facts.ok_or(unread))
     }
 
     /// Whether it is known what this file says.
     pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
-        unread.known().is_ok_and(|known| self.sayings.of(&known, now_ms).is_some())
+        unread.known().is_ok_and(|known| self.known_facts.of(&known, now_ms).is_some())
     }
 
     /// A file has been read, up to `now_ms`.
-    pub(super) fn learn(&mut self, known: Known, said: Said, now_ms: u64) {
-        self.sayings.remember(known, said, now_ms);
+    pub(super) fn learn(&mut self, known: Known, facts: Facts, now_ms: u64) {
+        self.known_facts.remember(known, facts, now_ms);
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     const OTHER_DIGEST: &str = "11d3b0a8f4c45a01a8e4c1f9e3a4b5c6";
 
     fn digest_of(digest: &AssetDigest, content: &[u8]) -> String {
-        Said::by(content, digest, &PlainAsset::default()).digest
+        Facts::of(content, digest, &PlainAsset::default()).digest
     }
 
     /// Two folders of assets, and a pipeline over them.
@@ -477,8 +477,8 @@ mod tests {
         let read = |pipeline: &mut Pipeline, path: &str| {
             let unread = pipeline.find(path.as_bytes(), 0).expect("a file").expect_err("not read yet");
             assert!(!pipeline.knows(&unread, 0));
-            let (known, said) = unread.read().unwrap();
-            pipeline.learn(known, said, 0);
+            let (known, facts) = unread.read().unwrap();
+            pipeline.learn(known, facts, 0);
             assert!(pipeline.knows(&unread, 0));
             assert!(!pipeline.knows(&unread, FRESH_MS), "it may have changed within the same time stamp");
             pipeline.find(path.as_bytes(), 0)

@@ -23,18 +23,18 @@ const KNOWN_FILES: usize = 1024;
 
 /// What the content of a file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Facts {
     /// The digits that belong into its name.
     pub(super) digest: String,
     /// Whether it is given out as it is.
     pub(super) is_plain: bool,
 }
 
-impl Said {
-    pub(super) fn by(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
+impl Facts {
+    pub(super) fn of(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
         let mut hasher = digest.begin();
         hasher.take(content);
-        Said { digest: digest.end(hasher), is_plain: plain.allows(content) }
+        Facts { digest: digest.end(hasher), is_plain: plain.allows(content) }
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Reads the file, which may take some seconds.
-    pub(super) fn read(&self) -> io::Result<(Known, Said)> {
+    pub(super) fn read(&self) -> io::Result<(Known, Facts)> {
         let known = self.known()?;
         let mut hasher = self.digest.begin();
         let mut text = Vec::new();
@@ -65,7 +65,7 @@ impl Unread {
             }
             offset += length as u64;
         }
-        Ok((known, Said { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
+        Ok((known, Facts { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
     }
 
     /// By what it will be known.
@@ -90,26 +90,26 @@ impl Known {
 
 /// What large files have said.
 #[derive(Debug, Default)]
-pub(super) struct Sayings(HashMap<Known, Remembered>);
+pub(super) struct KnownFacts(HashMap<Known, Remembered>);
 
 #[derive(Debug)]
 struct Remembered {
-    said: Said,
+    facts: Facts,
     /// Until when that is believed, in milliseconds.
     until_ms: u64,
 }
 
-impl Sayings {
-    pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Said> {
-        self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.said)
+impl KnownFacts {
+    pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Facts> {
+        self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.facts)
     }
 
     /// Remembers what a file has said that was read up to `now_ms`.
-    pub(super) fn remember(&mut self, known: Known, said: Said, now_ms: u64) {
+    pub(super) fn remember(&mut self, known: Known, facts: Facts, now_ms: u64) {
         if self.0.len() >= KNOWN_FILES {
             self.0.clear();
         }
         let until_ms = if known.is_settled() { u64::MAX } else { now_ms + FRESH_MS };
-        self.0.insert(known, Remembered { said, until_ms });
+        self.0.insert(known, Remembered { facts, until_ms });
     }
 }

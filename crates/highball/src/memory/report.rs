@@ -24,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct InstanceReport {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    pub(crate) apps: Vec<AppReport>,
+    pub(crate) apps: Vec<AppMemory>,
     pub(crate) binds: Vec<String>,
     pub(crate) processes: Vec<ProcessReport>,
     pub(crate) total: MemoryTotal,
@@ -33,7 +33,7 @@ pub(crate) struct InstanceReport {
 
 /// One of its applications.
 #[derive(Debug, Serialize)]
-pub(crate) struct AppReport {
+pub(crate) struct AppMemory {
     pub(crate) name: String,
     pub(crate) app: PathBuf,
     pub(crate) environment: String,

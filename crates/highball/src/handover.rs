@@ -4,7 +4,7 @@
 
 use crate::at_root;
 use crate::pidfile::Pidfile;
-use crate::wiring::UNHEARD;
+use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
 use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, UpgradeContext};
@@ -54,7 +54,7 @@ impl Candidate {
         let Some(predecessor) = predecessor else { return (Candidate::default(), None) };
         let awaited = apps.iter().filter(|app| app.prestart && !predecessor.is_without(&app.name));
         let awaited = awaited.map(|app| (app.id, None)).collect();
-        let (to, news) = mpsc::channel(UNHEARD);
+        let (to, news) = mpsc::channel(CHANNEL_CAPACITY);
         (Candidate { to: Some(to), awaited: Arc::new(Mutex::new(awaited)) }, Some(news))
     }
 
@@ -168,7 +168,7 @@ impl Staffing {
 }
 
 /// All that taking over takes.
-pub(crate) struct Succession {
+pub(crate) struct Handover {
     pub(crate) settings: Arc<Settings>,
     /// The addresses.
     pub(crate) binds: Vec<String>,
@@ -187,7 +187,7 @@ pub(crate) struct Succession {
     pub(crate) launcher: Launcher,
 }
 
-impl Succession {
+impl Handover {
     /// Takes over, where there is somebody to take over from, or has this process end; then waits for ever. The file
     /// with the process id is ours once we serve.
     pub(crate) async fn take_over(
