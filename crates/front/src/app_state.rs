@@ -1,5 +1,5 @@
-//! What belongs to one application and to no other: its workers and its queue, its files, what is said when it did not
-//! boot, and whether anybody asks for it.
+//! What belongs to one application and to no other: its workers and its queue, its files, what clients get when it did
+//! not boot, and whether it is idle.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::Deref;
@@ -48,7 +48,7 @@ pub(crate) enum Condition {
     Booting,
     /// It did not boot.
     Failed,
-    /// It boots when somebody asks for it.
+    /// The next request boots it.
     Asleep,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct AppState {
     app: RefCell<Arc<App>>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
-    /// It has booted at least once, and so has said where its files are.
+    /// It has booted at least once, and so has reported where its files are.
     has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
     failure: RefCell<Option<AppFailure>>,
@@ -81,9 +81,9 @@ pub(crate) struct AppState {
     asked: Cell<bool>,
     /// When it was last found busy.
     busy_ms: Cell<u64>,
-    /// Its processes have been ended as nobody asked for it, or not been started yet.
+    /// Its processes have been ended because it was idle, or not been started yet.
     asleep: Cell<bool>,
-    /// It was removed: it finishes what it has begun.
+    /// It was removed: it finishes the requests that it has begun.
     leaving: Cell<bool>,
     /// The server stops, and there will be no worker for it any more.
     abandoned: Cell<bool>,
@@ -167,7 +167,7 @@ impl AppState {
     /// Takes a request in, for Ruby.
     ///
     /// # Errors
-    /// The queue is full; or nobody will ever serve, which may have turned out while the body came.
+    /// The queue is full; or no worker will ever serve, which may have turned out while the body came.
     pub(crate) fn submit(&self, exchange: &Rc<Exchange>, audience: Audience) -> Result<(), Refusal> {
         self.asked.set(true);
         if self.is_failed_for(audience) {
@@ -206,7 +206,7 @@ impl AppState {
         self.files_are_known();
     }
 
-    /// The files in this folder are all that there is. Nobody else will answer what waits already.
+    /// The application is only the files in this folder. Requests that wait for a worker are refused.
     pub(crate) fn open_site(&self, root: PathBuf) {
         let settings = self.settings();
         let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
@@ -241,15 +241,15 @@ impl AppState {
         *self.failure.borrow_mut() = None;
     }
 
-    /// It did not boot: whoever waits for it is told.
+    /// It did not boot: the requests that wait for it are refused.
     pub(crate) fn failed(&self, failure: AppFailure) {
         self.set_error_pages(Some(&failure.public));
         *self.failure.borrow_mut() = Some(failure);
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
     }
 
-    /// Whether it is known that it is not there for whoever asks. (A developer's wish to see it is passed on, as by now
-    /// it may boot.)
+    /// Whether this client gets the failure at once. (A developer's request is passed on, as the application may boot
+    /// by now.)
     pub(crate) fn is_failed_for(&self, audience: Audience) -> bool {
         let failure = self.failure.borrow();
         let Some(failure) = &*failure else { return false };
@@ -308,7 +308,7 @@ impl AppState {
         }
         let idle_ms = u128::from(now_ms.saturating_sub(self.busy_ms.get()));
         if self.settings().sleep_after.is_some_and(|limit| idle_ms >= limit.as_millis()) {
-            // Whoever hears it may have reasons to let it be, and is told once more when as much time has passed.
+            // The supervisor may have reasons to keep the processes. It gets the event again when as much time has passed.
             self.busy_ms.set(now_ms);
             self.asleep.set(true);
             self.events.send(AppEvent::Idle);
@@ -317,7 +317,7 @@ impl AppState {
 
     // --- The end -------------------------------------------------------------------------------------
 
-    /// It was removed: nobody is led to it any more.
+    /// It was removed: new requests are not routed to it.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
         self.give_up_waiting();
@@ -327,13 +327,13 @@ impl AppState {
         self.leaving.get()
     }
 
-    /// There will be no worker for it any more. Whoever still comes is told that the server stops.
+    /// There will be no worker for it any more. New requests are refused, as the server stops.
     pub(crate) fn abandon(&self) {
         self.abandoned.set(true);
         self.give_up_waiting();
     }
 
-    /// What whoever asks is told where nobody serves, and nobody will.
+    /// The refusal for every request, once no worker serves and none will.
     fn permanent_refusal(&self) -> Option<Refusal> {
         let dispatcher = self.dispatcher.borrow();
         if !(self.leaving.get() || self.abandoned.get()) || dispatcher.is_served() {
@@ -343,14 +343,14 @@ impl AppState {
         Some(if stops { Refusal::Draining { retry_after_seconds: 1 } } else { Refusal::NoApp })
     }
 
-    /// Those who wait for nobody are told so.
+    /// Refuses the requests that wait for a worker that will not come.
     pub(crate) fn give_up_waiting(&self) {
         if let Some(refusal) = self.permanent_refusal() {
             self.dispatcher.borrow_mut().refuse_waiting(refusal);
         }
     }
 
-    /// Whether it was removed and has nothing in flight any more, which is said.
+    /// Whether it was removed and has nothing in flight any more; the supervisor gets an event then.
     pub(crate) fn is_drained(&self) -> bool {
         let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
         if drained {

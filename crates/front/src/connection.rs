@@ -33,7 +33,7 @@ use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
 use crate::{AppEvent, DevelopmentPages};
 
-/// How long a developer's browser waits for an explanation, before it gets what everybody gets.
+/// How long a developer's browser waits for an explanation, before it gets the public page.
 const PAGES_TIME: Duration = Duration::from_secs(5);
 
 /// A connection.
@@ -69,7 +69,7 @@ struct Connection {
     entry: Option<Entry>,
     /// The time of a connection that the application has taken over is limited by now.
     is_limited: bool,
-    /// Whom a failure of the application would be told to.
+    /// Who gets the page about a failure of the application.
     audience: Audience,
 }
 
@@ -87,12 +87,12 @@ enum Stalled {
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// All is said.
+    /// The answer is sent.
     Done,
-    /// All is said, but the client may still be sending: what it sends must not make the kernel reset the
+    /// The answer is sent, but the client may still be sending: what it sends must not make the kernel reset the
     /// connection before it has read the last answer.
     Linger,
-    /// The client has gone, or said nothing for too long.
+    /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
     CutOff,
@@ -106,7 +106,7 @@ enum Step {
     /// It was for a static file, for the list of applications, or a developer's link: the head, and what is small, are in `out`; a large
     /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
-    /// Something has to be found out before it can be said whose it is. It is still in the buffer.
+    /// Something has to be found out before it can be routed. It is still in the buffer.
     Wait(Pending),
     /// It is for this application.
     Application(Rc<AppState>),
@@ -264,7 +264,7 @@ impl Connection {
         self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
     }
 
-    /// The request at hand has ended. However it did: no worker goes on for nobody, no request waits for nobody.
+    /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
     fn leave_app(&mut self) {
         let Some(visit) = self.visit.take() else { return };
         visit.dispatcher.borrow_mut().cancel(&self.exchange);

@@ -1,4 +1,4 @@
-//! The request queue, and who of the workers gets the next request.
+//! The request queue, and which worker gets the next request.
 //!
 //! A request goes to the least busy worker, when one has a thread free; else it waits here, in the front's own
 //! memory. Where a worker answers in microseconds a few requests are placed ahead in its ring, so that it need
@@ -34,10 +34,10 @@ const READ_BYTES: usize = 64 * 1024;
 /// How often a slot is read before others get their turn: of a body that is dropped there may always be more.
 const READS: u32 = 4;
 
-/// How many of a worker's requests are named to a developer who finds the queue full.
+/// The most requests of a worker that are named to a developer who finds the queue full.
 const REQUESTS_NAMED: usize = 4;
 
-/// What a client that was refused is told to wait, in seconds.
+/// The Retry-After of a refused request, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// What became of an attempt to place a request.
@@ -81,9 +81,9 @@ pub(crate) struct Dispatcher {
     response_buffer_bytes: usize,
     response_spool_bytes: usize,
     draining: bool,
-    /// After how many requests a worker is named as warm, if anybody wants to know.
+    /// The number of requests after which a worker is named as warm, if the supervisor asked for that.
     warm_after: Option<u64>,
-    /// It was said that a request waits and nobody serves; or workers come without that.
+    /// The supervisor knows that a request waits and no worker serves, or starts workers anyway.
     wanted: bool,
     date: Rc<DateCache>,
     events: AppEvents,
@@ -113,7 +113,7 @@ impl Dispatcher {
         }
     }
 
-    /// So many requests may wait from now on.
+    /// Sets the length of the queue.
     pub(crate) fn set_queue_limit(&mut self, most: usize) {
         self.queue_limit = most;
     }
@@ -164,7 +164,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Says, once, that requests wait and nobody serves.
+    /// Reports, once, that requests wait and no worker serves.
     fn tell_if_wanted(&mut self) {
         if !self.queue.is_empty() && !self.wanted && !self.is_served() {
             self.wanted = true;
@@ -172,7 +172,7 @@ impl Dispatcher {
         }
     }
 
-    /// Refuses all that waits, where nobody serves.
+    /// Refuses all that waits, if no worker serves.
     pub(crate) fn refuse_waiting(&mut self, refusal: Refusal) {
         if self.is_served() {
             return;
@@ -218,8 +218,8 @@ impl Dispatcher {
         self.is_quiet() && self.workers.iter().all(|worker| worker.hijacked == 0)
     }
 
-    /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
-    /// was, the answer is dropped as it comes.
+    /// The client does not wait for the answer any more. A request that was not begun is as if it had never come; of
+    /// one that was, the answer is dropped as it comes.
     pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
         let (place, taken_over_by) = {
             let mut inner = exchange.borrow();
@@ -296,8 +296,8 @@ impl Dispatcher {
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
     /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
     ///
-    /// Nobody older than generation `oldest`. Of those that may, the older ones come first: every connection that meets
-    /// the new generation depends on it from then on, and in the middle of a restart that is one worker.
+    /// No worker older than generation `oldest`. Of those that may, the older ones come first: every connection that
+    /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let least_busy = |look_ahead: bool| {
             let can_take = |worker: &Worker| {
@@ -395,7 +395,7 @@ impl Dispatcher {
         }
     }
 
-    /// Reads the new bytes of a slot, as far as its connection has room for them, and so many bytes beyond.
+    /// Reads the new bytes of a slot, as far as its connection has room for them, and up to `beyond_bytes` beyond that.
     /// `true`: the answer has ended.
     fn read_slot(&mut self, index: usize, slot: u16, beyond_bytes: usize) -> Result<bool, RingError> {
         let worker = &mut self.workers[index];
@@ -456,7 +456,7 @@ impl Dispatcher {
     }
 
     /// Takes back what a worker does not begin, once there is a better one that can: until then, it would only be given
-    /// to the same again. (What a canary was asked is for nobody else.)
+    /// to the same again. (Other workers do not answer a canary's request.)
     fn take_back_overdue(&mut self) {
         for index in 0..self.workers.len() {
             let slow = &self.workers[index];
@@ -545,8 +545,8 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than
-    /// [`Dispatcher::ring_workers`] has said. `false`: there is news after all.
+    /// Announces to the workers that have requests that the front is about to sleep; not for longer than
+    /// [`Dispatcher::ring_workers`] has returned. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
         !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())
@@ -575,7 +575,7 @@ impl Dispatcher {
 
     // --- Workers -----------------------------------------------------------------------------------
 
-    /// A worker is there. `false`: it is of no use, and that has been said.
+    /// Adds a worker. `false`: it cannot be used, and the supervisor knows.
     pub(crate) fn add_worker(&mut self, new: NewWorker, state: State) -> bool {
         match wake::watch(&new.ring) {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
@@ -627,7 +627,7 @@ impl Dispatcher {
         self.workers_changed();
     }
 
-    /// From now on the requests of each worker count, until one has answered so many and is named.
+    /// Counts the requests of each worker from now on. The first to answer this number is named.
     pub(crate) fn name_warm_worker(&mut self, requests: u64) {
         self.warm_after = Some(requests);
         let most = self.workers.iter().enumerate().filter(|(_, worker)| worker.state == State::Serving);
@@ -691,7 +691,7 @@ impl Dispatcher {
         self.workers_changed();
     }
 
-    /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
+    /// The worker broke the protocol: only its own requests fail, and the supervisor replaces it.
     fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
@@ -707,8 +707,8 @@ impl Dispatcher {
         self.repeat_or_fail(number, slots, true);
     }
 
-    /// Takes back what a worker has not begun, to the head of the queue, in its order. (What a canary was asked is
-    /// for nobody else to answer.)
+    /// Takes back what a worker has not begun, to the head of the queue, in its order. (Other workers do not answer a
+    /// canary's request.)
     fn take_back_unbegun(&mut self, index: usize) {
         let is_canary = self.workers[index].state == State::Canary;
         let number = self.workers[index].number;
@@ -739,7 +739,7 @@ impl Dispatcher {
         }
     }
 
-    /// Back to the head of the queue: it has waited before. (Unless nobody wants its answer any more.)
+    /// Back to the head of the queue: it has waited before. (Unless the client does not wait for its answer any more.)
     fn requeue(&mut self, exchange: Rc<Exchange>) {
         let mut inner = exchange.borrow();
         if inner.response.is_discarded() {

@@ -62,7 +62,7 @@ impl ErrorPages {
     async fn look(self: Rc<Self>, status: u16) {
         let Some(held) = self.turn.come_soon().await else { return self.learn(status, None) };
         if self.pages.is_fresh(&status, now_ms()) == Some(true) {
-            return; // it was read for somebody else
+            return; // it was read for another request
         }
         let (public, user) = (self.public.clone(), self.user.clone());
         let (page, _held) = held.spend(move || read(&public, status, user.as_ref())).await.unzip();

@@ -46,7 +46,7 @@ pub(crate) enum Place {
     Connection,
     /// In the request queue.
     Queue,
-    /// With a worker, until that has said its last.
+    /// With a worker, until that has ended its answer.
     Worker(u32, Ticket),
 }
 

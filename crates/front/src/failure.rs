@@ -12,7 +12,7 @@ use crate::clock::now_ms;
 use crate::exchange::{Body, Inner};
 use crate::refusal::Refusal;
 
-/// Refusals of a full queue are told in the log at most so often, in ms.
+/// The shortest time between two log lines about a full queue, in ms.
 const SHED_LOG_MS: u64 = 1000;
 
 /// A request that got an error, and why.
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// Says in the log what the client gets, and why. (Of an exception the worker has said all by now.)
+    /// Logs what the client gets, and why. (The worker has logged an exception already.)
     pub(crate) fn log(&self, request_timeout: Option<Duration>, shed_log: &ShedLog) {
         let refusal = self.refusal;
         match refusal {

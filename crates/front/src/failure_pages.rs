@@ -1,5 +1,5 @@
-//! What clients are told of an application that did not boot or answer: developers everything, those who may be
-//! developers how to show it, and everybody else that something is wrong, by the application's own page where it has one.
+//! What clients get of an application that did not boot or answer: developers the diagnosis, possible developers how to
+//! open it, and all others that something is wrong, by the application's own page where it has one.
 
 use crate::developer_key::DeveloperKey;
 use crate::page::{Escaped, STYLE};
@@ -13,12 +13,12 @@ use std::net::IpAddr;
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Where somebody who has not shown to be a developer finds what there is to know, and how they show it.
+/// Where a client that is not known as a developer finds the details, and how to become known.
 const WHERE: &str = "What happened is in the terminal that Highball runs in, or in its log.";
 const HOW: &str =
     "Open the link that Highball printed there (it ends with ?highball=…), once in each browser.";
 
-/// Fields that proxies add: whoever is at the other end of one may be anybody. (That there is none proves nothing.)
+/// Fields that proxies add: the client behind a proxy is unknown. (That there is none proves nothing.)
 const OF_PROXIES: [&[u8]; 16] = [
     b"forwarded",
     b"via",
@@ -49,7 +49,7 @@ pub(crate) enum Audience {
     /// Anybody.
     #[default]
     Public,
-    /// Nothing speaks against a developer, and nothing proves it: is told how to.
+    /// A possible developer without proof, who gets instructions.
     Unproven(Form),
     /// A developer.
     Developer(Form),
@@ -168,8 +168,7 @@ impl Page {
         Page { content_type, fields, body: body.clone() }
     }
 
-    /// For somebody who may be a developer: how to get to know more. It says nothing of the application but what
-    /// everybody is told.
+    /// For a possible developer: how to see more. It names nothing of the application that other clients do not get.
     pub(crate) fn of_link(what: &str, form: Form) -> Page {
         if form != Form::Html {
             let body = format!("{what}\n\n{WHERE}\n{HOW}\nhighball status prints the link again.\n");

@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     active: RefCell<Vec<Rc<AppState>>>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
-    /// For what concerns no application, or one that has no log of its own.
+    /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
     /// What was read last; connections keep only what they cannot use at once.
     pub(crate) scratch: RefCell<Box<[u8]>>,
@@ -154,8 +154,7 @@ impl Shared {
         self.deadlines.nudge_all();
     }
 
-    /// Something was said to an application that was removed and has finished; the one who said it may not have heard of
-    /// that yet.
+    /// Answers a command for an application that was removed and has finished: the supervisor may not know that yet.
     pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
         let event = match command {
             AppCommand::RetireWorker { worker } => AppEvent::WorkerIdle { worker },
@@ -305,8 +304,8 @@ impl Shared {
             }
             apps.iter().for_each(|app| app.dispatcher.borrow().retract_sleep());
         }
-        // Tasks have been woken, or a worker has gone mad and cries wolf. Others must get their turn in either
-        // case, and the sleep must be a short one, since it was not announced.
+        // Tasks have been woken, or a misbehaving worker announces news that it does not have. Others must get their
+        // turn in either case, and the sleep must be a short one, since it was not announced.
         self.overdue.notify_one();
     }
 
@@ -327,7 +326,7 @@ impl Shared {
         self.tell_if_drained();
     }
 
-    /// Says so once nothing is left to finish.
+    /// Reports it once nothing is left to finish.
     fn tell_if_drained(&self) {
         if self.is_draining() && self.acceptors.get() == 0 && self.connections.get() == 0 {
             // The receiver is gone when the program is ending.
@@ -377,7 +376,7 @@ impl Drop for Counted {
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);
         }
-        // All acceptors: the one that is told may have nobody to accept.
+        // All acceptors: a single one may have no connection to accept.
         shared.freed.notify_waiters();
         shared.tell_if_drained();
     }

@@ -44,7 +44,7 @@ fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
         if placed {
             return Stuck { job, client, behind };
         }
-        // It was not fast enough for that: once more.
+        // It was not fast enough for that: again.
         job.head(200, &[]).end();
         (0..4).for_each(|_| worker.claim().answer(""));
         client.answer();

@@ -133,7 +133,7 @@ fn a_socket_that_another_front_accepts_from_is_left_to_it() {
     front.tell(Command::HandOver { kept: vec![address] });
     drop(client);
     assert!(matches!(front.event(), Event::Drained));
-    // Nobody accepts this one before the new front is told to.
+    // This one is not accepted before the new front gets the command.
     let mut client = Client::unix(&path);
     client.get("/");
     let worker = new.worker(1);
@@ -198,7 +198,7 @@ fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
         front.retire(&worker);
         take_over(&front, &other)
     };
-    // It is told of its end only after the connection's.
+    // It learns of its end only after the connection's.
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
     assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));

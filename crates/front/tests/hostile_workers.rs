@@ -1,4 +1,4 @@
-//! Workers gone mad: each costs its own requests a 502, and is reported; the others serve on.
+//! Misbehaving workers: each costs its own requests a 502, and is reported; the others keep serving.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;

@@ -310,7 +310,7 @@ fn one_that_is_asleep_is_wanted_once_and_its_request_waits() {
     worker.claim().answer("second");
     assert_eq!((first.answer().text(), second.answer().text()), ("first", "second"));
 
-    // Once nobody serves any more, it is wanted anew.
+    // Once no worker serves any more, it is wanted again.
     front.remove_of(0, &worker);
     let _third = front.get_from("a", "/3");
     front.until("it waits", |report| report.apps[0].queue == 1);
@@ -346,7 +346,7 @@ fn an_idle_one_may_sleep() {
     assert!(front.events().is_empty(), "it is at a request");
     job.answer("");
     assert!(matches!(event_of(&front, 0), AppEvent::Idle));
-    // As long as it serves all the same it is said again.
+    // The event is sent again as long as it still serves.
     assert!(matches!(event_of(&front, 0), AppEvent::Idle));
 }
 
@@ -519,7 +519,7 @@ fn in_development_an_unknown_path_lists_the_applications() {
     let first = format!("There is no application at http://typo.localhost:{port}/y\n");
     assert!(answer.text().starts_with(&first), "{}", answer.text());
     assert!(answer.text().contains(&format!("http://a.localhost:{port}/")));
-    // Not by a name that anybody may have made to lead here, and not by way of a proxy.
+    // Not by a name that a stranger may have pointed here, and not through a proxy.
     for head in ["Host: example.com", "Host: localhost\r\nX-Forwarded-For: 192.0.2.1"] {
         let mut client = front.connect();
         client.send(format!("GET / HTTP/1.1\r\n{head}\r\n\r\n"));

@@ -1,7 +1,7 @@
 //! Where an access log is, and how it is opened.
 //!
-//! As root, a log that lies where nobody but root can put anything is opened by root. One that lies elsewhere belongs to
-//! the application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
+//! As root, a log in a folder that only root can write to is opened by root. One that lies elsewhere belongs to the
+//! application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
 //! there would have root write wherever it leads, and a named pipe or a device would hold the server up.
 
 use std::fs::{File, OpenOptions};
@@ -98,7 +98,7 @@ fn advice(problem: NotOwn) -> String {
     }
 }
 
-/// Opens a log as root, where nobody else can put anything.
+/// Opens a log as root, in a folder that only root can write to.
 ///
 /// # Errors
 /// What is wrong, and what to do.
@@ -119,7 +119,7 @@ pub fn open_access_logs_by(open: OpenLogBy) {
 }
 
 /// Without waiting for a reader, where it is a named pipe of root's.
-#[allow(clippy::disallowed_methods)] // nobody but root can put anything there
+#[allow(clippy::disallowed_methods)] // only root can write there
 fn open_own(place: &OwnPlace) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;

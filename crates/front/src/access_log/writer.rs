@@ -12,9 +12,9 @@ use super::place::{OpenLog, Place};
 
 /// Bytes that may wait to be written.
 const BUFFER_BYTES: usize = 4 << 20;
-/// So many are written at once, and not only at the next tick.
+/// Waiting bytes that are written at once instead of at the next tick.
 const PIECE_BYTES: usize = 64 * 1024;
-/// How often it is said that lines are dropped.
+/// How often the log reports that lines are dropped.
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
 
 /// A log, for the event loop and for the thread that writes it at the moment.
@@ -39,7 +39,7 @@ struct State {
     cannot_write: bool,
     /// Why lines do not come where they should.
     problem: Option<String>,
-    /// Lines that were dropped and of which nothing was said.
+    /// Dropped lines that were not reported yet.
     dropped: u64,
     noticed_at: Option<Instant>,
 }

@@ -40,7 +40,7 @@ impl Connection {
         self.counted.deadline.set(None);
         self.is_limited = false;
         if let Err(error) = self.relay_all(socket).await {
-            // Either side may leave without saying so; there is nobody to tell.
+            // Either side may leave without notice; there is no answer left to send.
             tracing::debug!(%error, "a hijacked connection has ended");
         }
     }
@@ -69,7 +69,7 @@ impl Connection {
         let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
         let from_client = match up.poll(context, &mut self.stream, application, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // The application has left; what it said before is still on its way.
+                // The application has left; what it sent before is still on its way.
                 *up = Way { rest: Vec::new(), ended: true, closed: true };
                 Poll::Ready(())
             }

@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
-    /// nobody's.
+    /// of neither.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
@@ -198,8 +198,8 @@ impl Connection {
         Some(Step::Static { keep_alive, status: 303, body_bytes: 0 })
     }
 
-    /// There is no application for this host and path. Developers are told which ones there are: names and folders are
-    /// for them alone, so the rule is that of a diagnosis, the strictest of those applications.
+    /// There is no application for this host and path. Developers get a list of those that there are: names and folders
+    /// are for them alone, so the rule is that of a diagnosis, the strictest of those applications.
     fn no_app(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
@@ -224,7 +224,7 @@ impl Connection {
         Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
     }
 
-    /// In the place of the list of applications, for somebody who may be a developer.
+    /// Instead of the list of applications, for a possible developer.
     fn hint_at_link(&mut self, form: Form, keep_alive: bool) -> Step {
         let refusal = Refusal::NoApp;
         let page = Page::of_link(&refusal.in_words(), form);

@@ -14,8 +14,8 @@ use crate::failure::method_and_path;
 use crate::spool::SpoolFile;
 use crate::NewWorker;
 
-/// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
-/// or swapped out.
+/// Overdue ticks without beginning a request after which a worker counts as unresponsive: stopped by a signal, or
+/// swapped out.
 const UNRESPONSIVE_TICKS: u32 = 10;
 
 /// Whether a worker gets requests.
@@ -29,7 +29,7 @@ pub(crate) enum State {
     Retiring,
     /// It has finished, and the supervisor knows.
     Retired,
-    /// It wrote the impossible; whatever it writes is not read.
+    /// It broke the protocol; the front reads nothing more from it.
     Broken,
 }
 
@@ -44,9 +44,10 @@ pub(crate) struct Worker {
     pub(crate) state: State,
     /// The requests in the ring, by slot.
     pub(crate) slots: Vec<Option<Rc<Exchange>>>,
-    /// The spool files of their bodies: the worker has each open until its request has ended, whoever else has gone.
+    /// The spool files of their bodies: the worker has each open until its request has ended, even if the client has
+    /// gone.
     bodies: Vec<Option<Rc<SpoolFile>>>,
-    /// How many of them there are.
+    /// Their number.
     pub(crate) in_flight: u32,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
@@ -54,13 +55,13 @@ pub(crate) struct Worker {
     pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
     rung: u32,
-    /// The oldest request that it had not begun when it was last looked at, and how often it was that one.
+    /// The oldest request that it had not begun at the last look, and the number of looks that found it so.
     oldest: (u64, u32),
     /// How often in a row it did not begin what it was given: those that were better are asked first.
     pub(crate) unresponsive: u32,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
-    /// How many it had served when the count for [`crate::Command::NameWarmWorker`] began.
+    /// The number that it had served when the count for [`crate::Command::NameWarmWorker`] began.
     pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
     _wake: AsyncFd<OwnedFd>,
@@ -155,7 +156,7 @@ impl Worker {
         self.take_back(first)
     }
 
-    /// The worker has said its last about the request in `slot`.
+    /// The worker has ended its answer to the request in `slot`.
     pub(crate) fn ended(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
             self.bodies[usize::from(slot)] = None;

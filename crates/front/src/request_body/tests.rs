@@ -139,7 +139,7 @@ fn limits_are_kept() {
     assert_eq!(unlimited.decode(many.as_bytes(), |_| {}), Err(Refusal::ChunkExtensionsTooLarge));
 }
 
-/// The rules once more, in the plainest way: over the whole input, without extensions and trailers.
+/// The same rules in the plainest way: over the whole input, without extensions and trailers.
 fn naive(mut input: &[u8]) -> Result<Option<Vec<u8>>, ()> {
     let mut body = Vec::new();
     loop {

@@ -33,8 +33,8 @@ pub(super) struct Target<'a> {
     pub(super) query: &'a [u8],
 }
 
-/// Splits a target in origin-form, absolute-form or asterisk-form. CONNECT, the one method with a form
-/// of its own, is refused.
+/// Splits a target in origin-form, absolute-form or asterisk-form. CONNECT, the one method with another form, is
+/// refused.
 pub(super) fn split<'a>(target: &'a [u8], method: Method, method_name: &[u8]) -> Result<Target<'a>, Refusal> {
     if method_name == b"CONNECT" {
         return Err(Refusal::ConnectMethod);

@@ -2,7 +2,7 @@
 
 use highball_ring::frame::is_token_byte;
 
-/// What is said of files that never change: they can be kept for a year without asking.
+/// The header field of files that never change: they can be kept for a year without asking.
 pub(super) const IMMUTABLE: &[u8] = b"cache-control: public, max-age=31536000, immutable\r\n";
 
 /// Where Webpacker and Shakapacker put what they have built.

@@ -1,8 +1,8 @@
 //! Source files of a Rails application that its asset pipeline, in development, would give out as they are.
 //!
-//! The pipeline itself has said which those are. Here is decided only what is beyond doubt: whatever the pipeline might
-//! answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not that
-//! of the content) is left to it.
+//! The pipeline itself has reported which those are. Only what is beyond doubt is decided here: whatever the pipeline
+//! might answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not
+//! that of the content) is left to it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,7 +31,7 @@ const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 /// What is larger is left to the pipeline wherever its content decides: one that is all hole has no end.
 const DIGESTED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// A file without a digest in its name is asked for anew each time.
+/// A file without a digest in its name is revalidated at each request.
 const REVALIDATED: &[u8] = b"cache-control: no-cache\r\n";
 
 /// What the application says about its assets.
@@ -138,7 +138,7 @@ impl Pipeline {
                 return None;
             }
         }
-        // What is in memory is what was read; another file may change while it is sent, and that must not be kept.
+        // A file in memory cannot change while it is sent, as another one can: only the former may be kept by clients.
         let never_changes = asked.digest.is_some() && matches!(found.content, Content::Bytes(_));
         let fields = if never_changes { IMMUTABLE } else { REVALIDATED };
         let known = self.rules.types.get(asked.extension).map(String::as_str);
@@ -146,7 +146,7 @@ impl Pipeline {
         Some(Ok(FoundFile::alone(found, content_type, fields)))
     }
 
-    /// What the content of a file says; `None`: that is left to the pipeline.
+    /// The facts about the content of a file; `None`: that is left to the pipeline.
     fn facts_of(
         &self,
         found: &Representation,
@@ -164,7 +164,7 @@ impl Pipeline {
         Some(facts.ok_or(unread))
     }
 
-    /// Whether it is known what this file says.
+    /// Whether the facts about this file are known.
     pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
         unread.known().is_ok_and(|known| self.known_facts.of(&known, now_ms).is_some())
     }
@@ -285,8 +285,8 @@ impl PlainAsset {
 }
 
 impl<'a> AskedAsset<'a> {
-    /// Takes a path below the pipeline's; `None` for names that pipelines read in ways of their own: a plus as a space,
-    /// two dots as an attack, a word behind a hyphen as a digest.
+    /// Takes a path below the pipeline's; `None` for names that pipelines read in their own way: a plus as a space, two
+    /// dots as an attack, a word behind a hyphen as a digest.
     fn of(path: &'a [u8]) -> Option<Self> {
         if path.contains(&b'+') || memchr::memmem::find(path, b"..").is_some() {
             return None;

@@ -1,7 +1,7 @@
-//! What the content of a source file says: its digest, and whether a pipeline gives it out as it is.
+//! Facts about the content of a source file: its digest, and whether a pipeline gives it out as it is.
 //!
-//! Large files are not read by the front's thread, for which all clients would wait, but aside; and what they say is known
-//! until they change.
+//! Large files are not read by the front's thread, for which all clients would wait, but aside; and the facts about
+//! them are known until they change.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use super::FRESH_MS;
 /// How much of a file is read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Most files of which it is known what they say; beyond that all are forgotten.
+/// Most files with known facts; beyond that all are forgotten.
 const KNOWN_FILES: usize = 1024;
 
-/// What the content of a file says.
+/// The facts about the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     /// The digits that belong into its name.
@@ -38,7 +38,7 @@ impl Facts {
     }
 }
 
-/// A large file that has to be read before anybody can tell whether it is the one that is asked for.
+/// A large file that has to be read before it is known whether it is the one that is asked for.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) file: Arc<File>,
@@ -88,7 +88,7 @@ impl Known {
     }
 }
 
-/// What large files have said.
+/// The facts about large files.
 #[derive(Debug, Default)]
 pub(super) struct KnownFacts(HashMap<Known, Remembered>);
 
@@ -104,7 +104,7 @@ impl KnownFacts {
         self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.facts)
     }
 
-    /// Remembers what a file has said that was read up to `now_ms`.
+    /// Remembers the facts about a file that was read up to `now_ms`.
     pub(super) fn remember(&mut self, known: Known, facts: Facts, now_ms: u64) {
         if self.0.len() >= KNOWN_FILES {
             self.0.clear();

@@ -60,7 +60,7 @@ impl FakeWorker {
         }
     }
 
-    /// Serves with so many threads until the result is dropped.
+    /// Serves with this number of threads until the result is dropped.
     pub(crate) fn serve(self, threads: usize, answer: impl Fn(Job) + Send + Sync + 'static) -> Serving {
         let (worker, answer) = (Arc::new(self), Arc::new(answer));
         let (stop, claiming) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(())));
@@ -87,7 +87,7 @@ impl FakeWorker {
     }
 }
 
-/// A worker that serves on threads of its own.
+/// A worker that serves on its own threads.
 pub(crate) struct Serving {
     pub(crate) worker: Arc<FakeWorker>,
     stop: Arc<AtomicBool>,
@@ -229,7 +229,7 @@ impl Job {
         }
     }
 
-    /// Writes as many of these bytes as there is room for: how many.
+    /// Writes as many of these bytes as there is room for. Returns their number.
     pub(crate) fn try_raw(&mut self, bytes: &[u8]) -> usize {
         let more = self.ring.write(self.slot, self.written, bytes);
         self.written = self.written.wrapping_add(more as u32);
