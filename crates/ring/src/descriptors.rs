@@ -104,7 +104,7 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Ticket, OwnedFd)>, RingError
 pub struct Message {
     /// Bytes received.
     pub length: usize,
-    /// The descriptors beside them. To close them blocks nobody.
+    /// The descriptors beside them. To close them does not block.
     pub descriptors: Vec<OwnedFd>,
     /// Whether a packet had more bytes than there was room for.
     pub is_cut_off: bool,

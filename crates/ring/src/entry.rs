@@ -65,7 +65,7 @@ impl Word {
         (self.position << 24) | (u64::from(self.slot) << 8) | state
     }
 
-    /// Unpacks a word. An unknown state (only a worker gone mad writes one) reads as [`State::Free`].
+    /// Unpacks a word. An unknown state (only a misbehaving worker writes one) reads as [`State::Free`].
     pub fn unpack(word: u64) -> Self {
         let state = match word & 0xff {
             1 => State::Placed,

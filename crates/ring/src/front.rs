@@ -11,7 +11,7 @@ use crate::memory::Memory;
 use crate::sync::Ordering;
 use crate::wake::{clear, futex_wake};
 
-/// How many descriptors are looked at in one go: more than a descriptor socket holds by default.
+/// The most descriptors looked at in one go: more than a descriptor socket holds by default.
 const MAX_MET_DESCRIPTORS: u32 = 512;
 
 /// Most spool files sent for requests that were taken back since, and that the worker has not met yet. It
@@ -36,7 +36,7 @@ pub struct FrontRing {
     retired: bool,
 }
 
-/// What the front knows of a slot, in memory of its own.
+/// What the front knows of a slot, in private memory.
 #[derive(Debug, Default)]
 struct Slot {
     /// The request in it; 0: none, the slot is free.
@@ -46,7 +46,7 @@ struct Slot {
     begun: bool,
     /// Whether the file of a spooled body was sent for it.
     spooled: bool,
-    /// Whether nobody wants its answer any more.
+    /// Whether its answer is not wanted any more.
     cancelled: bool,
     /// What came for its next `FILE` frame, met on the way to another slot's.
     descriptor: Option<OwnedFd>,
@@ -155,11 +155,11 @@ impl FrontRing {
     }
 
     /// Takes a request back. `true`: the worker had not begun it, and its slot is free again. `false`: it
-    /// has, or it will have to, because too many spool files are on their way to nobody.
+    /// has, or it will have to, because too many spool files of requests that were taken back are under way.
     pub fn take_back(&mut self, ticket: Ticket) -> bool {
         let Ticket { slot, position } = ticket;
         let Slot { position: ours, begun, spooled, .. } = self.slots[usize::from(slot)];
-        // What the front knows itself goes first: a worker gone mad may have reset the entry.
+        // What the front knows itself goes first: a misbehaving worker may have reset the entry.
         let stuck = spooled && !self.retired && self.stray_files.len() == MAX_STRAY_FILES;
         if ours != position || begun || stuck {
             return false;
@@ -208,8 +208,8 @@ impl FrontRing {
             while bits != 0 {
                 let slot = (word * 64) as u16 + bits.trailing_zeros() as u16;
                 bits &= bits - 1;
-                // The bit of a free slot comes late, after its answer's end was read. A bit beyond the
-                // slots is a worker gone mad.
+                // The bit of a free slot comes late, after its answer's end was read. A bit beyond the slots is a
+                // protocol error.
                 if self.slots.get(usize::from(slot)).is_some_and(Slot::is_used) {
                     visit(self, slot);
                 }
@@ -228,8 +228,8 @@ impl FrontRing {
         self.memory.ready().any()
     }
 
-    /// Announces that the front is about to sleep, until so many answers have ended (at least 1), or there is nothing
-    /// left to claim, or there is other news. Whoever asks for more than one must wake up by itself in time: the
+    /// Announces that the front is about to sleep, until this number of answers has ended (at least 1), or there is
+    /// nothing left to claim, or there is other news. With more than one, the front must wake up by itself in time: the
     /// worker may be long at the next request. Call [`FrontRing::any_ready`] after it.
     pub fn announce_sleep(&self, answers: u32) {
         self.memory.front_sleep().announce(answers);
@@ -308,8 +308,8 @@ impl FrontRing {
     /// credentials.)
     ///
     /// # Errors
-    /// [`RingError::System`]: there is no room for the pair, and the worker has been told that nobody wants its
-    /// answer any more. A breach: the worker has closed its descriptor socket.
+    /// [`RingError::System`]: there is no room for the pair, and the answer has been cancelled. A breach: the worker
+    /// has closed its descriptor socket.
     pub fn connect(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
         let ours = self.send_socket(slot);
         match ours {
@@ -348,7 +348,7 @@ impl FrontRing {
         Ok(true)
     }
 
-    /// Nobody wants the answer of `slot` any more; the worker learns it at its next write.
+    /// Cancels the answer of `slot`; the worker learns it at its next write.
     pub fn cancel(&mut self, slot: u16) {
         self.slots[usize::from(slot)].cancelled = true;
         let stream = self.memory.stream(slot);

@@ -5,7 +5,7 @@
 //! - [`layout`]: where everything lies in the memfd, and how large it is;
 //! - [`entry`]: the dispatch order: place, claim, take back;
 //! - [`ready`]: the bits that say which slots have news;
-//! - [`sleep`]: who sleeps, who wakes, and why nobody sleeps through news;
+//! - [`sleep`]: who sleeps, who wakes, and why no side misses news;
 //! - [`stream`]: the counters of a slot's response area;
 //! - [`memory`] over `mapping`: the memfd, mapped: the only place with raw pointers;
 //! - `wake`: the system calls behind sleep and wake;

@@ -14,7 +14,7 @@ pub struct Stream<'a> {
     pub space_bell: &'a AtomicU32,
     /// 1 while a worker thread waits for room.
     pub space_wanted: &'a AtomicU32,
-    /// 1 once nobody wants the answer.
+    /// 1 once the answer is not wanted any more.
     pub cancelled: &'a AtomicU32,
     /// Bytes of the response area.
     pub capacity: u32,
@@ -49,7 +49,7 @@ impl Stream<'_> {
         self.space_wanted.load(Ordering::Relaxed) == 1 && self.release_waiter()
     }
 
-    /// Front: nobody wants the answer any more. The waiter must be woken by futex.
+    /// Front: cancels the answer. The waiter must be woken by futex.
     pub fn cancel(self) {
         self.cancelled.store(1, Ordering::Release);
         self.release_waiter();
@@ -68,13 +68,13 @@ impl Stream<'_> {
         self.capacity.saturating_sub(used)
     }
 
-    /// Worker: whether nobody wants the answer any more.
+    /// Worker: whether the answer was cancelled.
     pub fn is_cancelled(self) -> bool {
         self.cancelled.load(Ordering::Acquire) == 1
     }
 
     /// Worker: announces that it is about to wait for room and returns the value to sleep on. Look
-    /// at [`Stream::room`] and [`Stream::is_cancelled`] once more after this.
+    /// at [`Stream::room`] and [`Stream::is_cancelled`] again after this.
     pub fn want_space(self) -> u32 {
         let seen = self.space_bell.load(Ordering::Acquire);
         self.space_wanted.store(1, Ordering::Relaxed);

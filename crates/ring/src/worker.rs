@@ -28,7 +28,7 @@ pub enum Room {
     Some,
     /// None yet.
     None,
-    /// Nobody wants the answer any more.
+    /// The answer was cancelled.
     Cancelled,
 }
 
@@ -204,13 +204,13 @@ impl WorkerRing {
     }
 
     /// Announces that this thread is about to wait for a descriptor of `slot`. Look for it, and at
-    /// [`WorkerRing::is_cancelled`], once more after this; then call [`WorkerRing::sleep_for_room`] with the result,
+    /// [`WorkerRing::is_cancelled`], again after this; then call [`WorkerRing::sleep_for_room`] with the result,
     /// without the GVL.
     pub fn announce_wait_for_descriptor(&self, slot: u16) -> u32 {
         self.memory.stream(slot).want_space()
     }
 
-    /// Whether nobody wants the answer of `slot` any more.
+    /// Whether the answer of `slot` was cancelled.
     pub fn is_cancelled(&self, slot: u16) -> bool {
         self.memory.stream(slot).is_cancelled()
     }

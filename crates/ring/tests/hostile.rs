@@ -1,5 +1,5 @@
-//! A worker gone mad writes anything, anywhere, at any time. The front must not panic, hang, or believe it:
-//! what it gets is a breach or bytes, its own books stay right, and other rings are not touched.
+//! A misbehaving worker writes anything, anywhere, at any time. The front must not panic, hang, or trust it: what it
+//! gets is a breach or bytes, its own books stay right, and other rings are not touched.
 #![cfg(not(loom))]
 
 use std::collections::BTreeMap;
@@ -205,7 +205,7 @@ impl Madman<'_> {
     }
 }
 
-/// A front that does anything it may do with a ring, and keeps books of its own.
+/// A front that does anything it may do with a ring, and keeps its own books.
 struct Front {
     ring: FrontRing,
     held: BTreeMap<u16, Ticket>,
@@ -357,7 +357,7 @@ fn exchange(ring: &mut FrontRing, request: [u8; 8]) {
     ring.release(placed.slot);
 }
 
-/// One front with two rings: the madman has one, a worker in its right mind the other.
+/// One front with two rings: the worker has one, a worker in its right mind the other.
 fn serve_both(mad_ring: FrontRing, seed: u64) {
     let (mut sane_ring, fds) = create(GEOMETRY).unwrap();
     let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();

@@ -184,7 +184,7 @@ fn serve_one(worker: &WorkerRing, gvl: &Mutex<bool>) -> Option<u8> {
     None
 }
 
-/// Caught: the second ring left out, also because the first has just woken somebody.
+/// Caught: the second ring left out, also because the first has just woken a thread.
 #[test]
 fn of_two_threads_each_is_woken_for_a_request() {
     bounded(3, || {

@@ -353,7 +353,7 @@ fn a_worker_that_waits_for_a_socket_in_vain_learns_it() {
     assert!(worker.is_cancelled(slot));
 }
 
-/// Closing a TCP socket with a linger time holds up whoever closes it last.
+/// Closing a TCP socket with a linger time blocks the process that closes it last.
 #[test]
 fn descriptors_that_block_when_they_are_closed_do_not_block_the_front() {
     let (ours, theirs) = highball_ring::descriptors::pair().unwrap();

@@ -97,7 +97,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("bkua_", 24),
     ("nfp_", 30),
 ];
-/// Beginnings that hexadecimal digits follow, so many: Twilio's and Mailgun's.
+/// Prefixes with the number of hexadecimal digits that follow: Twilio's and Mailgun's.
 const HEX_PREFIXES: &[(&str, usize)] = &[("SK", 32), ("AC", 32), ("key-", 32)];
 /// First letters of tokens: most words need not be compared with all beginnings.
 const FIRST: [bool; 256] = {
