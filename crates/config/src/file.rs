@@ -49,7 +49,7 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Those of whoever starts Highball.
+    /// Those of the user who starts Highball.
     pub(crate) fn of_server() -> Rights {
         Rights { author: Author::Server, owner: None, server_routes: false, reader: None }
     }
@@ -67,7 +67,7 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Reads the file that whoever starts Highball has named. Without entries, relative paths in it begin at `app`.
+/// Reads the file that the user who starts Highball has named. Without entries, relative paths in it begin at `app`.
 pub(crate) fn read_named(path: &Path, app: &Path) -> Result<File, ConfigError> {
     let wrong = |problem| ConfigError::File { path: path.to_owned(), line: None, problem };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(reason(&error)))?;

@@ -165,7 +165,7 @@ impl Form {
         matches!(self, Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_))
     }
 
-    /// Whether this text is a path, and no word that has a meaning of its own in its place.
+    /// Whether this text is a path, and not a keyword of the option.
     pub(crate) fn takes_as_path(&self, text: &str) -> bool {
         match self {
             Form::Program(_) => text.contains('/'),

@@ -9,13 +9,13 @@
 //! - `file`: the configuration file;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
-//! - `ownership`: who an application runs as;
-//! - `trust`: whose word a configuration file is, the server's or one application's;
+//! - `ownership`: the user that an application runs as;
+//! - `trust`: whether a configuration file is the server's or one application's;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
-//! - `error`: what is said when it does not work out;
+//! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
 mod changes;
@@ -60,7 +60,7 @@ use command_line::Command;
 pub enum Invocation {
     /// Serve applications.
     Serve(Box<Settings>),
-    /// Boot an application once, without serving it, and say what is wrong with it.
+    /// Boot an application once, without serving it, and report its problems.
     Doctor {
         /// As JSON for programs, instead of a list for people.
         json: bool,
@@ -69,7 +69,7 @@ pub enum Invocation {
     },
     /// Print the configuration of another program for an application.
     Config(Box<Deployment>),
-    /// Say how a running instance is doing.
+    /// Show the state of a running instance.
     Status {
         /// As JSON for programs, instead of a table for people.
         json: bool,
@@ -81,12 +81,12 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
-    /// Fork the workers of a running instance anew, from a warm one.
+    /// Re-fork the workers of a running instance from a warm one.
     Refork {
         /// Which instance.
         selector: Selector,
     },
-    /// Put a new process in the place of a running instance: its program as it is by now, and its options.
+    /// Replace a running instance by a new process: the program that is installed now, with its options.
     Upgrade {
         /// Which instance.
         selector: Selector,

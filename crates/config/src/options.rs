@@ -19,9 +19,9 @@ pub(crate) struct Opt {
     pub(crate) env: &'static [&'static str],
     /// What its value looks like, how it is read, and in which field it is stored.
     pub(crate) form: Form,
-    /// What holds when nobody says anything.
+    /// The default.
     pub(crate) default: Default,
-    /// Where it stands in the help and in the manual.
+    /// Its section in the help and in the manual.
     pub(crate) section: Section,
     /// A value that is not the default, for the manual (and for the tests).
     pub(crate) example: &'static str,
@@ -32,19 +32,20 @@ pub(crate) struct Opt {
 /// Whose option it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The server's, and not for a configuration file: the file cannot name itself.
+    /// The server's, on the command line and in the environment alone: a configuration file cannot name itself.
     Start,
     /// The server's: there is one value.
     Server,
-    /// Each application has its own. What is given for the server holds for those that say nothing else.
+    /// Each application has its own. The server's value is their default.
     App,
-    /// As `App`, but it decides what Highball does with its own rights: a file of somebody else's may not give it.
+    /// As `App`, but it decides what Highball does with its own rights: a file of another user may not give it.
     Privileged,
     /// The server's, and an application may have its own beside it. Privileged as well.
     ServerAndApp,
     /// Each application has its own, and it makes no sense for several.
     OneApp,
-    /// As `OneApp`; it says where the application is reached. The server says that, where applications are of several users.
+    /// As `OneApp`; it says where the application is reached. Where applications belong to several users, only the
+    /// server's file may give it.
     Route,
 }
 
@@ -65,7 +66,7 @@ impl Scope {
     }
 }
 
-/// What holds when an option was not given.
+/// The value of an option that was not given.
 pub(crate) enum Default {
     /// This value.
     Is(&'static str),
@@ -80,7 +81,7 @@ pub(crate) enum Default {
     Without(&'static str),
 }
 
-/// The groups that options stand in.
+/// The sections of the help and of the manual.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     /// What runs, and where it can be reached.

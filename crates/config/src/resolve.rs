@@ -26,7 +26,7 @@ pub(crate) fn resolve(
     gather(paths, given, env)?.settings()
 }
 
-/// All that was said, and about which applications.
+/// All options that were given, and the applications that they are for.
 pub(crate) struct Sources<'a> {
     /// By the command line and the environment.
     given: Given,
@@ -194,10 +194,11 @@ fn server_file(
     }
 }
 
-/// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
+/// What an application's own file says, if it has one. `asked`: the sources that may name its user, by priority.
 fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
     let starter = Starter::now();
-    // Where nobody can be another user, it makes no difference to who reads the file; and `highball config` may name one.
+    // Where this process cannot change users, it makes no difference to who reads the file; and `highball config` may
+    // name one.
     let runs_as = match asked.iter().find(|given| given.names_user()) {
         Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.app.user,
         _ => None,

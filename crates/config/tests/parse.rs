@@ -206,7 +206,7 @@ fn the_example_file_of_the_manual_works() {
     let (_, rest) = manual.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let text = text.replace("/opt/ruby/bin/ruby", "ruby");
-    // Everybody may name oneself.
+    // Every user may name themselves.
     let text = text.replace("user = \"blog\"", &format!("user = {}", rustix::process::getuid()));
     let changed = App::new().file("highball.toml", &text).settings(&[]);
     let default = App::new().settings(&["--environment", "production"]);
