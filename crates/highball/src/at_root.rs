@@ -55,7 +55,7 @@ pub(crate) enum Unread {
     /// Something is wrong with them.
     #[error(transparent)]
     Wrong(#[from] ConfigError),
-    /// The same, as another process says it.
+    /// The same, reported by another process.
     #[error("{0}")]
     SaidElsewhere(String, u8),
     /// They cannot be read by another process.

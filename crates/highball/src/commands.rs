@@ -72,7 +72,7 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
         let is_meant =
             |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
         let tables: Vec<String> = found.iter().map(|instance| table(&instance.status, is_meant)).collect();
-        // Much of it the applications have said.
+        // Much of it comes from applications.
         print!("{}", visible_lines(&tables.join("\n")));
     }
     Ok(())
@@ -262,7 +262,7 @@ fn upgrade_words(state: &str) -> &str {
     }
 }
 
-/// Where the restart to this generation is; `None`: it is done, and that has been said.
+/// The state of the restart to this generation; `None`: it is done, and that was printed.
 fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let is_it = |restart: &&RestartStatus| restart.generation == generation;
     let Some(restart) = status.restarts.iter().find(is_it) else {
@@ -279,7 +279,7 @@ fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<Str
     }
 }
 
-/// Where this refork is; `None`: it is done, and that has been said.
+/// The state of this refork; `None`: it is done, and that was printed.
 fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let refork = status.refork.as_ref().filter(|refork| refork.number == number);
     let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
@@ -357,7 +357,7 @@ fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Insta
     }
 }
 
-/// The one that is meant. One that has been succeeded only finishes what it has, and is nobody to talk to.
+/// The only one that serves. One that has been succeeded only finishes its requests, and takes no commands.
 fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
     let mut serving = found.iter().filter(|instance| instance.status.successor.is_none());
     if let (Some(one), None) = (serving.next(), serving.next()) {

@@ -1,4 +1,4 @@
-//! The configuration that is followed, and reading it anew after HUP.
+//! The current configuration, and reloading it after HUP.
 
 use crate::at_root;
 use crate::root_policy;
@@ -20,7 +20,7 @@ const NOT_READ: &str =
     "the configuration stays as it was, as it could not be read in time: the file system of an \
                         application's configuration file does not answer";
 
-/// The settings that are followed right now.
+/// The current settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
@@ -48,8 +48,8 @@ impl Configuration {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Reads it again each time that HUP comes, for ever, and has front and supervisor follow it. It is read beside the event
-    /// loop: it lies in folders of applications, too, whose file systems may not answer.
+    /// Reloads it at each HUP, and has front and supervisor apply it. Never returns. A thread reads it, not the event
+    /// loop: some of it lies in folders of applications, whose file systems may not answer.
     pub(crate) async fn reload_on_hangup(
         &self,
         front: &mpsc::Sender<Command>,
@@ -111,7 +111,7 @@ impl Configuration {
             "the configuration has changed"
         );
         let limits = settings.limits.clone();
-        // First of all, so that whoever hears of an application finds it.
+        // First of all, so that every part that gets an application's number finds it.
         self.follow(settings);
         for app in removed {
             // The supervisor first: it is to expect that the front has nothing left to do for the application.
@@ -149,7 +149,7 @@ async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>>
     Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
 }
 
-/// If nobody listens any more, the run is ending.
+/// If the receiver is gone, the run is ending.
 async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
     let _ = to.send(what).await;
 }

@@ -140,7 +140,7 @@ fn user(app: &App) -> Option<Check> {
     app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
 }
 
-/// The variables that whoever has started this may expect in the application, and that it does not get.
+/// The variables that the user who started this may expect in the application, and that it does not get.
 fn withheld(app: &App) -> Option<Check> {
     let names = withheld_variables(app);
     let what = format!(

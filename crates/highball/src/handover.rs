@@ -19,7 +19,7 @@ use tracing::{error, info};
 /// Time for what a boot takes beyond the application's own.
 const OWN_TIME: Duration = Duration::from_secs(10);
 
-/// What a candidate has to know of an application.
+/// An event of an application that a candidate waits for.
 #[derive(Debug)]
 pub(crate) enum News {
     /// The first worker waits for requests, and was sent one.
@@ -36,7 +36,7 @@ pub(crate) enum News {
     FirstAnswered(u32, Result<u16, String>),
 }
 
-/// Where the news go; nobody is told once connections are accepted, or if they were from the start.
+/// Where the news go; none is sent once connections are accepted, or if they were from the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidate {
     to: Option<mpsc::Sender<(AppId, News)>>,
@@ -45,7 +45,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate where there is somebody to be succeeded, and where the news of it arrive. Applications that do not
+    /// A candidate where there is a process to be succeeded, and the receiver of its news. Applications that do not
     /// serve there, or boot when they are asked for, are not waited for.
     pub(crate) fn of(
         predecessor: Option<&Arc<Predecessor>>,
@@ -81,7 +81,7 @@ impl Candidate {
         awaited.get(&app).is_some_and(|first| *first == Some(worker))
     }
 
-    /// Tells it; the candidate listens as long as it is one.
+    /// Sends it; the candidate listens as long as it is one.
     pub(crate) fn tell(&self, app: AppId, news: News) {
         if let Some(to) = &self.to {
             let _ = to.try_send((app, news));
@@ -124,14 +124,14 @@ impl Staffing {
         self.is_site || (self.first_has_answered && self.ready.len() >= others)
     }
 
-    /// Takes note of what was heard; the worker that may be admitted by now, or why nothing will come of it.
+    /// Records the news. Returns the worker that may be admitted by now, or why the handover fails.
     fn hear(&mut self, news: News) -> Result<Option<u32>, String> {
         match news {
             News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
             News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
             News::SiteOpened => self.is_site = true,
-            News::Removed => {} // nobody waits for it any more
+            News::Removed => {} // it is not waited for any more
             News::FirstAnswered(worker, answer) => {
                 self.judge(answer)?;
                 (self.first_has_answered, self.deadline) = (true, None);
@@ -167,7 +167,7 @@ impl Staffing {
     }
 }
 
-/// All that taking over takes.
+/// What taking over needs.
 pub(crate) struct Handover {
     pub(crate) settings: Arc<Settings>,
     /// The addresses.
@@ -188,8 +188,8 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
-    /// Takes over, where there is somebody to take over from, or has this process end; then waits for ever. The file
-    /// with the process id is ours once we serve.
+    /// Takes over, where there is an old process, or has this process end; then waits for ever. The file with the
+    /// process id is ours once we serve.
     pub(crate) async fn take_over(
         &mut self,
         predecessor: Option<&Predecessor>,

@@ -38,12 +38,12 @@ const COLLECTED_HEAP_TIME: Duration = Duration::from_secs(10);
 pub(crate) enum Question {
     /// How are things?
     Status,
-    /// Put a new version in the place of the one that is served.
+    /// Replace the version that is served by a new one.
     Restart {
         /// The number of the application.
         app: u32,
     },
-    /// Fork the workers anew, from one that is warm.
+    /// Re-fork the workers from a warm one.
     Refork {
         /// The number of the application.
         app: u32,
@@ -95,7 +95,7 @@ pub(crate) enum Answer {
     Reforking {
         /// Its process id.
         pid: i32,
-        /// The how-manieth refork it is.
+        /// The refork's number, from 1.
         number: u32,
     },
     /// It starts a new process in its place; `Status` tells what becomes of it.
@@ -105,7 +105,7 @@ pub(crate) enum Answer {
         /// The number of the hot restart.
         number: u32,
     },
-    /// It will not do that.
+    /// It refuses.
     Refused {
         /// Why not, and what to do.
         why: String,
@@ -177,7 +177,7 @@ pub(crate) struct AppStatus {
     /// Its number, which no other application of this process has had.
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// `booting`, `failed` (until it is mended), `serving`, `asleep`, `draining` or `ending`.
+    /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
     pub(crate) phase: String,
     /// The host names that it is reached by; none: every one.
     pub(crate) hosts: Vec<String>,
@@ -239,9 +239,9 @@ pub(crate) struct MoldStatus {
 /// A refork.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReforkStatus {
-    /// The how-manieth it is, from 1.
+    /// Its number, from 1.
     pub(crate) number: u32,
-    /// `highball refork`, `URG`, or so many requests.
+    /// `highball refork`, `URG`, or a number of requests.
     pub(crate) asked_by: String,
     /// The worker that is or was promoted, once one is chosen.
     pub(crate) worker: Option<u32>,
@@ -275,7 +275,7 @@ pub(crate) struct RestartStatus {
 /// A hot restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UpgradeStatus {
-    /// The how-manieth of this process.
+    /// Its number in this process, from 1.
     pub(crate) number: u32,
     /// `highball upgrade` or `USR2`.
     pub(crate) asked_by: String,
@@ -381,7 +381,7 @@ impl InstanceSocket {
         InstanceSocket::bind(place)
     }
 
-    /// Makes the socket; it gets its name when somebody listens at it.
+    /// Makes the socket; it gets its name when a process listens at it.
     fn bind(place: Place) -> io::Result<InstanceSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -1,15 +1,15 @@
 //! The binary: parse, build, run, drain.
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
-//! joined), `root_policy` (the process that stays root), `at_root` (what is asked of it) and `openers` (those that open files),
-//! `confinement` (what the kernel denies the server where root has started it),
-//! `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
-//! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
-//! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
-//! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
-//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `handover`
-//! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
-//! `service_notification` (telling systemd).
+//! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
+//! files), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
+//! reloads), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
+//! running Highball), `control_places` (where those sockets are, and who may be at the other end), `asking` (finding
+//! instances, and one question to one), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`),
+//! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
+//! `doctor` (which boots without serving), `memory` (the figures of `highball memory`), `handover` (taking over from an
+//! older process, in a hot restart), `started_path` (what the next one is started from), `service_notification`
+//! (telling systemd).
 
 mod asking;
 mod at_root;
@@ -58,7 +58,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
 
-/// Time for the front's last words on connections that it closes.
+/// Time for the last messages between front and supervisor at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         eprintln!("highball: cannot become the user that this process was started for: {error}");
         return ExitCode::FAILURE;
     }
-    // Before anything else: these take descriptors and variables that nobody else may inherit.
+    // Before anything else: these take descriptors and variables that no other process may inherit.
     if let Some(code) = serve_the_spawner() {
         return code;
     }
@@ -135,8 +135,8 @@ fn serve_the_spawner() -> Option<ExitCode> {
     }
 }
 
-/// Text that nobody reads any more (`highball --help | head -1`) ends the process, as it does others. Not where sockets
-/// are written to: their ends are errors to be told.
+/// Lets SIGPIPE end the process when the reader of its text has gone (`highball --help | head -1`), as it ends others.
+/// Not for commands that write to sockets: a closed one is an error to report.
 fn end_with_the_reader() {
     let yes = Arc::new(std::sync::atomic::AtomicBool::new(true));
     // Without it there is an error message more.
@@ -154,7 +154,7 @@ fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
+/// The life of a server. The error that keeps a successor from taking over goes to its predecessor as well.
 fn serve(
     settings: Settings,
     mut predecessor: Option<Predecessor>,
@@ -169,7 +169,7 @@ fn serve(
     done
 }
 
-/// A server that listens, and has begun nothing else yet.
+/// A server that listens, before it boots and serves.
 struct ListeningServer {
     settings: Arc<Settings>,
     started: Instant,
@@ -192,7 +192,7 @@ impl ListeningServer {
             return Err(why.into());
         }
         if is_given_as_object() {
-            // Who has loaded it, it stays.
+            // It keeps the user that has loaded it.
             settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
         } else if let Some(why) = configuration::none_is_named(&settings) {
             return Err(why.into());
@@ -256,7 +256,7 @@ impl ListeningServer {
 
         let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
-        // A candidate says elsewhere that it serves.
+        // A candidate reports in the handover that it serves.
         let readiness =
             Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one(), launcher.clone());
         let mut handover = Handover {
@@ -287,7 +287,7 @@ impl ListeningServer {
                 () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
                 () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
             };
-            let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for what the supervisor has said last
+            let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
         })?;
         drop((control, handover, to_front));
@@ -303,7 +303,7 @@ impl ListeningServer {
     }
 }
 
-/// Listens on an address: with the socket that the process before has for it, or with one of its own.
+/// Listens on an address: with the socket of the process before, or with a new one.
 fn listen(
     bind: &Bind,
     predecessor: Option<&mut Predecessor>,
@@ -332,7 +332,7 @@ fn heritage(
     }))
 }
 
-/// Nobody wants an application to be root who has not thought of it.
+/// Warns of applications that run as root by accident.
 fn warn_of_root(settings: &Settings) {
     if is_given_as_object() && geteuid().is_root() && !settings.is_development() {
         warn!(
@@ -344,7 +344,7 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
-/// What is said of an application that runs as root without anybody having asked for it.
+/// The words for an application that runs as root although no user is configured.
 const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
 
 fn is_root_by_chance(app: &App) -> bool {
@@ -359,7 +359,7 @@ fn remedy_for_root(app: &App) -> String {
     )
 }
 
-/// An option that does not count should not be looked for in vain.
+/// Warns of options that have no effect.
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
         warn!("{place}: this is an option of the server, and does not count in the file of one of several applications");
@@ -388,7 +388,7 @@ fn is_given_as_object() -> bool {
     std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin")
 }
 
-/// What is wrong with several applications where there can only be one.
+/// The error for several applications where there can only be one.
 fn one_too_many(settings: &Settings) -> Option<&'static str> {
     (is_given_as_object() && settings.apps.len() > 1).then_some(
         "the application was given as an object (by rackup or rails server), and the configuration file has several: \
@@ -438,7 +438,7 @@ async fn serve_control(
     }
     let socket = at_root::control_socket(&control.launcher, predecessor.map(Predecessor::pid)).await;
     if let Some(predecessor) = predecessor {
-        predecessor.serving(); // whoever asks for the server finds us from here on
+        predecessor.serving(); // from here on commands find us
     }
     match socket {
         Ok(socket) => {
@@ -475,14 +475,14 @@ fn start_front(
         if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }
-        let _ = end.send(()); // nobody waits any more when the run has ended first
+        let _ = end.send(()); // the receiver is gone when the run has ended first
     };
     let thread = std::thread::Builder::new().name("front".into()).spawn(run)?;
     Ok(FrontThread { thread, ended })
 }
 
 impl FrontThread {
-    /// Waits for the end of the front, which comes when nobody commands it any more; but not for ever.
+    /// Waits for the end of the front, which comes when its commands' sender is dropped; but not for ever.
     fn end(self) {
         if self.ended.recv_timeout(EXIT_TIMEOUT).is_err() {
             warn!("the front did not end in time");
@@ -502,13 +502,14 @@ fn why_not(outcome: &Outcome) -> String {
     }
 }
 
-/// Says how the run ended, and makes an exit code of it. One that was succeeded may still have to stand in.
+/// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
+/// service's pid.
 fn conclude(outcome: Outcome, runtime: &Runtime) -> ExitCode {
     match outcome {
         Outcome::Drained => info!("stopped; every request was answered"),
         Outcome::Stopped => info!("stopped"),
         Outcome::Halted => warn!("stopped; workers were killed with requests in flight"),
-        Outcome::BootFailed(_) => {} // the supervisor has said all there is to say
+        Outcome::BootFailed(_) => {} // the supervisor has logged why
         Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
         Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
         Outcome::HandedOver(_) => info!("finished what was left after the hot restart"),

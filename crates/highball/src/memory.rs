@@ -46,7 +46,7 @@ pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), Co
     print(&if json { report::json(&report) } else { tables::tables(&report) })
 }
 
-/// Whoever reads may have seen enough, as `head` does.
+/// A closed pipe is no error: the reader may have seen enough, as `head` does.
 fn print(text: &str) -> Result<(), CommandError> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
@@ -98,7 +98,7 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
         let role = if worker.is_some() { "worker" } else { "mold" };
         let mut report = process_report(role, pid, processes, &mut total);
         (report.worker, report.state) = (worker, Some(state));
-        // A single one need not be told apart.
+        // A single one needs no name.
         let one = status.apps.iter().find(|one| one.id == app).filter(|_| status.apps.len() > 1);
         report.app = one.map(|app| app.name.clone());
         match heap {
@@ -122,8 +122,8 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
     }
 }
 
-/// The server and its openers, in this order, where root has started it for others: children of the process that everybody
-/// is told of.
+/// The server and its openers, in this order, where root has started it for others: children of the process whose pid
+/// is public.
 fn own_processes(
     status: &Status,
     known: &BTreeSet<i32>,

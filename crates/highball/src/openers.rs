@@ -65,7 +65,7 @@ impl Openers {
         };
         let mut answer = opener.ask(question, folder, until);
         if matches!(&answer, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
-            // It was killed; whoever did so can do it again.
+            // It was killed. The new one may be killed, too: one retry only.
             opener = self.start(uid).inspect_err(|_| user.lost(false))?;
             answer = opener.ask(question, folder, until);
         }

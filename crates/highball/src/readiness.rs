@@ -1,4 +1,4 @@
-//! When a server says that it serves: to the log, and to systemd.
+//! Reports that a server serves, to the log and to systemd.
 
 use crate::at_root;
 use crate::configuration::Configuration;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracing::info;
 
-/// What has to be there before it is said.
+/// What has to be there before the report.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     configuration: Configuration,
@@ -26,7 +26,7 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// `said`: it is said elsewhere.
+    /// `reported`: another part reports it.
     pub(crate) fn new(
         configuration: Configuration,
         binds: Vec<String>,
@@ -47,14 +47,14 @@ impl Readiness {
         }
     }
 
-    /// Nobody has to be waited for, where all applications boot when they are asked for.
+    /// Reports at once where all applications boot at their first requests.
     pub(crate) fn begin(&mut self) {
         if self.coming.is_empty() {
             self.say();
         }
     }
 
-    /// Takes note of what is said of an application.
+    /// Takes note of an event of an application.
     pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
         let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
         let has_failed = matches!(notice, AppNotice::AppFailed(_));
@@ -65,7 +65,7 @@ impl Readiness {
         if self.said || !(is_up || has_failed || is_removed) {
             return;
         }
-        // A single application that has failed is to be mended, and then the server serves.
+        // The report waits until a single application that has failed is fixed.
         if has_failed && self.configuration.now().apps.len() == 1 {
             if !std::mem::replace(&mut self.told_of_failure, true) {
                 let apps = &self.configuration.now().apps;

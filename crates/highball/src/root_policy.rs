@@ -53,7 +53,7 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     }
 }
 
-/// Root's configuration cannot be read: the usual way of reading it has the better words.
+/// Root's configuration cannot be read: the usual way of reading it has the better error message.
 fn misread(error: highball_config::ConfigError) -> ExitCode {
     let (error, code) = match read_configuration(&Launcher::Direct) {
         Err(error) => (error.to_string(), error.exit_code()),
@@ -70,7 +70,7 @@ fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
     root_table(std::env::args_os(), &|name| std::env::var(name).ok())
 }
 
-/// Who the server runs as; `None`: as root.
+/// The user that the server runs as; `None`: root.
 fn server_user(table: &RootTable) -> Result<Option<User>, String> {
     let user = match table.server_user.as_deref() {
         Some(name) => User::of(name).ok_or_else(|| {
@@ -79,7 +79,7 @@ fn server_user(table: &RootTable) -> Result<Option<User>, String> {
                  adduser --system --group {name}"
             )
         })?,
-        // Where all applications are root's, whoever takes over the server is root by them.
+        // Where all applications are root's, an attacker in the server is root anyway.
         None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => return Ok(None),
         None => User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)),
     };
@@ -135,7 +135,7 @@ impl RootPolicy {
         }
     }
 
-    /// A loop of its own, for as long as it takes: what is asked there may be another server, which answers at once.
+    /// Runs a temporary event loop: the other side may be another server, which answers at once.
     fn make_control_socket(&self) -> io::Result<(OwnedFd, Option<MadeSocket>)> {
         let predecessor = getppid().filter(|_| self.succeeds).map(Pid::as_raw_pid);
         let made = crate::event_loop()?.block_on(async {

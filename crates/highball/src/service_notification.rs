@@ -1,5 +1,4 @@
-//! Telling systemd how things are (`sd_notify(3)`): only where it wants to know, which is where it has set
-//! `NOTIFY_SOCKET`.
+//! Notifies systemd (`sd_notify(3)`), if it has set `NOTIFY_SOCKET`.
 
 use highball_spawner::ServiceState;
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -7,17 +6,18 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use tracing::warn;
 
-/// Where it wants to be told.
+/// The notification socket.
 fn address() -> Option<OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())
 }
 
-/// Whether it wants to know. Then it also knows which process is the one that serves, and none has to stand in for it.
+/// Whether systemd wants notifications. Then it also knows which process serves, and no process has to keep the old
+/// pid.
 pub(crate) fn is_wanted() -> bool {
     address().is_some()
 }
 
-/// Tells it.
+/// Notifies it.
 pub(crate) fn notify(state: ServiceState) {
     match state {
         ServiceState::Ready => send("READY=1"),
@@ -56,7 +56,7 @@ mod tests {
         assert!(is_wanted());
         notify(ServiceState::HandedOver(rustix::process::Pid::from_raw(42).unwrap()));
         std::env::remove_var("NOTIFY_SOCKET");
-        notify(ServiceState::Ready); // to nobody
+        notify(ServiceState::Ready); // without a receiver
         let mut heard = [0; 64];
         let length = systemd.recv(&mut heard).unwrap();
         assert_eq!(&heard[..length], b"MAINPID=42\nREADY=1");

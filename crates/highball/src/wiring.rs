@@ -1,5 +1,5 @@
-//! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other is told, and
-//! puts their two reports together.
+//! Joins the supervisor and the front, which do not know each other: translates the messages of one into commands for the
+//! other, and puts their two reports together.
 
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
@@ -27,10 +27,11 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 
-/// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
+/// The capacity of the channels between the parts: far more messages than a run's workers send at once.
 pub(crate) const CHANNEL_CAPACITY: usize = 1024;
 
-/// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
+/// Passes the supervisor's notices on to the front, until the supervisor is gone; and to a `candidate`, as long as it
+/// is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
@@ -127,7 +128,7 @@ fn new_worker(ready: ReadyWorker) -> NewWorker {
     NewWorker { worker, generation, threads, ring }
 }
 
-/// Tells the supervisor what the front says, until the front is gone.
+/// Passes the front's events on to the supervisor, until the front is gone.
 pub(crate) async fn tell_supervisor(
     mut events: mpsc::UnboundedReceiver<Event>,
     supervisor: mpsc::Sender<Order>,
@@ -204,12 +205,12 @@ pub(crate) struct ControlHandler {
 }
 
 impl ControlHandler {
-    /// The process id that people know Highball by.
+    /// The public process id of Highball.
     fn pid(&self) -> i32 {
         self.launcher.pid().as_raw_pid()
     }
 
-    /// `None` when the run is ending and nobody is left to ask.
+    /// `None` when the run is ending and the parts to ask are gone.
     pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
         match question {
             Question::Stop => {

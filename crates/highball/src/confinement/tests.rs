@@ -1,4 +1,4 @@
-//! Each test confines a process of its own: this program again, which runs one ignored test.
+//! Each test confines another process: this program again, which runs one ignored test.
 
 use super::*;
 use highball_front::budget::{Budget, Share};
@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 /// Names a folder for the test, with folders `spool` and `other` in it: a confined process could not remove them.
 const FOLDER: &str = "HIGHBALL_TEST_FOLDER";
 
-/// Runs this ignored test in a process of its own.
+/// Runs this ignored test in another process.
 fn run(name: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     for name in ["spool", "other"] {
