@@ -211,7 +211,7 @@ impl Options {
         })
     }
 
-    /// Before anything is measured: nobody wants to hear it half an hour later.
+    /// Before anything is measured, as an error half an hour later would be a waste.
     ///
     /// # Errors
     /// The reports could not be written.

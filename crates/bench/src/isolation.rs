@@ -36,7 +36,7 @@ const BURNERS: [&str; 3] = ["crash", "loop", "allocate"];
 /// Requests per second to the seven together; each takes 2 ms of CPU time (`bench/apps/work`).
 const RATE: f64 = 140.0;
 const WORK: &str = "/2";
-/// The p99 of the seven beside burners is to be at most so many times what it is with burners outside.
+/// The largest ratio of the p99 of the seven beside burners to that with burners outside.
 const TARGET: f64 = 1.5;
 /// Load before a round that is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);

@@ -95,7 +95,7 @@ pub(crate) struct Process {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default = "app")]
     pub(crate) folder: String,
-    /// It listens for a front end, not for clients; so many copies of it.
+    /// It listens for a front end, not for clients; the number of its copies.
     pub(crate) backends: Option<Backends>,
     #[serde(default)]
     pub(crate) stop_signal: StopSignal,
@@ -111,7 +111,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Backends {
-    /// One, which has workers of its own.
+    /// One, which has its own workers.
     One,
     /// A copy of the process for every worker of the setting.
     Workers,
@@ -370,7 +370,7 @@ impl Scheme {
         }
     }
 
-    /// How many backends it has, with so many workers.
+    /// The number of its backends, with this number of workers.
     pub(crate) fn backends(&self, workers: u32) -> usize {
         match self.processes.iter().find_map(|process| process.backends) {
             None => 0,

@@ -165,7 +165,7 @@ fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> Result<ExitStatus, Fail
     let problem = |error: &dyn Display| Failure(format!("waiting for its end: {error}"));
     let outcome = wait_until_ended(group, stopped);
     if outcome.is_err() {
-        // Its number is its own as long as nobody has waited for it; if all of it is gone already, all is well.
+        // Its pid is not used again before it is waited for; if all of it is gone already, all is well.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait().map_err(|e| problem(&e))?;

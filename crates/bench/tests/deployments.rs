@@ -95,7 +95,7 @@ impl Script {
     }
 }
 
-/// An orphan that has lost its mark goes to whoever looks first: who makes such orphans has to be alone meanwhile.
+/// An orphan that has lost its mark goes to the test that looks first: one that makes such orphans has to run alone.
 static ALONE: RwLock<()> = RwLock::new(());
 
 /// What scripts begin with: `note` writes down who runs, `leave` goes on in a child when this process has ended, `serve`

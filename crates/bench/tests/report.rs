@@ -148,7 +148,7 @@ fn a_failed_scheme_has_no_place_and_moves_no_other() {
 #[test]
 fn html_shows_every_string_as_it_is() {
     let mut results = results();
-    // Fields that come from the world outside, each with a name of its own.
+    // Fields that come from the world outside, each with its own name.
     let hostile = |field: &str| format!("<i title=\"{field}\">'&{field}'</i>");
     results.title = hostile("title");
     results.answer = Some(hostile("answer"));

@@ -17,7 +17,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub(super) struct Generator {
     name: String,
     child: Child,
-    /// Files and not pipes: nobody reads while it runs.
+    /// Files and not pipes: they are not read while it runs.
     output: File,
     complaints: File,
 }
@@ -56,7 +56,7 @@ impl Generator {
         if !ended {
             return Err(self.failure(&format!("did not end within {} s", at_most.as_secs())));
         }
-        // It has ended, and nobody has waited for it yet: only now are its figures whole and still there.
+        // It has ended, and was not waited for yet: only now are its figures whole and still there.
         let cpu_us = Stat::of(self.child.id() as i32).map_or(0.0, |stat| stat.cpu_us());
         let status =
             self.child.wait().map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;

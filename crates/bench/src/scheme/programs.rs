@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Names a folder with gems that were built by hand: such as `GEM_HOME`, or a gem unpacked, or folders of gems.
 const GEMS: &str = "HIGHBALL_BENCH_GEMS";
-/// Where Debian has servers, which is not in everybody's search path.
+/// Where Debian has servers, which is not in every user's search path.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The program's file, if there is one that can be run.

@@ -21,7 +21,7 @@ pub(super) struct Version {
     pub(super) command: Vec<String>,
 }
 
-/// Versions that were told, shared by schemes that ask the same.
+/// Versions that programs have printed, shared by schemes that ask the same.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownVersions(Arc<Mutex<BTreeMap<Vec<String>, String>>>);
 

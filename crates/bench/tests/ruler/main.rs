@@ -151,7 +151,7 @@ fn both_generators_agree() {
     });
 }
 
-/// Nobody is answered for a second, from the 300th request on.
+/// No request is answered for a second, from the 300th on.
 fn server_that_stalls_once() -> Server {
     let until = Mutex::new(None);
     Server::start(move |number| {
