@@ -168,7 +168,7 @@ impl Outcome {
             let line = head.lines().find(|line| line.starts_with("content-length:")).unwrap();
             assert_eq!(line["content-length: ".len()..].parse(), Ok(rest.len()));
         } else {
-            assert!(!self.keep_alive, "nobody can tell where it ends: {head}");
+            assert!(!self.keep_alive, "it has no visible end: {head}");
         }
     }
 }

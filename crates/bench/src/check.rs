@@ -39,7 +39,7 @@ pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, F
         return Err(Failure::new("there are no requests to check the answers to"));
     }
     if Connection::open(target.address).is_err() {
-        return Err(Failure(format!("nobody listens at {}", target.address)));
+        return Err(Failure(format!("no server listens at {}", target.address)));
     }
     let until = Instant::now() + at_most;
     let mut errors = Errors::default();

@@ -190,7 +190,7 @@ fn run(mut command: Command, words: &str) -> Result<(), Failure> {
     let status = command.stdin(Stdio::null()).stdout(progress).status().map_err(problem)?;
     match status.success() {
         true => Ok(()),
-        false => Err(Failure(format!("`{words}` failed ({status}); what it said stands above"))),
+        false => Err(Failure(format!("`{words}` failed ({status}); its output is above"))),
     }
 }
 

@@ -445,8 +445,8 @@ mod tests {
             ("env = { A = '{home}' }\n[[request]]\npath = '/'", "only {bench} can be put in"),
             ("slow_clients = { connections = 0, path = '/', bytes_per_second = 1 }\n[[request]]\npath = '/'", "begin at 1"),
         ] {
-            let said = refusal(&format!("{HEAD}{text}"));
-            assert!(said.contains(words) && said.contains("one.toml"), "{text}: {said}");
+            let error = refusal(&format!("{HEAD}{text}"));
+            assert!(error.contains(words) && error.contains("one.toml"), "{text}: {error}");
         }
     }
 
@@ -460,15 +460,15 @@ mod tests {
     #[test]
     fn a_failed_preparation_shows_its_output() {
         prepared_by("exit 0", &|| false).unwrap();
-        let said = prepared_by("echo $NEWS; exit 3", &|| false).expect_err("it failed").0;
-        assert!(said.contains("exit status: 3\nno news"), "{said}");
+        let error = prepared_by("echo $NEWS; exit 3", &|| false).expect_err("it failed").0;
+        assert!(error.contains("exit status: 3\nno news"), "{error}");
     }
 
     #[test]
     fn a_preparation_ends_when_the_benchmark_does() {
         let began = Instant::now();
-        let said = prepared_by("sleep 60 & wait", &|| true).expect_err("it was stopped").0;
-        assert!(said.contains("it was stopped"), "{said}");
+        let error = prepared_by("sleep 60 & wait", &|| true).expect_err("it was stopped").0;
+        assert!(error.contains("it was stopped"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(30));
     }
 }

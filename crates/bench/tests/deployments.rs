@@ -148,7 +148,7 @@ fn assert_nothing_left(script: &Script, address: SocketAddr, folder: &Path) {
     for pid in script.noted() {
         assert!(!is_running(pid), "process {pid} is left");
     }
-    assert!(!is_open(address), "somebody listens on {address}");
+    assert!(!is_open(address), "a process listens on {address}");
     assert!(!folder.exists(), "{} is left", folder.display());
 }
 

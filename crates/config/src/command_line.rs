@@ -85,31 +85,31 @@ pub(crate) fn command() -> clap::Command {
         )
         .subcommand(with_serve_args(
             clap::Command::new("serve")
-                .about("Serve the application at PATH, or several (what happens without a command too)"),
+                .about("Serve the application at PATH, or several (the default command)"),
         ))
         .subcommand(
             with_serve_args(clap::Command::new("doctor").about(
-                "Boot the application at PATH once, without serving it, and say what is wrong with it, or will be",
+                "Boot the application at PATH once, without serving it, and report current and likely problems",
             ))
             .arg(json()),
         )
         .subcommand(config())
         .subcommand(
-            with_selector_args(clap::Command::new("status").about("Say how a running server is doing"))
+            with_selector_args(clap::Command::new("status").about("Show the state of a running server"))
                 .arg(json()),
         )
         .subcommand(with_selector_args(clap::Command::new("restart").about(
-            "Put the application's current code in the place of a running server's, unnoticed by its clients",
+            "Load new code without dropping requests (rolling restart)",
         )))
         .subcommand(with_selector_args(clap::Command::new("refork").about(
-            "Fork a running server's workers anew from one that is warm, so that they share more memory",
+            "Re-fork a running server's workers from a warm one, so that they share more memory",
         )))
         .subcommand(with_selector_args(clap::Command::new("upgrade").about(
-            "Put a new process in the place of a running server, unnoticed by its clients: Highball as it is installed \
-             now, its options, and the application's current code",
+            "Replace a running server by a new process without dropping requests (hot restart): the Highball that is installed \
+             now, its options, and new code",
         )))
         .subcommand(with_selector_args(
-            clap::Command::new("stop").about("Let a running server finish its requests and end"),
+            clap::Command::new("stop").about("Let a running server finish its requests, then stop it"),
         ))
         .subcommand(memory())
         .subcommand(bench());
@@ -124,11 +124,10 @@ fn config() -> clap::Command {
     let host = Arg::new("host")
         .long("host")
         .value_name("NAME")
-        .help("Host name that visitors ask for [default: the folder's name and `.localhost`]");
+        .help("Host name of the site [default: the folder's name and `.localhost`]");
     let command = clap::Command::new("config").about(
-        "Print a configuration for another program: for a web server in front of the application at PATH, or for \
-         systemd, which starts it. Options are those that it is served with; the environment is production unless they \
-         say otherwise",
+        "Print a configuration for another program: a web server in front of the application at PATH, or systemd, which \
+         starts it. Takes the options of `serve`; the default environment is production",
     );
     with_serve_args(command.arg(program)).arg(host)
 }
@@ -179,10 +178,10 @@ fn memory() -> clap::Command {
     let gc = Arg::new("gc")
         .long("gc")
         .action(ArgAction::SetTrue)
-        .help("After a full garbage collection in every worker, for which its requests wait");
+        .help("Run a full garbage collection in every worker first; its requests wait for it");
     with_selector_args(clap::Command::new("memory").about(
-        "Say what memory running servers take: Highball's processes and their Ruby heaps, and those of other \
-         Ruby servers on this machine",
+        "Show the memory of running servers: Highball's processes and their Ruby heaps, and those of other Ruby servers on \
+         this machine",
     ))
     .arg(gc)
     .arg(json())

@@ -109,7 +109,7 @@ fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, Co
                 }
             }
             ("app", _) => {
-                return Err(wrong(Some(line), "each application is an entry of its own: [[app]]".into()))
+                return Err(wrong(Some(line), "each application has its own entry: [[app]]".into()))
             }
             (name, value) => reader.add(&mut file.top, name, value, line, &folder)?,
         }

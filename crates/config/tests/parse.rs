@@ -413,7 +413,7 @@ fn entries_that_cannot_be() {
     };
     assert!(error("[[app]]\nname = 'x'").contains("line 1: the entry has no `path`"));
     assert!(error("[[app]]\npath = 'no'").contains("/no: does not exist"));
-    assert!(error("[app]\npath = 'blog'").contains("an entry of its own: [[app]]"));
+    assert!(error("[app]\npath = 'blog'").contains("has its own entry: [[app]]"));
     assert!(
         error("[[app]]\npath = 'blog'\nport = 1").contains("line 3: `port` is the server's; write it above")
     );

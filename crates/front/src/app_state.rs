@@ -262,8 +262,8 @@ impl AppState {
         Some(Page::of(self.failure.borrow().as_ref()?.development.as_ref()?, form))
     }
 
-    /// Its own page for visitors who get this status in the place of an answer, if it has one.
-    pub(crate) async fn page_for_everybody(&self, status: u16) -> Option<Rc<Page>> {
+    /// Its own page for clients who get this status instead of an answer, if it has one.
+    pub(crate) async fn public_page(&self, status: u16) -> Option<Rc<Page>> {
         let pages = self.error_pages.borrow().as_ref().map(Rc::clone)?;
         pages.page(status).await
     }

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("one"), "still");
         memory.learn(1, "another", 10 * FRESH_MS);
         assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("another"));
-        assert_eq!(memory.recall(&1, 10 * FRESH_MS + USABLE_MS), Recalled::Nothing, "nobody has asked");
+        assert_eq!(memory.recall(&1, 10 * FRESH_MS + USABLE_MS), Recalled::Nothing, "no request came");
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Connection {
         if let Some(page) = page {
             return refusal.encode_with(&page.content(), keep_alive, head_method, date);
         }
-        match app.page_for_everybody(refusal.status()).await {
+        match app.public_page(refusal.status()).await {
             Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
             None => refusal.encode(keep_alive, head_method, date),
         }

@@ -106,7 +106,7 @@ mod tests {
             let opener = Opener::with(&[("500.html", "one")]);
             let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::default());
             opener.be(Mood::Hangs);
-            assert_eq!(body(&pages, 500).await, None, "nobody waits for long");
+            assert_eq!(body(&pages, 500).await, None, "the request does not wait for long");
             opener.be(Mood::Answers);
             wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("one")).await;
             assert_eq!(body(&pages, 503).await, None);

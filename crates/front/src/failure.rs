@@ -158,7 +158,7 @@ pub(crate) fn received_us(block: &[u8]) -> u64 {
 /// What the log says of a queue that is full: one line for many requests, as there are most when there is least time.
 #[derive(Debug, Default)]
 pub(crate) struct ShedLog {
-    told_ms: Cell<Option<u64>>,
+    logged_ms: Cell<Option<u64>>,
     refused: Cell<u64>,
 }
 
@@ -167,10 +167,10 @@ impl ShedLog {
     pub(crate) fn note(&self, load: &Load) {
         self.refused.set(self.refused.get() + 1);
         let now = now_ms();
-        if self.told_ms.get().is_some_and(|told| now < told + SHED_LOG_MS) {
+        if self.logged_ms.get().is_some_and(|logged| now < logged + SHED_LOG_MS) {
             return;
         }
-        self.told_ms.set(Some(now));
+        self.logged_ms.set(Some(now));
         tracing::error!(
             refused = self.refused.take(),
             waiting = load.waiting,

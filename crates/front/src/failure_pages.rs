@@ -183,7 +183,7 @@ impl Page {
              <p>{WHERE}</p>\n</header>\n<section>\n<h2>To see it here</h2>\n<p>{HOW} This prints the link \
              again:</p>\n<pre><code>highball status</code></pre>\n\
              <p class=\"why\">The link shows that this browser is yours. Without it, what went wrong would also be \
-             shown to whoever reaches this server through a proxy.</p>\n\
+             shown to every client that reaches this server through a proxy.</p>\n\
              </section>\n</main>\n</body>\n</html>\n",
             Escaped(what),
             include_str!("link_page.css")
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_else_is_the_public() {
+    fn other_clients_are_the_public() {
         for host in [
             "evil.example",
             "evil.example:3000",

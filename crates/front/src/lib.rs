@@ -83,8 +83,8 @@ const LOOK_AHEAD: u32 = 32;
 pub enum Opening {
     /// From the start: what comes before there are workers waits for them.
     AtOnce,
-    /// Once it is told [`Command::Open`].
-    WhenTold,
+    /// At [`Command::Open`].
+    OnCommand,
 }
 
 /// A command for the front.

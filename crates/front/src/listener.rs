@@ -214,7 +214,7 @@ fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
         socket.listen(BACKLOG)?;
         let file = place.find()?.filter(Found::is_socket);
         file.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, "the socket has been removed by somebody else")
+            io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket")
         })
     };
     let file = listen().map_err(failed)?;

@@ -535,7 +535,7 @@ impl Response {
         if !self.handed_over && (self.missing > 0 || chunks_cut) {
             tracing::error!(
                 missing = self.missing,
-                "the application's answer is cut off: its body is shorter than it said"
+                "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
             );
             self.progress = Progress::Aborted;
             return Ok(());

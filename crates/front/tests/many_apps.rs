@@ -126,16 +126,16 @@ fn a_full_queue_in_one_sheds_nothing_of_another() {
 #[test]
 fn a_misbehaving_worker_of_one_does_not_affect_another() {
     let front = two();
-    let mad = front.worker_for(0, 1);
+    let misbehaving = front.worker_for(0, 1);
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
     let mut client = front.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    let mut job = mad.claim();
+    let mut job = misbehaving.claim();
     let mut of_other = front.get_from("b", "/");
     job.raw(&[9, 0, 0, 0]);
     assert_eq!(client.answer().status, 502);
     assert_eq!(of_other.answer().text(), "1 |/");
-    assert!(matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == mad.number));
+    assert!(matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number));
     assert_eq!(front.get_from("b", "/").answer().text(), "1 |/");
 }
 
@@ -303,7 +303,7 @@ fn one_that_is_asleep_is_wanted_once_and_its_request_waits() {
     let wanted: Vec<_> = front.events();
     assert!(
         matches!(wanted[..], [Event::OfApp(id, AppEvent::Wanted)] if id == front.id(0)),
-        "said once: {wanted:?}"
+        "sent once: {wanted:?}"
     );
     let worker = front.worker_for(0, 1);
     worker.claim().answer("first");

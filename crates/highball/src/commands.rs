@@ -29,7 +29,7 @@ const LONGEST_DRAIN_SECONDS: u64 = 7 * 24 * 3600;
 pub(crate) enum CommandError {
     #[error("no Highball runs for this user{0}")]
     NoneRuns(String),
-    #[error("several instances of Highball run; say which, by --port N or the application's folder:\n{0}")]
+    #[error("several instances of Highball run; choose one with --port N or the application's folder:\n{0}")]
     SeveralRun(String),
     #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
     Folder(PathBuf, io::Error),
@@ -37,26 +37,27 @@ pub(crate) enum CommandError {
     Output(io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
-    #[error("the instance with pid {0} does not do that: {1}")]
+    #[error("the instance with pid {0} refuses: {1}")]
     Refused(i32, String),
     #[error("the instance with pid {0} does not refork: {1}")]
     NoRefork(i32, String),
-    #[error("the refork came to nothing, and everything is as it was: {0}")]
+    #[error("the refork failed, and the workers are unchanged: {0}")]
     ReforkFailed(String),
-    #[error("another refork has begun since, and the outcome of this one is forgotten; see the log")]
+    #[error("another refork has begun since, and the result of this one is not kept; see the log")]
     ReforkForgotten,
-    #[error("the restart to generation {0} failed; the version before serves on.\n{1}")]
+    #[error("the restart to generation {0} failed; the previous version is still serving.\n{1}")]
     RestartFailed(u32, String),
-    #[error("the hot restart failed; the process with pid {0} serves on.\n{1}")]
+    #[error("the hot restart failed; the process with pid {0} is still serving.\n{1}")]
     UpgradeFailed(i32, String),
-    #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
+    #[error("the result of the restart to generation {0} is not kept any more; see the log")]
     Forgotten(u32),
-    #[error("{0} is one of {1} applications of the server with pid {2}, which has to be meant as a whole: name it by --port N. (To remove \
+    #[error("{0} is one of {1} applications of the server with pid {2}, and this command acts on the \
+             whole server: choose it with --port N. (To remove \
              one application, take it out of the configuration, and send HUP.)")]
     OneOfMany(String, usize, i32),
     #[error("it did not work for {0} of {1} applications; see above")]
     NotForAll(usize, usize),
-    #[error("the instance with pid {0} has ended, and what was asked of it with it")]
+    #[error("the instance with pid {0} has ended before it was done")]
     Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
     StillRuns(i32, u64),
@@ -139,7 +140,7 @@ fn for_each_app(
     let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
         all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
     for app in asleep {
-        println!("{} sleeps, and boots what is there when somebody asks for it", app.name);
+        println!("{} is asleep; its next request boots the current code", app.name);
     }
     if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
         return act(instance, app.id);
@@ -216,7 +217,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
         let upgrade = match ask(&instance.address, Question::Status) {
             // A control socket that was named is the new process's by now.
             Ok(Answer::Status(status)) if status.pid != pid && status.predecessor == Some(pid) => {
-                return say_succeeded(status.pid, &status.version);
+                return print_succeeded(status.pid, &status.version);
             }
             Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
             Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
@@ -228,7 +229,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
                 .iter()
                 .find(|one| one.status.predecessor == Some(pid))
             {
-                Some(successor) => return say_succeeded(successor.status.pid, &successor.status.version),
+                Some(successor) => return print_succeeded(successor.status.pid, &successor.status.version),
                 None if has_ended => return Err(CommandError::Ended(pid)),
                 None => continue,
             },
@@ -237,7 +238,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
             return Err(silent(io::ErrorKind::InvalidData.into()));
         };
         match (state.as_str(), new) {
-            ("done", Some(new)) => return say_succeeded(new, &version.unwrap_or_default()),
+            ("done", Some(new)) => return print_succeeded(new, &version.unwrap_or_default()),
             ("failed", _) => return Err(CommandError::UpgradeFailed(pid, failure.unwrap_or_default())),
             (now, _) if now != before => {
                 println!("{}", upgrade_words(now));
@@ -248,7 +249,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     }
 }
 
-fn say_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
+fn print_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
     println!("a new process serves: highball {version} (pid {pid})");
     Ok(())
 }
@@ -633,7 +634,7 @@ mod tests {
         in_state(&mut status, "failed");
         status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
         let error = report_on(2, 42, &status).unwrap_err().to_string();
-        assert!(error.ends_with("serves on.\nno luck\nat: a.rb:1"), "{error}");
+        assert!(error.ends_with("is still serving.\nno luck\nat: a.rb:1"), "{error}");
     }
 
     #[test]

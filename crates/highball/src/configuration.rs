@@ -71,7 +71,7 @@ impl Configuration {
                 Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
                 Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
                 Ok(Ok(Err(error))) => {
-                    error!(%error, "the configuration cannot be read anew, and stays as it was");
+                    error!(%error, "cannot reload the configuration; it stays as it was");
                 }
                 Ok(Err(error)) => error!(%error, "reading the configuration has failed"),
                 Err(_) => {
@@ -85,7 +85,7 @@ impl Configuration {
     async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, supervisor: &mpsc::Sender<Order>) {
         let old = self.now();
         if let Some(why) = cannot_follow(&new, &old, &self.launcher) {
-            return error!(why, "the configuration cannot be followed, and stays as it was");
+            return error!(why, "cannot apply the configuration; it stays as it was");
         }
         let Changes { settings, added, changed, removed, refused, is_about_server } =
             Changes::between(&old, new);
@@ -94,7 +94,7 @@ impl Configuration {
             error!(
                 error,
                 app = app.name,
-                "the application's configuration cannot be read again, and stays as it was"
+                "cannot reload the application's configuration; it stays as it was"
             );
             tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
         }

@@ -78,7 +78,7 @@ fn what_happened(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.request.as_ref().map(|request| request.status) {
         None => "did not boot",
         Some(500) => "raised an exception",
-        Some(502) => "did not come to an answer",
+        Some(502) => "got no answer",
         Some(503) => "cannot take this request",
         Some(504) => "did not answer in time",
         Some(_) => "did not answer",
@@ -141,7 +141,7 @@ fn remedy(diagnosis: &Diagnosis) -> String {
     let mut text =
         format!("<section class=\"remedy\">\n<h2>What to do <span>{}</span></h2>\n", Escaped(&cause));
     let sentence = diagnosis.remedy.as_deref().unwrap_or(match diagnosis.step {
-        Some(_) => "Mend what the message names.",
+        Some(_) => "Fix what the message names.",
         None => "Look at the line below, and at the calls that led there.",
     });
     let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));

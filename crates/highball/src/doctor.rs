@@ -192,7 +192,7 @@ fn boot(
     let outcome = runtime.block_on(async {
         let listen = async {
             while let Some(notice) = notices.recv().await {
-                let said = match notice {
+                let next = match notice {
                     Notice::OfApp(_, AppNotice::AppBooted(app)) => {
                         booted = Some(app);
                         continue;
@@ -201,7 +201,7 @@ fn boot(
                     Notice::Drain => Order::FrontDrained,
                     _ => continue,
                 };
-                let _ = order.send(said).await; // it has ended, and so will this
+                let _ = order.send(next).await; // it has ended, and so will this
             }
         };
         tokio::join!(supervisor.run(orders), listen).0

@@ -221,7 +221,7 @@ impl Handover {
         // By then the supervisor listens to signals: from here on the old process passes HUP on.
         tokio::task::yield_now().await;
         old.booting(env!("CARGO_PKG_VERSION"), patience(&self.settings));
-        let gone = || "the process that was to be succeeded has gone, or wants it no more".to_string();
+        let gone = || "the old process has gone, or has cancelled the hot restart".to_string();
         tokio::select! {
             staffed = self.staffed(news) => staffed?,
             _ = old.yields() => return Err(gone()),

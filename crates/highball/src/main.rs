@@ -111,7 +111,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             if let Some(predecessor) = predecessor {
-                predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+                predecessor.failed(&format!("the new process cannot read its configuration: {error}"));
             }
             eprintln!("highball: {error}");
             return ExitCode::from(error.exit_code());
@@ -231,9 +231,9 @@ impl ListeningServer {
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
-        let (say, events) = mpsc::unbounded_channel();
-        let opening = if predecessor.is_some() { Opening::WhenTold } else { Opening::AtOnce };
-        let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, say)?;
+        let (events_out, events) = mpsc::unbounded_channel();
+        let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
+        let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, events_out)?;
 
         let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
         let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
@@ -354,15 +354,15 @@ fn is_root_by_chance(app: &App) -> bool {
 fn remedy_for_root(app: &App) -> String {
     let (name, folder) = (&app.name, app.link.display());
     format!(
-        "Let it belong to a user of its own (adduser --system --group {name}; chown -R {name}: {folder}), or name one by \
-         `user`. If it has to be root, say so: user = \"root\"."
+        "Give it its own user (adduser --system --group {name}; chown -R {name}: {folder}), or name one with `user`. To run \
+         it as root, set user = \"root\"."
     )
 }
 
 /// Warns of options that have no effect.
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
-        warn!("{place}: this is an option of the server, and does not count in the file of one of several applications");
+        warn!("{place}: this is an option of the server, and has no effect in the file of one of several applications");
     }
 }
 
@@ -450,7 +450,7 @@ async fn serve_control(
             socket.answer(respond).await;
         }
         Err(error) => {
-            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");
+            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find this server");
             std::future::pending().await
         }
     }
@@ -497,7 +497,7 @@ fn why_not(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BootFailed(failure) => failure.in_brief(),
         Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
-        Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process was told to stop".into(),
+        Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process got a signal to stop".into(),
         Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_somebody_else_has_taken_over_stays() {
+    fn one_that_another_process_has_taken_over_stays() {
         let folder = folder();
         let path = folder.path().join("server.pid");
         let pidfile = Pidfile::claim(&path).unwrap();

@@ -19,9 +19,9 @@ pub(crate) struct Readiness {
     key: Arc<DeveloperKey>,
     /// The applications that boot at the start, and have neither come up nor failed, nor been removed.
     coming: BTreeSet<AppId>,
-    said: bool,
-    /// Whether it was said how an application that did not boot is mended.
-    told_of_failure: bool,
+    reported: bool,
+    /// Whether the log has shown what to do about an application that did not boot.
+    has_shown_failure: bool,
     launcher: Launcher,
 }
 
@@ -31,11 +31,11 @@ impl Readiness {
         configuration: Configuration,
         binds: Vec<String>,
         key: Arc<DeveloperKey>,
-        said: bool,
+        reported: bool,
         launcher: Launcher,
     ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, key, coming, said, told_of_failure: false, launcher }
+        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher }
     }
 
     /// Another process serves from here on, and has kept these addresses.
@@ -50,7 +50,7 @@ impl Readiness {
     /// Reports at once where all applications boot at their first requests.
     pub(crate) fn begin(&mut self) {
         if self.coming.is_empty() {
-            self.say();
+            self.report();
         }
     }
 
@@ -60,29 +60,29 @@ impl Readiness {
         let has_failed = matches!(notice, AppNotice::AppFailed(_));
         let is_removed = matches!(notice, AppNotice::Removed);
         if has_failed && self.configuration.now().apps.len() > 1 {
-            self.say_where_it_is_shown(app);
+            self.show_failed_app(app);
         }
-        if self.said || !(is_up || has_failed || is_removed) {
+        if self.reported || !(is_up || has_failed || is_removed) {
             return;
         }
         // The report waits until a single application that has failed is fixed.
         if has_failed && self.configuration.now().apps.len() == 1 {
-            if !std::mem::replace(&mut self.told_of_failure, true) {
+            if !std::mem::replace(&mut self.has_shown_failure, true) {
                 let apps = &self.configuration.now().apps;
                 let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
                 let place = link.unwrap_or_else(|| self.binds.join(" "));
-                info!("mend it and reload {place}: the application then boots again");
+                info!("fix it and reload {place}; the application boots again");
             }
             return;
         }
         self.coming.remove(&app);
         if self.coming.is_empty() {
-            self.say();
+            self.report();
         }
     }
 
-    fn say(&mut self) {
-        if std::mem::replace(&mut self.said, true) {
+    fn report(&mut self) {
+        if std::mem::replace(&mut self.reported, true) {
             return;
         }
         info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
@@ -104,7 +104,7 @@ impl Readiness {
         browser_link(app, &self.binds, &self.key).unwrap_or_else(|| url(app, &self.binds))
     }
 
-    fn say_where_it_is_shown(&self, app: AppId) {
+    fn show_failed_app(&self, app: AppId) {
         let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
         if let Some((application, link)) = self.configuration.app(app).and_then(link) {
             info!(application, "in your browser: {link}");

@@ -60,7 +60,7 @@ fn misread(error: highball_config::ConfigError) -> ExitCode {
         Ok(_) => (error.to_string(), error.exit_code()),
     };
     if let Ok(Some(predecessor)) = Predecessor::from_environment() {
-        predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+        predecessor.failed(&format!("the new process cannot read its configuration: {error}"));
     }
     eprintln!("highball: {error}");
     ExitCode::from(code)
@@ -97,9 +97,8 @@ pub(crate) fn is_user(runs_as: &RunsAs, uid: u32) -> bool {
 /// Why an application cannot run as the user of the server: it could stop it, and take up what that user may have.
 pub(crate) fn shares_user(user: &str, app: &str) -> String {
     format!(
-        "{app} runs as {user}, and so does the server: this application could stop all others. Let the server be a user that \
-         has nothing else (adduser --system --group highball-server; server_user = \"highball-server\"), or let the application \
-         belong to another one"
+        "{app} runs as {user}, and so does the server: this application could stop all others. Give the server its own user \
+         (adduser --system --group highball-server; server_user = \"highball-server\"), or give the application another one"
     )
 }
 
@@ -217,7 +216,8 @@ impl Policy for RootPolicy {
         if let Some(why) = why_not_roots(&program) {
             let program = program.display();
             return Err(Refusal::because(format!(
-                "root does not start {program}, as {why}: let it and its folders belong to root, and nobody else write to them"
+                "root does not start {program}, as {why}: give it and its folders to root, and let no other user write \
+                 to them"
             )));
         }
         Ok(Successor { program, arguments: std::env::args_os().collect() })

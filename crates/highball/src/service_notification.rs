@@ -28,7 +28,7 @@ pub(crate) fn notify(state: ServiceState) {
 /// Sends variables as `NAME=value`, one a line.
 fn send(state: &str) {
     let Some(address) = address() else { return };
-    let told = || {
+    let sent = || {
         let name = address.as_bytes();
         let address = match name {
             [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
@@ -37,8 +37,8 @@ fn send(state: &str) {
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         sendto(&socket, state.as_bytes(), SendFlags::NOSIGNAL, &address)
     };
-    if let Err(error) = told() {
-        warn!(%error, "systemd cannot be told how things are: NOTIFY_SOCKET is {}", address.to_string_lossy());
+    if let Err(error) = sent() {
+        warn!(%error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy());
     }
 }
 

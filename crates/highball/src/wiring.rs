@@ -75,7 +75,7 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
         AppNotice::AppBooted(booted) => AppCommand::Booted {
             public: booted.public,
             headers: booted.public_headers.into_iter().collect(),
-            assets: booted.assets.map(|told| Box::new(assets(*told))),
+            assets: booted.assets.map(|reported| Box::new(assets(*reported))),
         },
         AppNotice::AppFailed(diagnosis) => AppCommand::Failed(AppFailure {
             development: app?.is_development().then(|| diagnosis_page::pages(&diagnosis)),
@@ -105,8 +105,8 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
     })
 }
 
-fn assets(told: Assets) -> static_files::Assets {
-    let pipeline = told.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
+fn assets(assets: Assets) -> static_files::Assets {
+    let pipeline = assets.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
         let plain = plain.into_iter().map(|(extension, PlainAsset { text, unless })| {
             (extension, static_files::PlainAsset { text, unless })
         });
@@ -120,7 +120,7 @@ fn assets(told: Assets) -> static_files::Assets {
             plain: plain.collect(),
         }
     });
-    static_files::Assets { prefix: told.prefix, pipeline }
+    static_files::Assets { prefix: assets.prefix, pipeline }
 }
 
 fn new_worker(ready: ReadyWorker) -> NewWorker {
@@ -270,7 +270,7 @@ impl ControlHandler {
             let heap = match answer {
                 Err(why) => Err(not_asked(why, state)),
                 Ok(answer) => match timeout_at(deadline, answer).await {
-                    Ok(told) => heap_answer(told.ok()),
+                    Ok(answer) => heap_answer(answer.ok()),
                     Err(_) => Err(format!("did not answer within {} s", heap_time(gc).as_secs())),
                 },
             };
@@ -418,7 +418,7 @@ fn not_asked(why: NotAsked, state: &str) -> String {
 }
 
 /// The answer of a process; `None` when it ended instead.
-fn heap_answer(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
-    let heap = told.ok_or("ended before it answered")?;
-    Ok(heap.ok_or("its garbage collector does not tell")?)
+fn heap_answer(answer: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
+    let heap = answer.ok_or("ended before it answered")?;
+    Ok(heap.ok_or("its garbage collector does not report it")?)
 }

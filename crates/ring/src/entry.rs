@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn words_survive_the_way_and_unknown_states_are_free() {
+    fn words_are_packed_without_loss_and_unknown_states_are_free() {
         for state in [State::Free, State::Placed, State::Claimed, State::TakenBack] {
             let word = Word { position: MAX_POSITION, slot: u16::MAX, state };
             assert_eq!(Word::unpack(word.pack()), word);
@@ -209,8 +209,8 @@ mod tests {
         let entries = Entries::new(&words);
         entries.place(1, 7);
         assert!(!entries.is_claimed(1));
-        for nonsense in [0, u64::MAX, (1 << 24) | (7 << 8) | 9] {
-            words[1].store(nonsense, Ordering::Relaxed);
+        for invalid in [0, u64::MAX, (1 << 24) | (7 << 8) | 9] {
+            words[1].store(invalid, Ordering::Relaxed);
             assert!(entries.is_claimed(1));
             assert!(!entries.take_back(1, 7));
             assert!(!entries.has_placed(1));

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_the_way() {
+    fn headers_are_encoded_without_loss() {
         for (kind, length) in
             [(Kind::Head, 4), (Kind::Body, MAX_PAYLOAD), (Kind::File, FILE_PAYLOAD), (Kind::End, 0)]
         {

@@ -78,8 +78,8 @@ impl Words<'_> {
     }
 }
 
-/// The worker gone mad.
-struct Madman<'a> {
+/// The misbehaving worker.
+struct HostileWorker<'a> {
     words: Words<'a>,
     fds: WorkerFds,
     /// Things to send that the front must not take, and two that it may.
@@ -91,14 +91,14 @@ struct Madman<'a> {
     random: Random,
 }
 
-impl Madman<'_> {
+impl HostileWorker<'_> {
     fn new(fds: WorkerFds, seed: u64) -> Self {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (stream, _) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let treasures = vec![pipe, tcp.into(), stream.into(), file, fds.memory.try_clone().unwrap()];
-        Madman {
+        HostileWorker {
             words: Words::map(&fds.memory),
             fds,
             treasures,
@@ -378,12 +378,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
 
     #[test]
-    fn the_front_survives_a_worker_that_scribbles_over_every_byte_it_can_map(seed in any::<u64>()) {
+    fn the_front_does_not_break_with_a_worker_that_overwrites_every_byte_it_can_map(seed in any::<u64>()) {
         let (ring, fds) = create(GEOMETRY).unwrap();
         let stop = AtomicBool::new(false);
         let (done, served) = mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| Madman::new(fds, seed).rage(&stop));
+            scope.spawn(|| HostileWorker::new(fds, seed).rage(&stop));
             // Not scoped: if it hangs, the test must fail all the same.
             std::thread::spawn(move || {
                 serve_both(ring, !seed);

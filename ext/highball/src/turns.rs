@@ -68,9 +68,9 @@ impl Turns {
     pub(crate) fn begin() -> io::Result<Option<Self>> {
         let Some(call) = asking::Call::prepare() else { return Ok(None) };
         let ended = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ended);
+        let watched = Arc::clone(&ended);
         let thread = std::thread::Builder::new().name(NAME.into()).stack_size(64 * 1024);
-        let thread = thread.spawn(move || watch(&told, call))?;
+        let thread = thread.spawn(move || watch(&watched, call))?;
         *lock_watch() = Some(thread.thread().clone());
         Ok(Some(Turns { ended, thread: Some(thread), process: getpid(), begun: Cell::new(0) }))
     }
@@ -195,7 +195,7 @@ mod asking {
         pub(super) fn prepare() -> Option<Self> {
             // SAFETY: the function lives as long as the process, and takes no data.
             let handle =
-                unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) };
+                unsafe { rb_sys::rb_postponed_job_preregister(0, Some(yield_turn), std::ptr::null_mut()) };
             (handle != rb_sys::rb_postponed_job_handle_t::MAX).then_some(Call(handle))
         }
 
@@ -207,7 +207,7 @@ mod asking {
     }
 
     /// In the thread that runs. The GVL is handed to the first that waits, and comes back after the others.
-    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+    unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
         if is_for_this_thread() {
             nogvl::step_aside(&|| {});
         }
@@ -248,7 +248,7 @@ mod asking {
         pub(super) fn prepare() -> Option<Self> {
             for _ in 0..PLACES {
                 // SAFETY: function and data live as long as the process.
-                unsafe { rb_sys::rb_postponed_job_register(0, Some(give_way), no_data()) };
+                unsafe { rb_sys::rb_postponed_job_register(0, Some(yield_turn), no_data()) };
             }
             Some(Call(()))
         }
@@ -257,7 +257,7 @@ mod asking {
         pub(super) fn make(self) {
             // SAFETY: see above. It touches the list of jobs and a flag of the running thread, both by atomic
             // operations. Where there is no place, the thread goes on until it is asked again.
-            unsafe { rb_sys::rb_postponed_job_register_one(0, Some(give_way), no_data()) };
+            unsafe { rb_sys::rb_postponed_job_register_one(0, Some(yield_turn), no_data()) };
         }
     }
 
@@ -265,9 +265,9 @@ mod asking {
         NO_DATA.as_ptr().cast_mut().cast()
     }
 
-    /// In the thread that runs. Who releases the GVL only wakes those that wait, and has it again if it comes back
-    /// before they are there.
-    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+    /// In the thread that runs. A thread that releases the GVL only wakes those that wait, and has it again if it comes
+    /// back before they are there.
+    unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
         if !is_for_this_thread() {
             return;
         }

@@ -33,7 +33,7 @@ impl Deployment {
 
         processes.map_err(|Failure(what)| in_words(what))?;
         if Listener::Tcp(self.address()).is_open() {
-            return Err(in_words(format!("somebody still listens on {}", self.address())));
+            return Err(in_words(format!("a process still listens on {}", self.address())));
         }
         removed.map_err(|error| in_words(format!("files are left, maybe in {}: {error}", path.display())))
     }

@@ -68,9 +68,9 @@ impl Generator {
 
     /// What it did, with its own words.
     pub(super) fn failure(&mut self, what: &str) -> Failure {
-        let said = text_of(&mut self.complaints) + &text_of(&mut self.output);
-        let end = said.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);
-        Failure(format!("{} {what}: {}", self.name, said[end..].trim()))
+        let printed = text_of(&mut self.complaints) + &text_of(&mut self.output);
+        let end = printed.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);
+        Failure(format!("{} {what}: {}", self.name, printed[end..].trim()))
     }
 }
 

@@ -156,9 +156,9 @@ fn server_that_stalls_once() -> Server {
     let until = Mutex::new(None);
     Server::start(move |number| {
         if number == 300 {
-            *until.lock().expect("nobody panics") = Some(Instant::now() + Duration::from_secs(1));
+            *until.lock().expect("no thread panics") = Some(Instant::now() + Duration::from_secs(1));
         }
-        let until: Option<Instant> = *until.lock().expect("nobody panics");
+        let until: Option<Instant> = *until.lock().expect("no thread panics");
         take(Duration::from_millis(2));
         take(until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now())));
         HELLO

@@ -90,9 +90,9 @@ impl Place {
 fn advice(problem: NotOwn) -> String {
     match problem {
         NotOwn::OfOthers { .. } => format!(
-            "{problem}, and Highball runs as root: whoever can change that could have root write to any file. Choose a \
-             folder of root's, such as /var/log/highball, or write this line into the [[app]] of an application: the log is \
-             then written as that application's user"
+            "{problem}, and Highball runs as root: a user who can change that could make root write to any file. Choose a \
+             folder that belongs to root, such as /var/log/highball, or write this line into the [[app]] of an application: \
+             the log is then written as that application's user"
         ),
         _ => problem.to_string(),
     }
@@ -124,7 +124,7 @@ fn open_own(place: &OwnPlace) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     openat(&place.folder, &place.name, flags, Mode::from_raw_mode(MODE)).map_err(|errno| match errno {
-        rustix::io::Errno::NXIO => io::Error::other("it is a named pipe that nobody reads, or a socket"),
+        rustix::io::Errno::NXIO => io::Error::other("it is a named pipe without a reader, or a socket"),
         other => other.into(),
     })
 }

@@ -131,12 +131,12 @@ impl Writer {
                 state.problem = None;
                 drop(state);
                 if again || was_closed {
-                    info!(%path, "the access log was opened anew");
+                    info!(%path, "reopened the access log");
                 }
             }
             Err(error) if again => {
-                error!(%path, error, "the access log cannot be opened anew; lines go to the file that was open before");
-                self.state().problem = Some(format!("{path} cannot be opened anew: {error}"));
+                error!(%path, error, "cannot reopen the access log; lines go to the file that was open before");
+                self.state().problem = Some(format!("cannot reopen {path}: {error}"));
             }
             Err(error) => {
                 error!(%path, error, "the access log cannot be opened; requests are not logged");

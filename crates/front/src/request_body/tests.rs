@@ -130,7 +130,7 @@ fn limits_are_kept() {
     assert!(matches!(chunked(&body(&[1000])), Ok(Some(_))));
     assert!(matches!(chunked(&body(&[500, 500])), Ok(Some(_))));
     assert_eq!(chunked(&body(&[500, 501])), Err(Refusal::BodyTooLarge));
-    assert_eq!(chunked("ffffffffffffffff\r\n"), Err(Refusal::BodyTooLarge), "told before it is sent");
+    assert_eq!(chunked("ffffffffffffffff\r\n"), Err(Refusal::BodyTooLarge), "refused before it is sent");
     let extension = |length: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(length));
     assert!(matches!(chunked(&extension(EXTENSION_BYTES - 2)), Ok(Some(_))));
     assert_eq!(chunked(&extension(EXTENSION_BYTES)), Err(Refusal::ChunkExtensionsTooLarge));

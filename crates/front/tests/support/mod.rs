@@ -65,12 +65,12 @@ impl Front {
     ) -> Front {
         let settings = Arc::new(settings);
         let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
-        let (commands, obeyed) = mpsc::channel(16);
-        let (said, mut events_in) = mpsc::unbounded_channel();
+        let (commands, commands_in) = mpsc::channel(16);
+        let (from_front, mut events_in) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
         let key = Arc::new(DeveloperKey::new([7; 32]));
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, key, listeners, opening, obeyed, said).unwrap();
+            highball_front::run(for_front, key, listeners, opening, commands_in, from_front).unwrap();
         });
         let (events_out, events) = sync_channel(1000);
         std::thread::spawn(move || {
@@ -264,7 +264,7 @@ pub(crate) fn set_apps(settings: &mut Settings, reached_at: &[(&[&str], &str)]) 
 
 /// One of several, to be changed.
 pub(crate) fn app_of(settings: &mut Settings, app: usize) -> &mut App {
-    Arc::get_mut(&mut settings.apps[app]).expect("nobody else has it yet")
+    Arc::get_mut(&mut settings.apps[app]).expect("the only owner")
 }
 
 /// Waits until `condition` holds.

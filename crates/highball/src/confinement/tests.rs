@@ -28,9 +28,9 @@ fn run(name: &str) -> Output {
 
 fn passes(name: &str) {
     let done = run(name);
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{output}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(output.contains("1 passed"), "{output}");
 }
 
 fn kind<T>(result: std::io::Result<T>) -> Option<ErrorKind> {
