@@ -22,7 +22,7 @@ use crate::Failure;
 
 /// What is asked.
 const WORKLOAD: &str = "long-requests";
-/// Who is asked, and whether its workers have several threads.
+/// The scheme, and whether its workers have several threads.
 const SCHEMES: [(&str, bool); 4] =
     [("highball", true), ("puma-cluster", true), ("passenger", false), ("puma-haproxy-tcp", false)];
 /// Of the least capacity.

@@ -2,8 +2,8 @@
 //!
 //! One of the three raises when it boots, again and again; one is at a request that has no end; one keeps all that it
 //! allocates, until it is killed, again and again. Once they are served beside the seven, by one Highball, and once they
-//! are plain processes outside of it. They burn the processor either way: what differs is what else the seven share with
-//! them. `server_folder` makes what is served, `burning` sees to it that the burners burn.
+//! are plain processes outside of it. They burn the processor either way: only what else the seven share with them
+//! differs. `server_folder` makes what is served, `burning` runs the burners.
 
 mod burning;
 mod server_folder;

@@ -17,14 +17,14 @@ pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A request without an answer for so long has timed out.
+/// A request without an answer for this time has timed out.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
 pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
 pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
 
-/// Who is asked, and what.
+/// The server, and the requests to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// Where clients connect to.

@@ -38,7 +38,7 @@ pub struct Scheme {
     pub floor: Option<Floor>,
     /// The gem it needs, which no Debian package brings.
     pub gem: Option<String>,
-    /// By what its front end reaches the backends.
+    /// How its front end reaches the backends.
     pub(crate) over: Option<Over>,
     pub(crate) files: Vec<ConfigFile>,
     /// In the order in which they are started: backends first.
@@ -137,7 +137,7 @@ impl From<StopSignal> for rustix::process::Signal {
     }
 }
 
-/// By what a front end reaches its backends.
+/// How a front end reaches its backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Over {
@@ -232,7 +232,7 @@ impl SchemeFile {
 }
 
 impl Part {
-    /// Says by what the backends are reached.
+    /// Sets how the backends are reached.
     fn join(&mut self, over: Over) {
         let Some(address) = self.address.get(&over) else {
             return;

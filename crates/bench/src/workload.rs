@@ -251,7 +251,7 @@ impl Written {
     }
 }
 
-/// Puts the folder's path in the place of `{bench}`.
+/// Replaces `{bench}` by the folder's path.
 fn expand(value: &str, bench: &Path) -> Result<String, Failure> {
     let bench = bench.to_str().ok_or_else(|| Failure::new("the path of the folder bench is not UTF-8"))?;
     let expanded = value.replace("{bench}", bench);
@@ -278,7 +278,7 @@ struct Rule {
     #[serde(default = "get")]
     method: String,
     path: String,
-    /// The first and the last number to put in the place of `{n}` in the path.
+    /// The first and the last number to replace `{n}` in the path.
     n: Option<(u32, u32)>,
     #[serde(default)]
     headers: Vec<(String, String)>,

@@ -24,7 +24,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What is to change so that `new` is followed in the place of `old`.
+    /// The changes from `old` to `new`.
     pub fn between(old: &Settings, new: Settings) -> Changes {
         let mut changes = Changes {
             settings: Settings { apps: Vec::new(), named: new.named.clone(), ..old.clone() },

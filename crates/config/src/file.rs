@@ -36,11 +36,11 @@ pub(crate) struct Entry {
     pub(crate) given: Given,
 }
 
-/// Who may say what in a file.
+/// The rights of a file's author.
 #[derive(Debug)]
 pub(crate) struct Rights {
     pub(crate) author: Author,
-    /// The number of the user whom the application belongs to that the file lies in.
+    /// The number of the user who owns the application that the file lies in.
     pub(crate) owner: Option<u32>,
     /// Whether the server alone says where applications are reached: it is root's, and there are several.
     pub(crate) server_routes: bool,

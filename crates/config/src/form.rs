@@ -229,7 +229,7 @@ fn unless_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Resul
     read(text).map(Some)
 }
 
-/// Stores a number in a field that has room for fewer: the ranges in the table see to it that it fits.
+/// Stores a number in a field that has room for fewer: the ranges in the table ensure that it fits.
 pub(crate) fn fit<T: TryFrom<u64>>(number: u64, field: &mut T) -> Result<(), String> {
     *field = T::try_from(number).map_err(|_| format!("{number} is too large"))?;
     Ok(())

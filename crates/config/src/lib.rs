@@ -116,7 +116,7 @@ pub enum Invocation {
     Version(String),
 }
 
-/// Which of the running instances is meant; with neither, the only one.
+/// Selects one of the running instances; with neither, the only one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
     /// The one that listens on this TCP port.
@@ -125,7 +125,7 @@ pub struct Selector {
     pub app: Option<AppSelector>,
 }
 
-/// Which of the applications is meant.
+/// Selects an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppSelector {
     /// What was written: it may be the name.
@@ -135,7 +135,7 @@ pub struct AppSelector {
 }
 
 impl AppSelector {
-    /// Whether this application is meant.
+    /// Whether this application is selected.
     pub fn is(&self, name: &str, folder: &Path) -> bool {
         self.text == name || self.folder == folder
     }
@@ -147,7 +147,7 @@ impl AppSelector {
 /// # Errors
 ///
 /// When something was given that cannot be understood, or the application folder cannot be read. The
-/// error's text says what failed and what to do, and needs no more than `highball: ` before it.
+/// error's text says what failed and what to do, and needs only `highball: ` before it.
 pub fn parse(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,

@@ -77,7 +77,7 @@ pub(crate) fn gather<'a>(
 }
 
 impl Sources<'_> {
-    /// What comes of it.
+    /// The settings that result.
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
         let Sources { mut given, top, apps, named, place } = self;
         let many = apps.len() > 1;
@@ -96,7 +96,7 @@ impl Sources<'_> {
         self.apps.iter().flat_map(|app| std::iter::once(&app.entry).chain(&app.file)).chain([&self.top])
     }
 
-    /// Takes the user away that is asked for: who starts applications otherwise than now changes users by other means.
+    /// Ignores the configured user: a program that starts applications in another way changes users by other means.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
         let of_apps =
             self.apps.iter_mut().flat_map(|app| std::iter::once(&mut app.entry).chain(&mut app.file));
@@ -126,7 +126,7 @@ struct Where {
     folder: PathBuf,
     link: PathBuf,
     file: Option<PathBuf>,
-    /// Whom it belongs to, where that decides who it runs as.
+    /// Its owner, where that decides the user that it runs as.
     owner: Owner,
 }
 
@@ -438,7 +438,7 @@ fn twice_given(path: &Path) -> String {
     )
 }
 
-/// The folder and the Ruby file in it, where such a file was given in the place of a folder.
+/// The folder and the Ruby file in it, where such a file was given instead of a folder.
 pub(crate) fn split_file(path: Option<PathBuf>) -> (Option<PathBuf>, Option<PathBuf>) {
     let is_ruby = |path: &PathBuf| matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
     match path {

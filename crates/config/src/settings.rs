@@ -25,7 +25,7 @@ pub struct Settings {
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
     pub server_user: Option<String>,
-    /// Limits that hold whichever application is meant.
+    /// Limits for requests to all applications.
     pub limits: Limits,
     /// Time requests in flight have to end after TERM; beyond it the workers are halted.
     pub drain_timeout: Duration,
@@ -115,7 +115,7 @@ pub struct App {
     pub early_hints: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
-    /// Who its processes run as.
+    /// The user that its processes run as.
     pub runs_as: RunsAs,
     /// Its own variables, in the environment of its processes.
     pub env: BTreeMap<String, String>,
@@ -132,11 +132,11 @@ pub struct App {
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
     pub prestart: bool,
-    /// Without a request for so long, its processes end until there is one; `None`: never.
+    /// Its processes end after this time without a request, until there is one; `None`: never.
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
-    /// Who is shown what went wrong, in development.
+    /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
@@ -229,7 +229,7 @@ pub enum AccessLog {
     Off,
 }
 
-/// Who is shown what went wrong, in development; stricter from one to the next.
+/// Which clients get the details of errors in development; stricter from one to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum ShowDiagnosis {
     /// Every client on this machine that names no proxy.
@@ -259,7 +259,7 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Limits on requests, connections and buffers, whichever application is meant. Sizes in bytes.
+/// Limits on requests, connections and buffers, for all applications. Sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Longest request target; beyond it 414.

@@ -39,7 +39,7 @@ impl AppEvents {
     }
 }
 
-/// What people want to know first of an application.
+/// The condition of an application, as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// It answers.
@@ -289,7 +289,7 @@ impl AppState {
         }
     }
 
-    /// What has to be looked after from time to time.
+    /// Periodic work.
     pub(crate) fn tick(&self, now_ms: u64) {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
@@ -299,7 +299,7 @@ impl AppState {
         self.look_whether_idle(now_ms);
     }
 
-    /// Says so when Ruby has not been asked for anything for so long that its processes may end.
+    /// Reports when Ruby has been idle for the time after which its processes may end.
     fn look_whether_idle(&self, now_ms: u64) {
         let dispatcher = self.dispatcher.borrow();
         let is_busy = self.asked.replace(false) || self.visits.get() > 0 || !dispatcher.is_idle();

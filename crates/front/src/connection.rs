@@ -80,7 +80,7 @@ enum Stalled {
     No,
     /// Not at the moment.
     Patient,
-    /// It has not for so long that the rest goes to a spool file.
+    /// It has not for a while: the rest goes to a spool file.
     Spooling,
 }
 
@@ -98,7 +98,7 @@ enum End {
     CutOff,
 }
 
-/// What becomes of a request.
+/// The next step of a request.
 #[derive(Debug)]
 enum Step {
     /// It is refused; the connection ends.

@@ -678,8 +678,8 @@ impl Dispatcher {
         let Some(index) = self.position(number) else { return };
         if self.workers[index].state != State::Broken {
             for slot in 0..self.workers[index].slots.len() as u16 {
-                // All that is left, room or not: it is no more than the response areas hold. What is wrong with
-                // it is found once the worker is gone: its answer has not ended.
+                // All that is left, room or not: it is at most what the response areas hold. What is wrong with it is
+                // found once the worker is gone: its answer has not ended.
                 let _ = self.read_slot(index, slot, usize::MAX);
             }
             self.workers[index].ring.retire();
@@ -722,7 +722,7 @@ impl Dispatcher {
         }
     }
 
-    /// What becomes of the requests that this worker had begun; where they `may` be repeated, those that allow it are.
+    /// Repeats or fails the requests that this worker had begun. `may`: those that allow it are repeated.
     fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>, may: bool) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();

@@ -1,4 +1,4 @@
-//! An application's own pages for visitors who get an error in the place of an answer: `503.html` and the like in its folder
+//! An application's own pages for visitors who get an error instead of an answer: `503.html` and the like in its folder
 //! of static files.
 //!
 //! They are kept in memory for a while: of an application that fails, every request may need one.

@@ -1,4 +1,4 @@
-//! A request that got an error in the place of its answer, and what the front knows of it: for those who explain it to
+//! A request that got an error instead of an answer, and what the front knows of it: for those who explain it to
 //! developers, and for the log.
 
 use std::cell::Cell;
@@ -55,7 +55,7 @@ pub struct ReceivedRequest {
 }
 
 impl Failure {
-    /// What there is to say of the request and answer at hand.
+    /// Describes the failure of the current request and answer.
     pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: Load) -> Failure {
         let body = match std::mem::take(&mut inner.request.body) {
             Body::Memory(bytes) => bytes,

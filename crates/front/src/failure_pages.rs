@@ -43,7 +43,7 @@ const FIELDS: &str =
     "cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-frame-options: DENY\r\n\
                       cross-origin-resource-policy: same-origin\r\nreferrer-policy: no-referrer\r\n";
 
-/// Who asks, as far as failures are concerned.
+/// The kind of client, as far as failures are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Audience {
     /// Anybody.
@@ -76,8 +76,8 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Who asks, where this is the rule. `is_ours`: whether the client's process is of the user who started Highball; it
-    /// is asked last, as that takes a while to find out.
+    /// The kind of client under this rule. `is_ours`: whether the client's process is of the user who started Highball;
+    /// it is asked last, as that takes a while to find out.
     pub(crate) fn audience(&self, rule: ShowDiagnosis, is_ours: impl FnOnce() -> bool) -> Audience {
         if rule == ShowDiagnosis::Off || !self.may_be_developer() || self.is_from_another_site() {
             return Audience::Public;
@@ -145,7 +145,7 @@ fn is_ours(host: &str, binds: &[Bind]) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// What is shown in the place of an answer.
+/// What is shown instead of an answer.
 #[derive(Debug)]
 pub(crate) struct Page {
     content_type: &'static str,

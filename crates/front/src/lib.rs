@@ -164,7 +164,7 @@ pub enum AppCommand {
         /// Requests before a worker counts as warm.
         requests: u64,
     },
-    /// A worker is dead, or serves no more.
+    /// A worker is dead, or no longer serves.
     RemoveWorker {
         /// Its number.
         worker: u32,
@@ -198,7 +198,7 @@ pub struct DevelopmentPages {
     pub id: String,
 }
 
-/// A worker that the front has not heard of before.
+/// A worker that is new to the front.
 #[derive(Debug)]
 pub struct NewWorker {
     /// Its number; an application's numbers are never used twice.

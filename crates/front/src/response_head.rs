@@ -272,7 +272,7 @@ pub(crate) fn has_list_token(list: &[u8], token: &str) -> bool {
     list.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
-/// A length in bytes: digits only, and no more than fit (RFC 9110 section 8.6).
+/// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
 pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;

@@ -108,7 +108,7 @@ fn below(prefix: &[u8], path: &[u8]) -> Option<usize> {
     (on_boundary && !path.split(|&byte| byte == b'/').any(is_dot_segment)).then_some(path.len() - rest.len())
 }
 
-/// The first byte that is meant, and what follows it.
+/// The first decoded byte, and what follows it.
 fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
     if let [b'%', high, low, rest @ ..] = path {
         if let (Some(high), Some(low)) = (hexadecimal(*high), hexadecimal(*low)) {

@@ -28,7 +28,7 @@ const TURN_BOUND: u32 = 32;
 /// How often the rings are looked at before the sleep, while there is always something new in them.
 const LOOKS: u32 = 8;
 
-/// While the server stops, an idle client may send one more request for so long.
+/// While the server stops, an idle client may send one more request for this time.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Whether, and why, every answer is the last of its connection.
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// What has to be looked after from time to time.
+    /// Periodic work.
     pub(crate) fn tick(&self, now_ms: u64) {
         let mut apps = self.apps.borrow_mut();
         for app in apps.iter() {

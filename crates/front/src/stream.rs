@@ -16,7 +16,7 @@ use crate::response::FilePart;
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
 const FILE_BYTES: u64 = 256 * 1024;
 
-/// Who is at the other end.
+/// The peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// The client's address, without port.

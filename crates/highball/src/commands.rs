@@ -1,5 +1,5 @@
 //! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
-//! that is meant, and asking it. `highball memory` finds and asks by the same functions.
+//! that is selected, and asking it. `highball memory` finds and asks by the same functions.
 
 use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
@@ -99,7 +99,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Restarts the selected application, or all of the selected instance, and waits for what becomes of it.
+/// Restarts the selected application, or all of the selected instance, and waits for the result.
 pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
@@ -113,7 +113,7 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     })
 }
 
-/// Reforks the selected application, or all of the selected instance, and waits for what becomes of it.
+/// Reforks the selected application, or all of the selected instance, and waits for the result.
 pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
@@ -199,7 +199,7 @@ fn follow(
     }
 }
 
-/// Puts a new process in the place of the selected instance, and waits for what becomes of it.
+/// Replaces the selected instance by a new process, and waits for the result.
 pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_whole(&found, selector)?;
@@ -348,7 +348,7 @@ fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
     selector.is(&app.name, &app.app) || selector.folder == app.link
 }
 
-/// The one that is meant, by what concerns all of its applications.
+/// The selected instance, for a command that acts on all of its applications.
 fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Instance, CommandError> {
     let instance = the_only(found)?;
     let (apps, pid) = (instance.status.apps.len(), instance.status.pid);

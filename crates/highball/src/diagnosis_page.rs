@@ -1,5 +1,5 @@
-//! The page that a developer's browser shows in the place of an application that did not boot, or of an answer that did
-//! not come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
+//! The page that a developer's browser shows instead of an application that did not boot, or of an answer that did not
+//! come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
 //! request is escaped.
 
 use highball_front::page::{self, Escaped};
@@ -33,7 +33,7 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     let cause = words_of(&diagnosis.cause);
     let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
     let what = what_happened(diagnosis);
-    // A page that stands in the place of an answer does not ask again by itself: that would repeat the request.
+    // A page that replaces an answer does not reload by itself: that would repeat the request.
     let (refresh, script) = match diagnosis.step {
         Some(_) => {
             let script = include_str!("diagnosis_page.js").replace("DIAGNOSIS", id);
@@ -68,7 +68,7 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     page
 }
 
-/// Whether it is an exception of a request, and no more is known: nothing that would have to be named.
+/// Whether it is an exception of a request without a known cause.
 fn is_unknown(diagnosis: &Diagnosis) -> bool {
     diagnosis.step.is_none() && diagnosis.cause == "exception"
 }

@@ -130,7 +130,7 @@ fn application(booted: &Booted) -> Vec<Check> {
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
 }
 
-/// Who it runs as, where that is a question.
+/// The user that it runs as, where there is a choice.
 fn user(app: &App) -> Option<Check> {
     if crate::is_root_by_chance(app) {
         let what = format!("the application {}", crate::ROOT_BY_CHANCE);

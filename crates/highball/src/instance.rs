@@ -48,7 +48,7 @@ pub(crate) enum Question {
         /// The number of the application.
         app: u32,
     },
-    /// Put a new process in the place of this one.
+    /// Replace this process by a new one.
     Upgrade,
     /// Drain and stop.
     Stop,
@@ -84,21 +84,21 @@ pub(crate) fn heap_time(gc: bool) -> Duration {
 pub(crate) enum Answer {
     /// How things are.
     Status(Box<Status>),
-    /// It restarts, or will when it is done with the restart before; `Status` tells what becomes of it.
+    /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
     Restarting {
         /// Its process id.
         pid: i32,
         /// The generation that the restart brings.
         generation: u32,
     },
-    /// It reforks; `Status` tells what becomes of it.
+    /// It reforks; `Status` shows its progress.
     Reforking {
         /// Its process id.
         pid: i32,
         /// The refork's number, from 1.
         number: u32,
     },
-    /// It starts a new process in its place; `Status` tells what becomes of it.
+    /// It starts a new process in its place; `Status` shows its progress.
     Upgrading {
         /// Its process id.
         pid: i32,
@@ -155,7 +155,7 @@ pub(crate) struct Status {
     /// Bytes in spool files,
     #[serde(default)]
     pub(crate) spool_bytes: u64,
-    /// and the most that there may be; 0 from versions that do not say it.
+    /// and the most that there may be; 0 from versions that do not report it.
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
     /// Why the access log of the server is not written as it should be, if so.
@@ -193,7 +193,7 @@ pub(crate) struct AppStatus {
     /// The folder as it was given, with its symbolic links.
     pub(crate) link: PathBuf,
     pub(crate) environment: String,
-    /// Who it runs as; empty from versions that do not say it.
+    /// The user that it runs as; empty from versions that do not report it.
     #[serde(default)]
     pub(crate) user: String,
     /// `Rails 6.1.7`, once the application was booted.

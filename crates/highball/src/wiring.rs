@@ -64,13 +64,13 @@ pub(crate) async fn tell_front(
     }
 }
 
-/// `None`: the front need not hear of it; for an application that was removed, it makes no difference any more.
+/// `None`: it is no news for the front; for an application that was removed, it makes no difference any more.
 fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidate) -> Option<AppCommand> {
     let probe_path = || Some(app?.process.probe_path.clone());
     Some(match notice {
         AppNotice::Removed => {
             candidate.tell(id, News::Removed);
-            return None; // the front hears of it with the rest of the configuration
+            return None; // the front gets it with the rest of the configuration
         }
         AppNotice::AppBooted(booted) => AppCommand::Booted {
             public: booted.public,

@@ -293,7 +293,7 @@ impl Secrets {
     }
 }
 
-/// What stands in the place of a value that is not shown.
+/// What replaces a value that is not shown.
 fn hidden(name: &str, value: &str) -> String {
     match value {
         "" => String::new(),

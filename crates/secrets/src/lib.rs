@@ -28,9 +28,9 @@ use std::path::Path;
 use highball_tenant::TenantFolder;
 use highball_users::User;
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub const MASK: &str = "[masked]";
-/// What stands in the place of a value that may be one.
+/// What replaces a value that may be one.
 pub const WITHHELD: &str = "[withheld]";
 
 /// Shorter values are not searched for elsewhere: `1` and `dev` stand everywhere.

@@ -292,7 +292,7 @@ impl Ring {
         Err(Error::new(ruby.exception_io_error(), why))
     }
 
-    /// The answer has ended: the slot is the front's again, and the ticket is good no more.
+    /// The answer has ended: the slot is the front's again, and the ticket is not valid any more.
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
         slot.position.set(0);

@@ -294,7 +294,7 @@ impl Ring {
             // Without a head, or without the hijack that the head promised, it is not complete.
             Stage::Waiting | Stage::Promised => Kind::Abort,
             Stage::Body => kind,
-            // Whatever becomes of the request, the connection is the app's.
+            // Even if the request fails, the connection is the app's.
             Stage::Upgraded | Stage::Hijacked => Kind::End,
         };
         self.append(ticket, &Header { kind, length: 0 }.encode());

@@ -192,7 +192,7 @@ pub(super) fn signal(pid: i32, signal: Signal) -> Result<(), Errno> {
     }
 }
 
-/// Waits until one of these processes ends, and no longer than so long.
+/// Waits until one of these processes ends, but no longer than this time.
 pub(super) fn wait_for_end_of_any(pids: &[i32], time: Duration) -> Result<(), Failure> {
     let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
     let opened: Vec<OwnedFd> = pids.iter().filter_map(open).collect();

@@ -19,7 +19,7 @@ use crate::Failure;
 
 /// What has ended begins again after this: the next request, or the next process.
 const BEGINS_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// What does not boot is tried again so late: so often Highball looks whether the application was changed.
+/// The time until a failed boot is tried again: Highball looks that often for changes of the application.
 const BOOTS_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// How often it is changed.
 const CHANGED_EVERY: Duration = Duration::from_secs(1);

@@ -45,7 +45,7 @@ impl Generator {
         Ok(Generator { name, child, output, complaints })
     }
 
-    /// Waits for its end, for so long at most.
+    /// Waits for its end, for `at_most`.
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
         let ended = ended_within(&self.child, at_most);
         let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;

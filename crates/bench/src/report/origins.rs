@@ -1,4 +1,4 @@
-//! The eleven ways to deploy of 2006, by what stands for them today.
+//! The eleven ways to deploy of 2006, by their present-day equivalents.
 
 use super::comparison::{Comparison, Row};
 

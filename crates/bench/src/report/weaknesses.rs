@@ -6,7 +6,7 @@ use super::words;
 use crate::results::SchemeInfo;
 use crate::statistics::Spread;
 
-/// By what it is judged.
+/// The figures that it is judged by.
 const FIGURES: [Figure; 6] = [CPU, REQUESTS, P50, P99, MEMORY, COLD_START];
 
 /// How Highball stands against others.

@@ -36,7 +36,8 @@ pub(crate) fn floor() -> PathBuf {
     highball().with_file_name("highball-floor")
 }
 
-/// By what the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet them by chance.
+/// The variables by which the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet
+/// them by chance.
 pub(crate) fn environment(needs_gem: bool) -> BTreeMap<String, String> {
     let gems = if needs_gem { gem_folders() } else { Vec::new() };
     let of_each =

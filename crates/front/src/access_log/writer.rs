@@ -69,7 +69,7 @@ impl Writer {
         self.state().problem.clone()
     }
 
-    /// Adds a line. `true`: so much has come together that it should be written.
+    /// Adds a line. `true`: enough lines wait that they should be written.
     pub(super) fn add(&self, line: &str) -> bool {
         let mut state = self.state();
         if state.lines.len() + line.len() > BUFFER_BYTES {
@@ -85,7 +85,7 @@ impl Writer {
         self.state().is_to_open = true;
     }
 
-    /// Has a thread do what there is to do, if none is at it.
+    /// Has a thread do the work, unless one is at it.
     pub(super) fn start(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         self.give_notice();
         let mut state = self.state();

@@ -28,7 +28,7 @@ const IDLE_BYTES: usize = 4096;
 const MOST_WAITS: u8 = 2;
 
 impl Connection {
-    /// Reads the next request's head and decides what becomes of it.
+    /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
         self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
         if !self.buffer.is_empty() {
@@ -116,7 +116,8 @@ impl Connection {
         examined.map(|(step, _)| step)
     }
 
-    /// Parses the head at the start of `bytes`: what becomes of the request, and how many of the bytes are done with.
+    /// Parses the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
+    /// up.
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,

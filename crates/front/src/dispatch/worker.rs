@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Whether it has not begun what it was given for so long that others should.
+    /// Whether others should begin its requests, as it has not for too long.
     pub(crate) fn is_overdue(&self) -> bool {
         let (oldest, ticks) = self.oldest;
         ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|ticket| ticket.position == oldest)

@@ -25,7 +25,7 @@ impl Host {
 pub(super) struct Target<'a> {
     /// The authority of an absolute-form target.
     pub(super) authority: Option<&'a [u8]>,
-    /// The path; empty stands for `/`, or for `*` if the whole server is meant.
+    /// The path; empty stands for `/`, or for `*` for the whole server.
     pub(super) path: &'a [u8],
     /// The target means the server as a whole.
     pub(super) whole_server: bool,

@@ -72,7 +72,7 @@ impl Finder {
         self.pipeline.as_ref().map(Pipeline::prefix)
     }
 
-    /// The file that is meant by this path; `None`: there is none.
+    /// The file at this path; `None`: there is none.
     ///
     /// # Errors
     /// This one has to be read before.

@@ -175,7 +175,8 @@ impl Pipeline {
     }
 }
 
-/// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is meant.
+/// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is the
+/// right one.
 fn open(
     folders: &mut [Folder],
     rules: &AssetPipeline,

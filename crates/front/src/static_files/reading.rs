@@ -68,7 +68,7 @@ impl Unread {
         Ok((known, Facts { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
     }
 
-    /// By what it will be known.
+    /// The key of the facts about it.
     pub(super) fn known(&self) -> io::Result<Known> {
         Ok(Known { file: about(&*self.file)?, plain: self.plain.clone() })
     }

@@ -1,4 +1,4 @@
-//! The processes of this machine: who they are, and who descends from whom.
+//! The processes of this machine, and their descent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
