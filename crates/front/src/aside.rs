@@ -55,9 +55,9 @@ impl Held {
     /// up meanwhile, and not before the result is dropped, so that the next one sees it, too. `None`: it has panicked.
     pub(crate) async fn spend<T: Send + 'static>(
         self,
-        deed: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<(T, Held)> {
-        match spawn_blocking(move || (deed(), self)).await {
+        match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
                 tracing::error!(%error, "looking for a file has failed; the application is asked");

@@ -381,7 +381,7 @@ impl Response {
 
     fn app_raised(&mut self, words: &[u8]) -> Result<(), RingError> {
         if matches!(self.progress, Progress::Streaming | Progress::Ended) {
-            return Err(RingError::Breach("an exception in the place of an answer that has begun"));
+            return Err(RingError::Breach("an exception after an answer has begun"));
         }
         self.exception = words.to_vec();
         self.fail(Refusal::AppRaised);

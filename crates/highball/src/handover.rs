@@ -125,7 +125,7 @@ impl Staffing {
     }
 
     /// Records the news. Returns the worker that may be admitted by now, or why the handover fails.
-    fn hear(&mut self, news: News) -> Result<Option<u32>, String> {
+    fn record(&mut self, news: News) -> Result<Option<u32>, String> {
         match news {
             News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
@@ -255,16 +255,16 @@ impl Handover {
             .collect();
         while !coming.values().all(Staffing::is_done) {
             let next = coming.values().filter_map(|app| Some((app.deadline?, app))).min_by_key(|(at, _)| *at);
-            let heard = match next {
+            let received = match next {
                 Some((at, app)) => timeout_at(at, news.recv()).await.map_err(|_| app.silent())?,
                 None => news.recv().await,
             };
-            let Some((id, news)) = heard else { return Err("the run has ended".into()) };
+            let Some((id, news)) = received else { return Err("the run has ended".into()) };
             if matches!(news, News::Removed) {
                 coming.remove(&id);
             }
             let Some(app) = coming.get_mut(&id) else { continue };
-            if let Some(worker) = app.hear(news)? {
+            if let Some(worker) = app.record(news)? {
                 let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
                 let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }

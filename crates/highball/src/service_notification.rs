@@ -57,8 +57,8 @@ mod tests {
         notify(ServiceState::HandedOver(rustix::process::Pid::from_raw(42).unwrap()));
         std::env::remove_var("NOTIFY_SOCKET");
         notify(ServiceState::Ready); // without a receiver
-        let mut heard = [0; 64];
-        let length = systemd.recv(&mut heard).unwrap();
-        assert_eq!(&heard[..length], b"MAINPID=42\nREADY=1");
+        let mut received = [0; 64];
+        let length = systemd.recv(&mut received).unwrap();
+        assert_eq!(&received[..length], b"MAINPID=42\nREADY=1");
     }
 }
