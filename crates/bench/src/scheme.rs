@@ -392,7 +392,9 @@ impl Scheme {
         };
         let all = self.sources.iter().flat_map(each);
         let environment = programs::environment(self.gem.is_some());
-        all.map(move |(root, version)| self.versions.ask(&version, root.as_ref(), &self.values(), &environment))
+        all.map(move |(root, version)| {
+            self.versions.ask(&version, root.as_ref(), &self.values(), &environment)
+        })
     }
 
     fn missing_root(&self) -> Option<String> {

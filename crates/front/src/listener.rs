@@ -213,9 +213,7 @@ fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
         socket.bind(&socket2::SockAddr::unix(path)?)?;
         socket.listen(BACKLOG)?;
         let file = place.find()?.filter(Found::is_socket);
-        file.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket")
-        })
+        file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket"))
     };
     let file = listen().map_err(failed)?;
     drop(lock);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::{AppState, AppEvents};
+use crate::app_state::{AppEvents, AppState};
 use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines};

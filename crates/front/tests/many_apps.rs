@@ -135,7 +135,9 @@ fn a_misbehaving_worker_of_one_does_not_affect_another() {
     job.raw(&[9, 0, 0, 0]);
     assert_eq!(client.answer().status, 502);
     assert_eq!(of_other.answer().text(), "1 |/");
-    assert!(matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number));
+    assert!(
+        matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number)
+    );
     assert_eq!(front.get_from("b", "/").answer().text(), "1 |/");
 }
 

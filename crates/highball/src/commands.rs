@@ -51,9 +51,11 @@ pub(crate) enum CommandError {
     UpgradeFailed(i32, String),
     #[error("the result of the restart to generation {0} is not kept any more; see the log")]
     Forgotten(u32),
-    #[error("{0} is one of {1} applications of the server with pid {2}, and this command acts on the \
+    #[error(
+        "{0} is one of {1} applications of the server with pid {2}, and this command acts on the \
              whole server: choose it with --port N. (To remove \
-             one application, take it out of the configuration, and send HUP.)")]
+             one application, take it out of the configuration, and send HUP.)"
+    )]
     OneOfMany(String, usize, i32),
     #[error("it did not work for {0} of {1} applications; see above")]
     NotForAll(usize, usize),

@@ -20,6 +20,7 @@ mod control_places;
 mod developer_key;
 mod diagnosis_page;
 mod doctor;
+mod handover;
 mod instance;
 mod log;
 mod memory;
@@ -29,11 +30,11 @@ mod readiness;
 mod root_policy;
 mod service_notification;
 mod started_path;
-mod handover;
 mod wiring;
 
 use configuration::Configuration;
 use front::Opening;
+use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
@@ -52,7 +53,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use handover::{Candidate, Handover};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
@@ -217,7 +217,15 @@ impl ListeningServer {
             predecessor.take_pid_proxy()
         });
         let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, pid_proxy)? };
-        Ok(ListeningServer { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
+        Ok(ListeningServer {
+            settings: Arc::new(settings),
+            started,
+            apps,
+            pidfile,
+            listeners,
+            heritage,
+            launcher,
+        })
     }
 
     /// Boot, serve, drain.
@@ -233,7 +241,8 @@ impl ListeningServer {
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
         let (events_out, events) = mpsc::unbounded_channel();
         let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
-        let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, events_out)?;
+        let front =
+            start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, events_out)?;
 
         let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
         let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
@@ -497,7 +506,9 @@ fn why_not(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BootFailed(failure) => failure.in_brief(),
         Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
-        Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process got a signal to stop".into(),
+        Outcome::Drained | Outcome::Stopped | Outcome::Halted => {
+            "the new process got a signal to stop".into()
+        }
         Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),
     }
 }

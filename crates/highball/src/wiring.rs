@@ -3,19 +3,19 @@
 
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
+use crate::handover::{Candidate, News};
 use crate::instance::{
     heap_time, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status,
     UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
-use crate::handover::{Candidate, News};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
 use highball_front::failure::ReceivedRequest;
 use highball_front::refusal::Refusal;
 use highball_front::{
-    static_files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure,
-    NewWorker, Report as FrontReport,
+    static_files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
+    Report as FrontReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,

@@ -68,7 +68,9 @@ fn run(command: &[String], env: &BTreeMap<String, String>) -> Result<String, Str
     let printed = String::from_utf8_lossy(&printed);
     match output.status.success() {
         true => Ok(printed.into_owned()),
-        false => Err(format!("{}: {}", output.status, printed.lines().next().unwrap_or("it printed nothing"))),
+        false => {
+            Err(format!("{}: {}", output.status, printed.lines().next().unwrap_or("it printed nothing")))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::fingerprint;
 use super::folder::Folder;
 use super::found_file::FoundFile;
 use super::pipeline::{Assets, Pipeline};
-use super::reading::{Known, Facts, Unread};
+use super::reading::{Facts, Known, Unread};
 use super::safe_path::SafePath;
 
 /// Finds the files of one application.

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
-use super::reading::{Known, Facts, KnownFacts, Unread};
+use super::reading::{Facts, Known, KnownFacts, Unread};
 use super::safe_path::first_component;
 use crate::content_type;
 

@@ -101,7 +101,10 @@ struct Remembered {
 
 impl KnownFacts {
     pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Facts> {
-        self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.facts)
+        self.0
+            .get(known)
+            .filter(|remembered| now_ms < remembered.until_ms)
+            .map(|remembered| &remembered.facts)
     }
 
     /// Remembers the facts about a file that was read up to `now_ms`.
