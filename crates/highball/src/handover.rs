@@ -177,7 +177,7 @@ pub(crate) struct Handover {
     pub(crate) front: mpsc::Sender<Command>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     /// What the next process will be made from.
-    pub(crate) heritage: Option<UpgradeContext>,
+    pub(crate) upgrade_context: Option<UpgradeContext>,
     /// Becomes true when connections are accepted.
     pub(crate) serving: watch::Sender<bool>,
     /// How the workers come up.
@@ -204,8 +204,8 @@ impl Handover {
             }
             *pidfile = self.begin_to_serve(old).await;
         }
-        if let Some(heritage) = self.heritage.take() {
-            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(heritage))).await;
+        if let Some(upgrade_context) = self.upgrade_context.take() {
+            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(upgrade_context))).await;
             // as above
         }
         self.serving.send_replace(true);

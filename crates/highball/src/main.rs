@@ -177,7 +177,7 @@ struct ListeningServer {
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
     /// What a successor will be made from; none where the application was given as an object.
-    heritage: Option<UpgradeContext>,
+    upgrade_context: Option<UpgradeContext>,
     launcher: Launcher,
 }
 
@@ -216,21 +216,23 @@ impl ListeningServer {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
         });
-        let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, pid_proxy)? };
+        let upgrade_context =
+            if is_given_as_object() { None } else { upgrade_context(&settings, &listeners, pid_proxy)? };
         Ok(ListeningServer {
             settings: Arc::new(settings),
             started,
             apps,
             pidfile,
             listeners,
-            heritage,
+            upgrade_context,
             launcher,
         })
     }
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let ListeningServer { settings, started, apps, mut pidfile, listeners, heritage, launcher } = self;
+        let ListeningServer { settings, started, apps, mut pidfile, listeners, upgrade_context, launcher } =
+            self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
@@ -274,7 +276,7 @@ impl ListeningServer {
             kept,
             front: to_front.clone(),
             supervisor: to_supervisor.clone(),
-            heritage,
+            upgrade_context,
             serving: serving_in,
             news,
             awaited: candidate.awaited(),
@@ -325,7 +327,7 @@ fn listen(
 }
 
 /// What a successor of this process will be made from.
-fn heritage(
+fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
     pid_proxy: Option<OwnedFd>,
