@@ -5,21 +5,21 @@ class Document
   ROOT = File.expand_path("../..", __dir__)
   def self.paths(pattern) = Dir[File.join(ROOT, pattern)].sort.map { |path| path.delete_prefix("#{ROOT}/") }
 
-  # What people read to use Highball. The others are for those who change it.
-  FOR_USERS = ["README.md", *paths("docs/{,deploying/,migrating/}*.md")].freeze
-  FOR_CONTRIBUTORS = [*%w[ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md],
+  # The documents for users. The others are for contributors.
+  FOR_USERS = (["README.md"] + paths("docs/{,deploying/,migrating/}*.md") - ["docs/gems.md"]).freeze
+  FOR_CONTRIBUTORS = [*%w[ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md], *paths("docs/gems.md"),
                       *paths("{docs/decisions,crates/*,bench/*}/*.md")].freeze
 
-  # A fenced block: its language and the marks behind it, which say how it is tested.
+  # A fenced block, its language, and the marks after the language, which select its test.
   Block = Struct.new(:document, :line, :language, :marks, :text) do
     def to_s = "#{document}:#{line} (#{[language, *marks].join(' ')})"
     def mark = marks.first
     def lines = text.lines(chomp: true)
-    # The text with folders of examples in the place of those that people have.
+    # The text with its example folders moved into `stage`.
     def in_folder(stage) = text.gsub(%r{(?<=[\s"'=]|\A)/(srv|etc/highball)(?=/)}, "#{stage}/\\1")
   end
 
-  # Why a block of commands is not run: nothing else is a reason.
+  # The only reasons not to run a block of commands.
   NOT_RUN = {
     "installs" => "fetches packages",
     "root" => "changes the system as root",
@@ -31,7 +31,7 @@ class Document
     "tests" => "runs this test"
   }.freeze
 
-  # The languages that there are, and the marks that say what a block in one of them is. `nil`: it needs none.
+  # The languages, each with the marks that its blocks may have; `nil`: none.
   LANGUAGES = {
     "sh" => ["run", "serve", "live", "check", *NOT_RUN.keys.map { |reason| "not=#{reason}" }],
     "toml" => [nil, "fly"],
@@ -92,7 +92,7 @@ class Document
     text.scan(/\]\(([^)\s]+)\)/).flatten + text.scan(/(?:src|srcset|href)="([^"]+)"/).flatten
   end
 
-  # What links to headings name, as GitHub makes it of them.
+  # The anchors of the headings, as GitHub generates them.
   def anchors
     prose.map(&:first).grep(/\A#+ /).map { |line| self.class.anchor(line.sub(/\A#+ /, "")) }
   end
@@ -101,8 +101,7 @@ class Document
     heading.gsub(/\[([^\]]*)\]\([^)]*\)/, '\1').downcase.gsub(/[^\p{Word}\- ]/, "").tr(" ", "-")
   end
 
-  # The commands of Highball in a piece of code, as lists of arguments: `sudo` and the like, variables before it, and what
-  # a pipe passes on to others are left out.
+  # The commands of Highball in a piece of code, as lists of arguments, without variables and `sudo` before them.
   def self.commands_in(code)
     code.lines.flat_map { |line| line.sub(/(\A|\s)#.*/, "").split(/\||&&|;|>/) }.filter_map do |command|
       words = Shellwords.split(command)
