@@ -3,12 +3,12 @@
 # A Markdown document of this tree: its text, its blocks of code, its headings and its links.
 class Document
   ROOT = File.expand_path("../..", __dir__)
-  def self.paths(pattern) = Dir[File.join(ROOT, pattern)].sort.map { |path| path.delete_prefix("#{ROOT}/") }
+  def self.paths(pattern) = Dir[File.join(ROOT, pattern)].map { |path| path.delete_prefix("#{ROOT}/") }
 
   # The documents for users. The others are for contributors.
   FOR_USERS = (["README.md"] + paths("docs/{,deploying/,migrating/}*.md") - ["docs/gems.md"]).freeze
-  FOR_CONTRIBUTORS = [*%w[ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md], *paths("docs/gems.md"),
-                      *paths("{docs/decisions,crates/*,bench/*}/*.md")].freeze
+  FOR_CONTRIBUTORS = (%w[ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md] + paths("docs/gems.md") +
+                      paths("{docs/decisions,crates/*,bench/*}/*.md")).freeze
 
   # A fenced block, its language, and the marks after the language, which select its test.
   Block = Struct.new(:document, :line, :language, :marks, :text) do
