@@ -6,7 +6,7 @@ require "yaml"
 require_relative "support/documents"
 
 # Everything that the documents name has to exist: paths, links, headings, commands, options, crates, recipes. Each
-# block of code in the documents for users has a mark that selects its test (test/e2e/docs_test.rb).
+# block of code in the documents for users has a mark that selects its test (test/e2e/documented_*_test.rb).
 class DocsTest < Minitest::Test
   ROOT = Document::ROOT
   DOCUMENTS = (Document::FOR_USERS + %w[ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md]).freeze

@@ -1,26 +1,14 @@
 # frozen_string_literal: true
 
+require "etc"
 require "json"
 require "openssl"
-require "shellwords"
+require "socket"
 require "yaml"
-require_relative "../support/documents"
-require_relative "../support/e2e_test"
+require_relative "../support/documented_code_test_case"
 
-# Runs or validates the blocks of code in the README and the documents for users, as their marks say.
-# (test/docs_test.rb checks that each has a mark.)
-class DocumentedCodeTest < E2ETest
-  # The application in each folder that a document calls /srv/…
-  APP = {
-    "config.ru" => "run ->(_env) { [200, { 'content-type' => 'text/plain' }, ['hello']] }\n",
-    "Gemfile" => "gem 'rack'\n",
-    "public/application.css" => "body {}\n"
-  }.freeze
-  APPS = %w[blog shop wiki redmine].freeze
-  # Commands of other branches.
-  COMING = %w[init completions].freeze
-  RUNS_WITHIN = 60 # seconds
-
+# The documented configuration files: the programs that they are for read them, or their keys are checked.
+class DocumentedFilesTest < DocumentedCodeTestCase
   # Top-level keys of files that other tools read; all keys of fly.toml.
   KEYS = {
     "kamal" => %w[service image servers proxy registry env builder ssh volumes accessories aliases],
@@ -41,25 +29,6 @@ class DocumentedCodeTest < E2ETest
     gem "unicorn"
     gem "thruster", require: false
   RUBY
-
-  def self.blocks(language) = Document.for_users.flat_map(&:blocks).select { |block| block.language == language }
-
-  # A test for each block that runs, so that a failure names it.
-  blocks("sh").each do |block|
-    name = "#{block.document.tr('/', '_').delete_suffix('.md')}_#{block.line}"
-    case block.mark
-    when "run" then define_method("test_run_#{name}") { run_block(block) }
-    when "live" then define_method("test_live_#{name}") { run_beside_server(block) }
-    when "serve" then define_method("test_serve_#{name}") { serve_block(block) }
-    end
-  end
-
-  def test_commands_are_understood
-    Document.for_users.each do |document|
-      code = document.blocks.select { |block| block.language == "sh" }.map(&:text) + document.inline_code
-      code.flat_map { |piece| Document.commands_in(piece) }.each { |words| assert_command(document.path, words) }
-    end
-  end
 
   def test_configuration_files_are_understood
     each_block("toml", nil) do |block|
@@ -167,91 +136,6 @@ class DocumentedCodeTest < E2ETest
   end
 
   private
-
-  def each_block(language, mark = :any, &check)
-    blocks = self.class.blocks(language).select { |block| mark == :any || block.mark == mark }
-    refute_empty blocks, "there is no block of #{language} any more: take its test away, too"
-    blocks.each(&check)
-  end
-
-  # --- commands
-
-  # A folder with applications in srv, and `highball` in bin.
-  def stage
-    files = APPS.flat_map { |app| APP.map { |name, text| ["srv/#{app}/#{name}", text] } }.to_h
-    folder_with(files).tap do |folder|
-      FileUtils.mkdir_p(["bin", *APPS.flat_map { |app| ["srv/#{app}/tmp/pids", "srv/#{app}/log"] }]
-                          .map { |name| File.join(folder, name) })
-      APPS.each { |app| File.symlink(".", File.join(folder, "srv", app, "current")) }
-      File.symlink(HighballServer::BINARY, File.join(folder, "bin/highball"))
-    end
-  end
-
-  # A clone of this tree, with links to everything but the example, which writes files.
-  def tree
-    folder_with.tap do |folder|
-      (Dir.children(HighballServer::ROOT) - %w[examples .git]).each do |name|
-        File.symlink(File.join(HighballServer::ROOT, name), File.join(folder, name))
-      end
-      FileUtils.mkdir_p(File.join(folder, "examples"))
-      FileUtils.mv(copy_of_example("blog"), File.join(folder, "examples/blog"))
-    end
-  end
-
-  def variables(stage)
-    { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}", "HOME" => stage }
-  end
-
-  def shell(block, folder, stage)
-    log = File.join(stage, "output")
-    pid = Process.spawn(HighballServer::ENVIRONMENT.merge(variables(stage)), "bash", "-euo", "pipefail", "-c",
-                        block.in_folder(stage), chdir: folder, in: File::NULL, %i[out err] => log)
-    ended = Process.detach(pid)
-    unless ended.join(RUNS_WITHIN)
-      HighballServer.kill(pid)
-      flunk "#{block} did not end:\n#{File.read(log)}"
-    end
-    assert_predicate ended.value, :success?, "#{block}:\n#{File.read(log)}"
-  end
-
-  def run_block(block)
-    stage = self.stage
-    shell(block, File.join(stage, "srv/blog"), stage)
-  end
-
-  def run_beside_server(block)
-    stage = self.stage
-    app = File.join(stage, "srv/blog")
-    serve(app, "--pidfile", File.join(app, "tmp/pids/server.pid"), workers: 2)
-    shell(block, app, stage)
-  end
-
-  def serve_block(block)
-    stage = self.stage
-    folder = block.marks.include?("in=tree") ? tree : File.join(stage, "srv/blog")
-    server = serve(folder, command: ["bash", "-c", block.in_folder(stage).strip],
-                           env: variables(stage).merge("PORT" => "0", "BINDING" => "127.0.0.1"))
-    assert_equal 200, server.get("/", { "Host" => "localhost" }).status, block.to_s
-  end
-
-  # Highball prints its help only if it has understood the words before `--help`.
-  def assert_command(document, words)
-    name = words.first.to_s
-    return if COMING.include?(name)
-
-    assert_includes subcommands, name, "#{document}: highball #{words.join(' ')}" if name.match?(/\A[a-z]+\z/)
-    return if name == "bench" # its options are its own
-
-    words = words.grep_v(/\A[…\[]/)
-    output, ended = HighballServer.run(*words, "--help")
-    assert_predicate ended, :success?, "#{document}: highball #{words.join(' ')}: #{output}"
-  end
-
-  def subcommands
-    @subcommands ||= HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1].scan(/^  ([a-z]+)/).flatten
-  end
-
-  # --- files
 
   def assert_is_read(block, stage, file)
     output, ended = HighballServer.run("config", "systemd", "--config", file, File.join(stage, "srv/blog"))
