@@ -77,6 +77,16 @@ class DocsTest < Minitest::Test
     end
   end
 
+  # Words that make a sentence a riddle, or that readers do not search for. (Texts of options are in crates/config.)
+  def test_words_are_plain
+    Document.for_users.reject { |document| document.path == "docs/configuration.md" }.each do |document|
+      document.prose.each do |line, number|
+        riddle = line.gsub(/`[^`]*`/, "")[/\b(?:anew|nobody|whoever|mend(?:ed|s|ing)?|of its own|so many|said|told)\b/i]
+        assert_nil riddle, "#{document.path}:#{number}"
+      end
+    end
+  end
+
   # The site has its navigation from there (site/hooks.py).
   def test_every_page_is_in_the_index
     pages = Document::FOR_USERS.grep(%r{\Adocs/}).map { |path| path.delete_prefix("docs/") } - ["README.md"]
