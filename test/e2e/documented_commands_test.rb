@@ -34,19 +34,21 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
 
   private
 
-  # A clone of this tree, with links to everything but the example, which writes files.
+  # A clone of this tree, with links to everything but the example, which writes files. It has no bin/setup: a build
+  # from there would overwrite the one of this tree.
   def tree
     folder_with.tap do |folder|
-      (Dir.children(HighballServer::ROOT) - %w[examples .git]).each do |name|
+      (Dir.children(HighballServer::ROOT) - %w[bin examples .git]).each do |name|
         File.symlink(File.join(HighballServer::ROOT, name), File.join(folder, name))
       end
-      FileUtils.mkdir_p(File.join(folder, "examples"))
+      FileUtils.mkdir_p([File.join(folder, "bin"), File.join(folder, "examples")])
+      FileUtils.cp(File.join(HighballServer::ROOT, "bin/highball"), File.join(folder, "bin"))
       FileUtils.mv(copy_of_example("blog"), File.join(folder, "examples/blog"))
     end
   end
 
   def variables(stage)
-    { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}", "HOME" => stage }
+    { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}" }
   end
 
   def shell(block, folder, stage)
