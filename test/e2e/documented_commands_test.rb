@@ -47,8 +47,9 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
     end
   end
 
-  def variables(stage)
-    { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}" }
+  # `highball config` wants a port that others can know, and the doctor one that is free.
+  def variables(stage, port = free_port)
+    { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}", "PORT" => port.to_s, "BINDING" => "127.0.0.1" }
   end
 
   def shell(block, folder, stage)
@@ -71,15 +72,16 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
   def run_beside_server(block)
     stage = self.stage
     app = File.join(stage, "srv/blog")
-    serve(app, "--pidfile", File.join(app, "tmp/pids/server.pid"), workers: 2)
+    server = serve(app, "--pidfile", File.join(app, "tmp/pids/server.pid"), workers: 2)
     shell(block, app, stage)
+    server.wait if block.text.include?("highball stop")
   end
 
   def serve_block(block)
     stage = self.stage
     folder = block.marks.include?("in=tree") ? tree : File.join(stage, "srv/blog")
     server = serve(folder, command: ["bash", "-c", block.in_folder(stage).strip],
-                           env: variables(stage).merge("PORT" => "0", "BINDING" => "127.0.0.1"))
+                           env: variables(stage, 0))
     assert_equal 200, server.get("/", { "Host" => "localhost" }).status, block.to_s
   end
 end

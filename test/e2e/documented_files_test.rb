@@ -3,7 +3,6 @@
 require "etc"
 require "json"
 require "openssl"
-require "socket"
 require "yaml"
 require_relative "../support/documented_code_test_case"
 
@@ -181,9 +180,5 @@ class DocumentedFilesTest < DocumentedCodeTestCase
     certificate.sign(key, "SHA256")
     File.write(File.join(folder, "fullchain.pem"), certificate.to_pem)
     File.write(File.join(folder, "privkey.pem"), key.to_pem)
-  end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
   end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "shellwords"
+require "socket"
 require_relative "documents"
 require_relative "e2e_test"
 
@@ -53,5 +54,9 @@ class DocumentedCodeTestCase < E2ETest
 
   def subcommands
     @subcommands ||= HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1].scan(/^  ([a-z]+)/).flatten
+  end
+
+  def free_port
+    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
   end
 end
