@@ -53,6 +53,10 @@ results:
     target/release/highball bench report target/results/{hello,schemes}/results.json > bench/RESULTS.md
     ruby bench/screenshots.rb target/results/schemes/report.html docs/images
 
+# Build the site from docs/ into target/site (MkDocs and Material: the Debian package mkdocs-material)
+site:
+    mkdocs build --quiet --strict --config-file site/mkdocs.yml
+
 # Rewrite the generated documentation
 docs:
     HIGHBALL_BLESS=1 cargo test -p highball-config --test manual

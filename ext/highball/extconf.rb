@@ -20,7 +20,7 @@ abort "#{RUST}, and #{cargos.first} is of #{versions[cargos.first]}. #{ADVICE}" 
 
 root = File.expand_path("../..", __dir__)
 folder = File.join(root, "lib/highball", RbConfig::CONFIG["ruby_version"])
-# What cargo makes on the way is large, and of no use afterwards, unless somebody keeps it for other builds.
+# What cargo makes on the way is large, and of no use afterwards, unless it is kept for other builds.
 target = ENV.fetch("CARGO_TARGET_DIR", File.join(root, "target"))
 tidy = "rm -rf \"#{target}\"" unless ENV.key?("CARGO_TARGET_DIR")
 

@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// An application that is reached by everything, and one below a prefix; each is told by its prefix.
+/// An application that is reached by everything, and one below a prefix; the prefix identifies each.
 static TWO_APPS: LazyLock<Router<&str>> = LazyLock::new(|| {
     let mut router = Router::default();
     for prefix in ["", "/a"] {

@@ -1,4 +1,4 @@
-//! The head frames of a worker gone mad: a breach, or a head that ends where it should.
+//! The head frames of a misbehaving worker: a breach, or a head that ends where it should.
 #![no_main]
 
 use highball_front::request_head::Version;

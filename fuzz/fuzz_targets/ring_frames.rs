@@ -17,7 +17,7 @@ use highball_ring::RingError;
 use libfuzzer_sys::fuzz_target;
 use pieces::split_input;
 
-/// Files longer than this are cut, to be played by so many bytes.
+/// Files longer than this are cut, and played by this number of bytes.
 const FILE_BYTES: u64 = 1000;
 
 fuzz_target!(|input: &[u8]| {
@@ -91,7 +91,7 @@ struct Outcome {
     sent: Option<Vec<u8>>,
 }
 
-/// Descriptors as the ring hands them over: files that it has checked, sockets of its own, or none.
+/// Descriptors as the ring hands them over: files that it has checked, its own sockets, or none.
 struct Given(u8);
 
 impl Descriptors for Given {
@@ -168,7 +168,7 @@ impl Outcome {
             let line = head.lines().find(|line| line.starts_with("content-length:")).unwrap();
             assert_eq!(line["content-length: ".len()..].parse(), Ok(rest.len()));
         } else {
-            assert!(!self.keep_alive, "nobody can tell where it ends: {head}");
+            assert!(!self.keep_alive, "it has no visible end: {head}");
         }
     }
 }

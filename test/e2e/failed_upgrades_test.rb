@@ -35,7 +35,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_configuration_file_that_is_broken
-    fails_unnoticed(/does not understand what it is told: .*line 1.*did you mean `threads`/) do |app|
+    fails_unnoticed(/cannot read its configuration: .*line 1.*did you mean `threads`/) do |app|
       File.write(File.join(app, "highball.toml"), "thread = 2\n")
     end
   end
@@ -193,7 +193,7 @@ class FailedUpgradesTest < UpgradeTestCase
     yield app
     load = KeepAliveLoad.during(server) do |clients|
       output = upgrade_fails(server)
-      assert_match(/the process with pid #{server.pid} serves on/, output)
+      assert_match(/the process with pid #{server.pid} is still serving/, output)
       clues.each { |clue| assert_match clue, output }
       clients.more(3)
     end

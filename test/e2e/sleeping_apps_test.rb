@@ -46,7 +46,7 @@ class SleepingAppsTest < ManyAppsTestCase
     fall_asleep(server)
     output, ended = HighballServer.run("restart", "tired", *server.which)
     assert_predicate ended, :success?, output
-    assert_includes output, "tired sleeps, and boots what is there when somebody asks for it"
+    assert_includes output, "tired is asleep; its next request boots the current code"
     assert_equal "asleep", app(server, "tired")["phase"]
   end
 

@@ -43,7 +43,7 @@ class ManyAppsTestCase < E2ETest
   def serve_many(*places, **settings)
     server = start_many(*places, **settings)
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
-      server.log.match?(/serving on|mend it and reload/) || !server.running?
+      server.log.match?(/serving on|fix it and reload/) || !server.running?
     end
     server
   end

@@ -101,7 +101,7 @@ class PagePictures
   def take
     Browser.open do |browser|
       browser.driver.execute_cdp("Emulation.setScrollbarsHidden", hidden: true)
-      wanted(APPS).each { |name, files| page(browser, name, files, "/") { |server| server.log.include?("mend it") } }
+      wanted(APPS).each { |name, files| page(browser, name, files, "/") { |server| server.log.include?("fix it") } }
       wanted(RUNNING).each do |name, (path, files)|
         page(browser, name, files, path) { |server| server.log.include?("serving on") }
       end

@@ -68,7 +68,7 @@ class RestartTestCase < E2ETest
   def restart_fails(server)
     output, ended = HighballServer.run("restart", *server.which, within: 60)
     refute_predicate ended, :success?, output
-    assert_match(/the version before serves on/, output)
+    assert_match(/the previous version is still serving/, output)
     output
   end
 

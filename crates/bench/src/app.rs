@@ -60,7 +60,7 @@ pub(crate) fn folder(app: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// A scheme in the sizes that it can have on so many cores.
+/// A scheme in the sizes that it can have on this number of cores.
 fn sizes(scheme: Scheme, cores: u32) -> Vec<Candidate> {
     let workers = if scheme.takes_workers() && cores > 1 { vec![1, cores] } else { vec![1] };
     let threads = if scheme.takes_threads() { THREADS.to_vec() } else { vec![1] };
@@ -78,7 +78,7 @@ fn words(workers: u32, threads: u32) -> String {
     format!("{} × {}", several(workers, "worker"), several(threads, "thread"))
 }
 
-/// What is asked of an application of which nothing is known: what it answers now is what it must answer.
+/// The workload for an unknown application: its present answers are the expected ones.
 pub(crate) fn workload(
     app: &Path,
     name: &str,

@@ -14,14 +14,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// So many connections ask at a time.
+/// Connections at a time.
 const CONNECTIONS: usize = 4;
 
-/// A connection's asker gives up after so many time-outs or failures to connect: a server that hangs hangs.
+/// Timeouts or failures to connect after which a connection's thread gives up: the server hangs.
 const PATIENCE: u32 = 3;
 
-/// Sends every request so many times over a few keep-alive connections, and counts what is wrong. It begins no other
-/// request after so long.
+/// Sends every request `times` times over a few keep-alive connections, and counts the errors. It begins no other
+/// request after `at_most`.
 ///
 /// - `status`: another one than the workload expects, or no HTTP at all.
 /// - `length`: the body is shorter or longer than its head says, or than it is in most answers.
@@ -32,14 +32,14 @@ const PATIENCE: u32 = 3;
 /// change like that.
 ///
 /// # Errors
-/// There is nothing to send, or nobody listens.
+/// There is nothing to send, or no server listens.
 pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, Failure> {
     let total = target.requests.len() * times as usize;
     if total == 0 {
         return Err(Failure::new("there are no requests to check the answers to"));
     }
     if Connection::open(target.address).is_err() {
-        return Err(Failure(format!("nobody listens at {}", target.address)));
+        return Err(Failure(format!("no server listens at {}", target.address)));
     }
     let until = Instant::now() + at_most;
     let mut errors = Errors::default();
@@ -55,8 +55,8 @@ pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, F
     Ok(whole.iter().fold(errors, |sum, answers| sum.plus(&differences(answers))))
 }
 
-/// Sends exactly these requests, counted through the workload's again and again, over so many connections; what fails
-/// is counted, what is not sent in time too, and bodies are not compared.
+/// Sends exactly these requests, counted through the workload's again and again, over this number of connections; what
+/// fails is counted, what is not sent in time too, and bodies are not compared.
 pub(crate) fn send_exactly(
     target: &Target,
     indices: Range<usize>,
@@ -70,7 +70,7 @@ pub(crate) fn send_exactly(
     asked.iter().map(error_of).fold(unasked, |sum, error| sum.plus(&error))
 }
 
-/// Asks these requests over so many connections at a time, until then.
+/// Sends these requests over this number of connections at a time, until `until`.
 fn ask_together(target: &Target, indices: Range<usize>, connections: usize, until: Instant) -> Vec<Asked> {
     std::thread::scope(|scope| {
         let ask = |first: usize| {
@@ -95,7 +95,8 @@ pub(crate) fn error(result: &Result<Answer, Broken>, status: u16) -> Errors {
     }
 }
 
-/// Whether the server ends the body of its first answer by closing the connection, as some do that are told no length.
+/// Whether the server ends the body of its first answer by closing the connection, as some do for answers without a
+/// length.
 pub fn ends_by_closing(target: &Target) -> bool {
     let Some(request) = target.requests.first() else { return false };
     let answer = ask(&mut None, target, &wire(request, target.host), request.method == "HEAD");
@@ -129,7 +130,7 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
             break;
         }
     }
-    // Nobody asks after the last answer, who would find what is behind it.
+    // No request follows the last answer that would find what is behind it.
     let is_surplus = connection.is_some_and(|connection: Connection| connection.rest() == Rest::Surplus);
     if let Some(last) = asked.last_mut().filter(|_| is_surplus) {
         last.result = Err(Broken::Length);

@@ -42,7 +42,7 @@ pub(crate) struct Options {
 /// What failed, and what to do. Whatever was started has ended by then.
 pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
     let arguments: Vec<OsString> = std::iter::once("highball bench".into()).chain(arguments).collect();
-    let said: Vec<String> = arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = arguments.iter().map(|one| one.to_string_lossy().into_owned()).collect();
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => {
@@ -53,7 +53,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    let options = Options::read(&matches, said.join(" "))?;
+    let options = Options::read(&matches, words.join(" "))?;
     let interrupt = Interrupt::catch()?;
     if let Some(app) = matches.get_one::<PathBuf>("app") {
         return finish(&options, app::answer(&options, app, interrupt)?);
@@ -211,7 +211,7 @@ impl Options {
         })
     }
 
-    /// Before anything is measured: nobody wants to hear it half an hour later.
+    /// Before anything is measured, as an error half an hour later would be a waste.
     ///
     /// # Errors
     /// The reports could not be written.

@@ -44,7 +44,7 @@ pub struct Setting {
     pub ready_path: String,
     /// How long that may take.
     pub start_time: Duration,
-    /// Set by whoever interrupts the benchmark: a server that is still starting is given up.
+    /// Set by an interrupt of the benchmark: a server that is still starting is given up.
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -137,7 +137,7 @@ impl Deployment {
     }
 
     /// Asks it to end, waits as long as the scheme allows, and kills what is left. Afterwards there is no process of
-    /// it, nobody listens on its port, and its folder is gone.
+    /// it, its port is closed, and its folder is gone.
     ///
     /// # Errors
     /// Something is left all the same; the words say what.

@@ -22,7 +22,7 @@ use crate::Failure;
 
 /// What is asked.
 const WORKLOAD: &str = "long-requests";
-/// Who is asked, and whether its workers have several threads.
+/// The scheme, and whether its workers have several threads.
 const SCHEMES: [(&str, bool); 4] =
     [("highball", true), ("puma-cluster", true), ("passenger", false), ("puma-haproxy-tcp", false)];
 /// Of the least capacity.
@@ -216,8 +216,8 @@ impl Fairness {
         let p99 = first.spread(|round| round.short.p99).median;
         let rows: String = self.schemes.iter().map(|scheme| scheme.row(p99)).collect();
         format!(
-            "| {} workers × threads | capacity, requests/s | short: p50 ms | short: p99 ms (rounds) | {}'s p99 is so many \
-             times that | long: p50 ms | answered | errors |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n{rows}",
+            "| {} workers × threads | capacity, requests/s | short: p50 ms | short: p99 ms (rounds) | {}'s p99 as a \
+             multiple of it | long: p50 ms | answered | errors |\n| --- | --: | --: | --: | --: | --: | --: | --: |\n{rows}",
             self.workers, first.title
         )
     }

@@ -28,9 +28,9 @@ mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sy
 /// Packages, and where they are wanted; `None`: on this machine.
 pub(crate) type Wanted = BTreeMap<Option<Root>, BTreeSet<String>>;
 
-/// Installs these Debian packages. What is done is told on standard error; it may take minutes, and is not bounded.
-/// A package that the release does not have is named and left out, and so is a root that cannot be made: the schemes
-/// that need it are skipped then.
+/// Installs these Debian packages. Reports its steps on standard error. It may take minutes, and is not bounded. A
+/// package that the release does not have is named and left out, and so is a root that cannot be made: the schemes that
+/// need it are skipped then.
 ///
 /// # Errors
 /// This is no Debian, or the user is not root, or apt fails on this machine; the words say what to do.
@@ -92,7 +92,7 @@ fn make(root: &Root) -> Result<(), Failure> {
     if new.exists() {
         fs::remove_dir_all(&new).map_err(problem)?;
     }
-    // Its mounts too are in a namespace of their own.
+    // Its mounts too are in a separate namespace.
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "debootstrap", "--variant=minbase", &root.release])
@@ -190,7 +190,7 @@ fn run(mut command: Command, words: &str) -> Result<(), Failure> {
     let status = command.stdin(Stdio::null()).stdout(progress).status().map_err(problem)?;
     match status.success() {
         true => Ok(()),
-        false => Err(Failure(format!("`{words}` failed ({status}); what it said stands above"))),
+        false => Err(Failure(format!("`{words}` failed ({status}); its output is above"))),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! One of the three raises when it boots, again and again; one is at a request that has no end; one keeps all that it
 //! allocates, until it is killed, again and again. Once they are served beside the seven, by one Highball, and once they
-//! are plain processes outside of it. They burn the processor either way: what differs is what else the seven share with
-//! them. `server_folder` makes what is served, `burning` sees to it that the burners burn.
+//! are plain processes outside of it. They burn the processor either way: only what else the seven share with them
+//! differs. `server_folder` makes what is served, `burning` runs the burners.
 
 mod burning;
 mod server_folder;
@@ -36,7 +36,7 @@ const BURNERS: [&str; 3] = ["crash", "loop", "allocate"];
 /// Requests per second to the seven together; each takes 2 ms of CPU time (`bench/apps/work`).
 const RATE: f64 = 140.0;
 const WORK: &str = "/2";
-/// The p99 of the seven beside burners is to be at most so many times what it is with burners outside.
+/// The largest ratio of the p99 of the seven beside burners to that with burners outside.
 const TARGET: f64 = 1.5;
 /// Load before a round that is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_that_of_the_medians_and_its_rounds_are_told() {
+    fn the_ratio_is_that_of_the_medians_and_its_rounds_are_shown() {
         let table = isolation(&[12.0, 10.0, 30.0], &[10.0, 8.0, 10.0], 0).table();
         assert!(table.contains("is 1.20 times that"), "{table}");
         assert!(
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_by_kind() {
+    fn errors_are_counted_by_kind() {
         let table = isolation(&[12.0], &[10.0], 4).table();
         assert!(table.contains("| !4 errors: 4 reset |"), "{table}");
     }

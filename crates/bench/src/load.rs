@@ -17,14 +17,14 @@ pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A request without an answer for so long has timed out.
+/// A request without an answer for this time has timed out.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
 pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
 pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
 
-/// Who is asked, and what.
+/// The server, and the requests to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// Where clients connect to.
@@ -53,7 +53,7 @@ pub struct Outcome {
 }
 
 /// Sends as many requests as the connections carry: each sends its next one when it has the answer to the last
-/// (closed loop). Latencies are those that such clients see: while a server stalls, nobody asks it.
+/// (closed loop). Latencies are those that such clients see: while a server stalls, they send no requests.
 ///
 /// `time` is rounded up to whole seconds; `load.rate` is not looked at.
 ///
@@ -69,9 +69,9 @@ pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome,
     }
 }
 
-/// Sends so many requests per second, whatever comes back (open loop), over at most so many connections. What finds
-/// none of them free waits, and its latency counts from when it was due: a server that stalls for a second shows it
-/// in all requests of that second.
+/// Sends requests at a rate, whatever comes back (open loop), over a limited number of connections. A request that
+/// finds none of them free waits, and its latency counts from when it was due: a server that stalls for a second shows
+/// it in all requests of that second.
 ///
 /// # Errors
 /// `load` has no rate; or the generator is missing or fails.

@@ -4,7 +4,7 @@ use crate::results::Machine;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// What figures depend on. What this system does not tell is left empty.
+/// What figures depend on. What this system does not report is left empty.
 pub fn describe() -> Machine {
     let memory_kib =
         field("/proc/meminfo", "MemTotal:").and_then(|size| size.split(' ').next()?.parse().ok());
@@ -61,7 +61,7 @@ pub struct Shares {
     pub stolen: f64,
     /// Used by processes and interrupts.
     pub busy: f64,
-    /// Used by nobody.
+    /// Unused.
     pub idle: f64,
 }
 

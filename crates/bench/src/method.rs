@@ -40,7 +40,7 @@ pub struct Plan {
     pub time: Duration,
     /// Cores of the machine.
     pub cores: u32,
-    /// Whether system calls and objects are counted, in a run of their own in the first round.
+    /// Whether system calls and objects are counted, in a separate run in the first round.
     pub counts: bool,
 }
 
@@ -229,7 +229,7 @@ impl Turn<'_> {
         })
     }
 
-    /// What is counted in a run of its own, as counting slows what is counted.
+    /// Counts in a separate run, as counting slows what is counted.
     fn count(&self, tree: &ProcessTree, target: &Target<'_>, load: &Load) -> Result<Counted, Failure> {
         if !self.plan.counts || self.round > 1 || self.interrupt.came() {
             return Ok(Counted::default());

@@ -1,5 +1,5 @@
 //! What memory one process takes, as the kernel counts it in `/proc/PID/smaps_rollup`; see proc(5). What it has in
-//! the rings of Highball, which it shares with others, is told apart.
+//! the rings of Highball, which it shares with others, is counted separately.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ const RING_NAME: &str = "/memfd:highball-ring";
 /// Memory of one process, in KiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessMemory {
-    /// Pages that were written and that nobody else has mapped: what its end would give back.
+    /// Pages that were written and that no other process has mapped: what its end would give back.
     pub private_dirty_kib: u64,
     /// Every page divided by the number of processes that have it mapped.
     pub pss_kib: u64,
@@ -30,12 +30,12 @@ pub struct RingMemory {
     /// The same, each divided by the number of processes that have it mapped. Summed over all processes, this
     /// counts every page once.
     pub pss_kib: u64,
-    /// Pages that were written and that nobody else has mapped yet.
+    /// Pages that were written and that no other process has mapped yet.
     pub private_dirty_kib: u64,
 }
 
 impl ProcessMemory {
-    /// Reads the memory of a process, its rings told apart.
+    /// Reads the memory of a process, its rings separately.
     ///
     /// # Errors
     /// `PermissionDenied` for processes of other users, `NotFound` (or ESRCH) for those that have ended, and
@@ -143,7 +143,7 @@ Pss:                   6 kB
     }
 
     #[test]
-    fn rings_are_told_from_other_mappings() {
+    fn rings_are_distinguished_from_other_mappings() {
         assert_eq!(parse_rings(SMAPS), RingMemory { rss_kib: 84, pss_kib: 44, private_dirty_kib: 4 });
         assert_eq!(parse_rings(""), RingMemory::default());
     }

@@ -11,7 +11,7 @@ const USUAL_REST: Duration = Duration::from_millis(2500);
 /// All turns of a plan, as far as they are known.
 pub(crate) struct Progress {
     turns: u32,
-    /// Begun, the current one among them.
+    /// Started, including the current one.
     done: u32,
     /// Of one workload.
     turns_of_round: u32,

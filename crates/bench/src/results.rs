@@ -76,7 +76,7 @@ pub struct SchemeInfo {
     pub version: String,
     /// A floor: it runs no Ruby.
     pub floor: bool,
-    /// The other release of Debian that it runs on, with a Ruby of its own, such as "trixie".
+    /// The other release of Debian that it runs on, with its own Ruby, such as "trixie".
     #[serde(default)]
     pub release: Option<String>,
 }
@@ -103,8 +103,8 @@ pub struct Skipped {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     pub connections: u32,
-    /// Open loop: so many requests are sent per second, whatever comes back. `None`: a connection sends its next
-    /// request when it has the answer to the last.
+    /// Open loop: the requests sent per second, whatever comes back. `None`: a connection sends its next request when
+    /// it has the answer to the last.
     pub rate: Option<f64>,
     pub keep_alive: bool,
 }

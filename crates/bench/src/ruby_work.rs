@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How many ask at a time, for each worker.
 const ASKERS: u32 = 4;
-/// How often so many ask before one that was not found is given up.
+/// Rounds of requests before a worker that was not found is given up.
 const ATTEMPTS: u32 = 5;
 /// An answer that takes longer does not come.
 const ANSWER: Duration = Duration::from_secs(5);

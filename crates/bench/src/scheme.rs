@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use template::Values;
-use version::{Told, Version};
+use version::{KnownVersions, Version};
 
 /// A way to deploy.
 #[derive(Debug, Clone)]
@@ -38,13 +38,13 @@ pub struct Scheme {
     pub floor: Option<Floor>,
     /// The gem it needs, which no Debian package brings.
     pub gem: Option<String>,
-    /// By what its front end reaches the backends.
+    /// How its front end reaches the backends.
     pub(crate) over: Option<Over>,
     pub(crate) files: Vec<ConfigFile>,
     /// In the order in which they are started: backends first.
     pub(crate) processes: Vec<Process>,
     sources: Vec<Source>,
-    told: Told,
+    versions: KnownVersions,
 }
 
 /// What a scheme answers that runs no Ruby; and which of these schemes can answer a workload.
@@ -95,7 +95,7 @@ pub(crate) struct Process {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default = "app")]
     pub(crate) folder: String,
-    /// It listens for a front end, not for clients; so many copies of it.
+    /// It listens for a front end, not for clients; the number of its copies.
     pub(crate) backends: Option<Backends>,
     #[serde(default)]
     pub(crate) stop_signal: StopSignal,
@@ -111,7 +111,7 @@ pub(crate) struct Process {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Backends {
-    /// One, which has workers of its own.
+    /// One, which has its own workers.
     One,
     /// A copy of the process for every worker of the setting.
     Workers,
@@ -137,7 +137,7 @@ impl From<StopSignal> for rustix::process::Signal {
     }
 }
 
-/// By what a front end reaches its backends.
+/// How a front end reaches its backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Over {
@@ -232,7 +232,7 @@ impl SchemeFile {
 }
 
 impl Part {
-    /// Says by what the backends are reached.
+    /// Sets how the backends are reached.
     fn join(&mut self, over: Over) {
         let Some(address) = self.address.get(&over) else {
             return;
@@ -284,7 +284,7 @@ impl Scheme {
             files: Vec::new(),
             processes: Vec::new(),
             sources: Vec::new(),
-            told: Told::default(),
+            versions: KnownVersions::default(),
         };
         for part in parts {
             scheme.add(part, read.root.as_deref());
@@ -298,8 +298,8 @@ impl Scheme {
     /// # Errors
     /// The folder cannot be read, or one of its schemes; see [`Scheme::read`].
     pub fn read_all(folder: &Path) -> Result<Vec<Scheme>, Failure> {
-        let told = Told::default();
-        let read = |file: &PathBuf| Ok(Scheme { told: told.clone(), ..Scheme::read(file)? });
+        let versions = KnownVersions::default();
+        let read = |file: &PathBuf| Ok(Scheme { versions: versions.clone(), ..Scheme::read(file)? });
         crate::data_files(folder)?.iter().map(read).collect()
     }
 
@@ -334,8 +334,8 @@ impl Scheme {
 
     /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
     pub fn version(&self) -> String {
-        let told: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
-        told.join(", ")
+        let versions: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
+        versions.join(", ")
     }
 
     /// Whether it can have several worker processes.
@@ -370,7 +370,7 @@ impl Scheme {
         }
     }
 
-    /// How many backends it has, with so many workers.
+    /// The number of its backends, with this number of workers.
     pub(crate) fn backends(&self, workers: u32) -> usize {
         match self.processes.iter().find_map(|process| process.backends) {
             None => 0,
@@ -392,7 +392,9 @@ impl Scheme {
         };
         let all = self.sources.iter().flat_map(each);
         let environment = programs::environment(self.gem.is_some());
-        all.map(move |(root, version)| self.told.ask(&version, root.as_ref(), &self.values(), &environment))
+        all.map(move |(root, version)| {
+            self.versions.ask(&version, root.as_ref(), &self.values(), &environment)
+        })
     }
 
     fn missing_root(&self) -> Option<String> {

@@ -26,7 +26,7 @@ use crate::{check, Failure};
 const WORKLOAD: &str = "redmine";
 /// Requests before the refork, and after it.
 const REQUESTS: [usize; 2] = [2000, 1000];
-/// Over so many connections, so that all workers have work.
+/// Connections, enough that all workers have work.
 const CONNECTIONS: usize = 16;
 /// The same for all: how many arenas the C library's allocator may have.
 const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");

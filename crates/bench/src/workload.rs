@@ -165,7 +165,7 @@ fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> Result<ExitStatus, Fail
     let problem = |error: &dyn Display| Failure(format!("waiting for its end: {error}"));
     let outcome = wait_until_ended(group, stopped);
     if outcome.is_err() {
-        // Its number is its own as long as nobody has waited for it; if all of it is gone already, all is well.
+        // Its pid is not used again before it is waited for; if all of it is gone already, all is well.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait().map_err(|e| problem(&e))?;
@@ -251,7 +251,7 @@ impl Written {
     }
 }
 
-/// Puts the folder's path in the place of `{bench}`.
+/// Replaces `{bench}` by the folder's path.
 fn expand(value: &str, bench: &Path) -> Result<String, Failure> {
     let bench = bench.to_str().ok_or_else(|| Failure::new("the path of the folder bench is not UTF-8"))?;
     let expanded = value.replace("{bench}", bench);
@@ -278,7 +278,7 @@ struct Rule {
     #[serde(default = "get")]
     method: String,
     path: String,
-    /// The first and the last number to put in the place of `{n}` in the path.
+    /// The first and the last number to replace `{n}` in the path.
     n: Option<(u32, u32)>,
     #[serde(default)]
     headers: Vec<(String, String)>,
@@ -445,8 +445,8 @@ mod tests {
             ("env = { A = '{home}' }\n[[request]]\npath = '/'", "only {bench} can be put in"),
             ("slow_clients = { connections = 0, path = '/', bytes_per_second = 1 }\n[[request]]\npath = '/'", "begin at 1"),
         ] {
-            let said = refusal(&format!("{HEAD}{text}"));
-            assert!(said.contains(words) && said.contains("one.toml"), "{text}: {said}");
+            let error = refusal(&format!("{HEAD}{text}"));
+            assert!(error.contains(words) && error.contains("one.toml"), "{text}: {error}");
         }
     }
 
@@ -458,17 +458,17 @@ mod tests {
     }
 
     #[test]
-    fn a_preparation_that_fails_says_what_it_said() {
+    fn a_failed_preparation_shows_its_output() {
         prepared_by("exit 0", &|| false).unwrap();
-        let said = prepared_by("echo $NEWS; exit 3", &|| false).expect_err("it failed").0;
-        assert!(said.contains("exit status: 3\nno news"), "{said}");
+        let error = prepared_by("echo $NEWS; exit 3", &|| false).expect_err("it failed").0;
+        assert!(error.contains("exit status: 3\nno news"), "{error}");
     }
 
     #[test]
     fn a_preparation_ends_when_the_benchmark_does() {
         let began = Instant::now();
-        let said = prepared_by("sleep 60 & wait", &|| true).expect_err("it was stopped").0;
-        assert!(said.contains("it was stopped"), "{said}");
+        let error = prepared_by("sleep 60 & wait", &|| true).expect_err("it was stopped").0;
+        assert!(error.contains("it was stopped"), "{error}");
         assert!(began.elapsed() < Duration::from_secs(30));
     }
 }

@@ -95,7 +95,7 @@ impl Script {
     }
 }
 
-/// An orphan that has lost its mark goes to whoever looks first: who makes such orphans has to be alone meanwhile.
+/// An orphan that has lost its mark goes to the test that looks first: one that makes such orphans has to run alone.
 static ALONE: RwLock<()> = RwLock::new(());
 
 /// What scripts begin with: `note` writes down who runs, `leave` goes on in a child when this process has ended, `serve`
@@ -148,7 +148,7 @@ fn assert_nothing_left(script: &Script, address: SocketAddr, folder: &Path) {
     for pid in script.noted() {
         assert!(!is_running(pid), "process {pid} is left");
     }
-    assert!(!is_open(address), "somebody listens on {address}");
+    assert!(!is_open(address), "a process listens on {address}");
     assert!(!folder.exists(), "{} is left", folder.display());
 }
 
@@ -174,11 +174,11 @@ mod reading {
     }
 
     #[test]
-    fn every_scheme_of_2006_has_one_stand_in() {
+    fn every_scheme_of_2006_has_one_counterpart() {
         let schemes = schemes();
-        let mut stand_ins: Vec<&str> =
+        let mut counterparts: Vec<&str> =
             schemes.iter().filter_map(|scheme| scheme.stands_for.as_deref()).collect();
-        stand_ins.sort_unstable();
+        counterparts.sort_unstable();
         let expected = [
             "Apache 2 → 4 FastCGI",
             "LiteSpeed → 4 LSAPI",
@@ -192,7 +192,7 @@ mod reading {
             "pen → 4 mongrels",
             "pound → 4 mongrels",
         ];
-        assert_eq!(stand_ins, expected);
+        assert_eq!(counterparts, expected);
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod processes {
     }
 
     #[test]
-    fn one_that_ends_well_and_leaves_nobody_has_failed_too() {
+    fn a_starter_that_succeeds_but_leaves_no_process_has_failed() {
         let words = Script::new("puts 'bye'").start().expect_err("it does not start");
         assert!(words.contains("exit status: 0") && words.contains("bye"), "{words}");
     }

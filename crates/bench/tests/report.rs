@@ -51,7 +51,7 @@ fn the_table_fits_a_terminal() {
 }
 
 #[test]
-fn a_terminal_is_told_nothing_but_text() {
+fn a_terminal_gets_plain_text_only() {
     let mut results = results();
     results.title = "\u{1b}[31mred\u{7}".into();
     results.schemes[0].title = "\u{1b}]0;title\u{7}".into();
@@ -138,7 +138,7 @@ fn errors_are_marked_and_counted_in_every_form() {
 }
 
 #[test]
-fn who_fails_has_no_place_and_pushes_nobody_down() {
+fn a_failed_scheme_has_no_place_and_moves_no_other() {
     let mut results = two(&[20.0, 21.0, 22.0], &[40.0, 41.0, 42.0]);
     results.samples[0].errors.status = 1;
     assert!(line_of(&table(&results), "Itsi").trim_start().starts_with("1 "));
@@ -148,7 +148,7 @@ fn who_fails_has_no_place_and_pushes_nobody_down() {
 #[test]
 fn html_shows_every_string_as_it_is() {
     let mut results = results();
-    // Fields that come from the world outside, each with a name of its own.
+    // Fields that come from the world outside, each with its own name.
     let hostile = |field: &str| format!("<i title=\"{field}\">'&{field}'</i>");
     results.title = hostile("title");
     results.answer = Some(hostile("answer"));

@@ -74,7 +74,7 @@ fn ask(server: &Server, workload: &Workload) -> Tested {
             return Err(format!("{} is another page each time", request.path).into());
         }
         if workload.cookies && !String::from_utf8_lossy(&again.body).contains("2 visits") {
-            return Err(format!("{} remembers nobody", request.path).into());
+            return Err(format!("{} keeps no session", request.path).into());
         }
     }
     if let Some(slow) = &workload.slow_clients {

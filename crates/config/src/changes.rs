@@ -1,4 +1,4 @@
-//! What differs between the configuration that is followed and the one that was read anew.
+//! What differs between the current configuration and the reloaded one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::settings::{App, AppId, Named, Settings};
 /// What differs. Applications are known again by their names, and keep their numbers.
 #[derive(Debug)]
 pub struct Changes {
-    /// The settings from now on: what the server itself is told takes another process, and stays as it was.
+    /// The settings from now on: options of the server itself need a new process, and stay as they were.
     pub settings: Settings,
     /// Applications that were not there before.
     pub added: Vec<Arc<App>>,
@@ -24,7 +24,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// What is to change so that `new` is followed in the place of `old`.
+    /// The changes from `old` to `new`.
     pub fn between(old: &Settings, new: Settings) -> Changes {
         let mut changes = Changes {
             settings: Settings { apps: Vec::new(), named: new.named.clone(), ..old.clone() },
@@ -67,7 +67,7 @@ impl Changes {
         let is_there = app.fault.is_none() && (&before.link, &before.file) == (&app.link, &app.file);
         let folder = if is_there && before.fault.is_none() { &before.folder } else { &app.folder };
         let now = App { id: before.id, folder: folder.clone(), ..App::clone(app) };
-        // One with a fault is tried again, with the same outcome: whoever waits for it is told.
+        // One with a fault is tried again, with the same outcome: the requests that wait for it get the error.
         if now == **before && now.fault.is_none() {
             return Arc::clone(before);
         }

@@ -52,9 +52,9 @@ pub struct Deployment {
     settings: Settings,
     /// The only application of these settings.
     app: Arc<App>,
-    /// Who it is to run as, if somebody else than root.
+    /// The user that it runs as, if that is not root.
     user: Option<String>,
-    /// What was said on the command line and in the environment, as arguments for `highball serve`.
+    /// The options of the command line and of the environment, as arguments for `highball serve`.
     arguments: Vec<String>,
     /// `PATH`, and `HIGHBALL_LIB` where it is set.
     path: Option<String>,
@@ -65,11 +65,10 @@ pub struct Deployment {
 type Values = BTreeMap<&'static str, Option<String>>;
 
 impl Deployment {
-    /// Reads all that was said, as for `highball serve`; but who deploys does so for production.
+    /// Reads all options, as for `highball serve`; but the environment is production by default.
     ///
     /// # Errors
-    /// Those of reading it; and there are several applications: what another program has to know of those, nobody has
-    /// written down yet.
+    /// Those of reading it; and there are several applications, which the templates do not support yet.
     pub(crate) fn resolve(
         program: String,
         host: Option<String>,
@@ -213,7 +212,7 @@ impl Deployment {
     }
 }
 
-/// What is said of several applications.
+/// The error for several applications.
 fn several(apps: &[Arc<App>]) -> String {
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
     format!(
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_serving_is_in_the_service() {
+    fn the_service_has_the_options_for_serving() {
         let folder = folder();
         let options = ["-p", "80", "-b", "127.0.0.1", "-w", "4", "--drain-timeout", "90s"];
         let unit = text("systemd", folder.path(), &options).unwrap();

@@ -1,4 +1,4 @@
-//! What is said when the configuration does not work out.
+//! Errors in the configuration.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub struct Fault {
     pub file: Option<PathBuf>,
     /// The line in it, counted from 1.
     pub line: Option<usize>,
-    /// Whether the application is reached where the server says, whatever stands in its own file.
+    /// Whether the application is reached where the server says, whatever its own file says.
     pub(crate) server_routes: bool,
 }
 

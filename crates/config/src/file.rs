@@ -36,11 +36,11 @@ pub(crate) struct Entry {
     pub(crate) given: Given,
 }
 
-/// Who may say what in a file.
+/// The rights of a file's author.
 #[derive(Debug)]
 pub(crate) struct Rights {
     pub(crate) author: Author,
-    /// The number of the user whom the application belongs to that the file lies in.
+    /// The number of the user who owns the application that the file lies in.
     pub(crate) owner: Option<u32>,
     /// Whether the server alone says where applications are reached: it is root's, and there are several.
     pub(crate) server_routes: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Those of whoever starts Highball.
+    /// Those of the user who starts Highball.
     pub(crate) fn of_server() -> Rights {
         Rights { author: Author::Server, owner: None, server_routes: false, reader: None }
     }
@@ -67,7 +67,7 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Reads the file that whoever starts Highball has named. Without entries, relative paths in it begin at `app`.
+/// Reads the file that the user who starts Highball has named. Without entries, relative paths in it begin at `app`.
 pub(crate) fn read_named(path: &Path, app: &Path) -> Result<File, ConfigError> {
     let wrong = |problem| ConfigError::File { path: path.to_owned(), line: None, problem };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(reason(&error)))?;
@@ -109,7 +109,7 @@ fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, Co
                 }
             }
             ("app", _) => {
-                return Err(wrong(Some(line), "each application is an entry of its own: [[app]]".into()))
+                return Err(wrong(Some(line), "each application has its own entry: [[app]]".into()))
             }
             (name, value) => reader.add(&mut file.top, name, value, line, &folder)?,
         }

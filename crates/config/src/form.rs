@@ -165,7 +165,7 @@ impl Form {
         matches!(self, Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_))
     }
 
-    /// Whether this text is a path, and no word that has a meaning of its own in its place.
+    /// Whether this text is a path, and not a keyword of the option.
     pub(crate) fn takes_as_path(&self, text: &str) -> bool {
         match self {
             Form::Program(_) => text.contains('/'),
@@ -229,7 +229,7 @@ fn unless_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Resul
     read(text).map(Some)
 }
 
-/// Stores a number in a field that has room for fewer: the ranges in the table see to it that it fits.
+/// Stores a number in a field that has room for fewer: the ranges in the table ensure that it fits.
 pub(crate) fn fit<T: TryFrom<u64>>(number: u64, field: &mut T) -> Result<(), String> {
     *field = T::try_from(number).map_err(|_| format!("{number} is too large"))?;
     Ok(())

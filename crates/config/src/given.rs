@@ -164,8 +164,8 @@ impl Given {
         let port = self.fields(place, |option| option.scope == Scope::Server)?.server.port;
         let mut arguments = Vec::new();
         for option in OPTIONS {
-            let said = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
-            for raw in self.values.get(option.name).into_iter().flatten().filter(said) {
+            let is_given = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
+            for raw in self.values.get(option.name).into_iter().flatten().filter(is_given) {
                 let folder = raw.folder(&place.current);
                 let text = match &option.form {
                     Form::Addresses(_) => {

@@ -9,13 +9,13 @@
 //! - `file`: the configuration file;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
-//! - `ownership`: who an application runs as;
-//! - `trust`: whose word a configuration file is, the server's or one application's;
+//! - `ownership`: the user that an application runs as;
+//! - `trust`: whether a configuration file is the server's or one application's;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
 //! - `deployment`: configurations of other programs, made from the settings;
-//! - `error`: what is said when it does not work out;
+//! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
 mod changes;
@@ -62,7 +62,7 @@ use command_line::Command;
 pub enum Invocation {
     /// Serve applications.
     Serve(Box<Settings>),
-    /// Boot an application once, without serving it, and say what is wrong with it.
+    /// Boot an application once, without serving it, and report its problems.
     Doctor {
         /// As JSON for programs, instead of a list for people.
         json: bool,
@@ -71,7 +71,7 @@ pub enum Invocation {
     },
     /// Print the configuration of another program for an application.
     Config(Box<Deployment>),
-    /// Say how a running instance is doing.
+    /// Show the state of a running instance.
     Status {
         /// As JSON for programs, instead of a table for people.
         json: bool,
@@ -83,12 +83,12 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
-    /// Fork the workers of a running instance anew, from a warm one.
+    /// Re-fork the workers of a running instance from a warm one.
     Refork {
         /// Which instance.
         selector: Selector,
     },
-    /// Put a new process in the place of a running instance: its program as it is by now, and its options.
+    /// Replace a running instance by a new process: the program that is installed now, with its options.
     Upgrade {
         /// Which instance.
         selector: Selector,
@@ -118,7 +118,7 @@ pub enum Invocation {
     Version(String),
 }
 
-/// Which of the running instances is meant; with neither, the only one.
+/// Selects one of the running instances; with neither, the only one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
     /// The one that listens on this TCP port.
@@ -127,7 +127,7 @@ pub struct Selector {
     pub app: Option<AppSelector>,
 }
 
-/// Which of the applications is meant.
+/// Selects an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppSelector {
     /// What was written: it may be the name.
@@ -153,7 +153,7 @@ impl AppSelector {
 /// # Errors
 ///
 /// When something was given that cannot be understood, or the application folder cannot be read. The
-/// error's text says what failed and what to do, and needs no more than `highball: ` before it.
+/// error's text says what failed and what to do, and needs only `highball: ` before it.
 pub fn parse(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,

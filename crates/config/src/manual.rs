@@ -19,9 +19,9 @@ Highball needs no configuration. Every option can be given in three places, unde
 | environment | `HIGHBALL_IDLE_TIMEOUT=20s` |
 | configuration file | `idle_timeout = \"20s\"` |
 
-The command line outweighs the environment, the environment outweighs the file, and the file outweighs the
+The command line overrides the environment, the environment overrides the file, and the file overrides the
 default. Variables that platforms and frameworks set, such as `PORT`, count as well; where both are set, the
-variable that begins with `HIGHBALL_` outweighs them. A blank variable counts as unset.
+variable that begins with `HIGHBALL_` wins. A blank variable counts as unset.
 
 Some variables are no options: `HIGHBALL_CONTROL` is the path of the control socket, or of a folder of control sockets, for the
 server and for commands ([signals.md](signals.md#how-commands-find-the-server)); `HIGHBALL_LOG` is the level of the log
@@ -31,8 +31,8 @@ The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config
 `highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
 Relative paths in the file begin at the application's folder, all others at the current one.
 
-With several applications ([many-apps.md](many-apps.md)) the file is the server's: what stands at its top holds for
-the server and for all applications, and each has an `[[app]]` of its own. Relative paths at its top, and the `path` of
+With several applications ([many-apps.md](many-apps.md)) the file is the server's: options at its top hold for
+the server and for all applications, and each has its own `[[app]]`. Relative paths at its top, and the `path` of
 an entry, begin at the folder that the file lies in (for `config/highball.toml` at the one around it), those within an
 entry at its application. An application's own file gives only its own options there.
 

@@ -19,9 +19,9 @@ pub(crate) struct Opt {
     pub(crate) env: &'static [&'static str],
     /// What its value looks like, how it is read, and in which field it is stored.
     pub(crate) form: Form,
-    /// What holds when nobody says anything.
+    /// The default.
     pub(crate) default: Default,
-    /// Where it stands in the help and in the manual.
+    /// Its section in the help and in the manual.
     pub(crate) section: Section,
     /// A value that is not the default, for the manual (and for the tests).
     pub(crate) example: &'static str,
@@ -32,19 +32,20 @@ pub(crate) struct Opt {
 /// Whose option it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The server's, and not for a configuration file: the file cannot name itself.
+    /// The server's, on the command line and in the environment alone: a configuration file cannot name itself.
     Start,
     /// The server's: there is one value.
     Server,
-    /// Each application has its own. What is given for the server holds for those that say nothing else.
+    /// Each application has its own. The server's value is their default.
     App,
-    /// As `App`, but it decides what Highball does with its own rights: a file of somebody else's may not give it.
+    /// As `App`, but it decides what Highball does with its own rights: a file of another user may not give it.
     Privileged,
     /// The server's, and an application may have its own beside it. Privileged as well.
     ServerAndApp,
     /// Each application has its own, and it makes no sense for several.
     OneApp,
-    /// As `OneApp`; it says where the application is reached. The server says that, where applications are of several users.
+    /// As `OneApp`; it says where the application is reached. Where applications belong to several users, only the
+    /// server's file may give it.
     Route,
 }
 
@@ -65,7 +66,7 @@ impl Scope {
     }
 }
 
-/// What holds when an option was not given.
+/// The value of an option that was not given.
 pub(crate) enum Default {
     /// This value.
     Is(&'static str),
@@ -80,7 +81,7 @@ pub(crate) enum Default {
     Without(&'static str),
 }
 
-/// The groups that options stand in.
+/// The sections of the help and of the manual.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     /// What runs, and where it can be reached.
@@ -270,9 +271,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("`highball` if there is such a user, else the number 65534 (nobody)"),
         section: Section::Server,
         example: "highball",
-        doc: "User that the server itself runs as where root starts it: the processes that read what clients send. A user of \
-              its own is best (adduser --system --group highball). With `root` it stays root, which is not recommended. See \
-              [security.md](security.md).",
+        doc: "User that the server itself runs as where root starts it: the processes that read what clients send. Give \
+              it its own user (adduser --system --group highball). With `root` it stays root, which is not recommended. \
+              See [security.md](security.md).",
     },
     Opt {
         name: "pidfile",
@@ -298,9 +299,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("link"),
         section: Section::Server,
         example: "local",
-        doc: "Who is shown what went wrong, in development. `link`: a browser on this machine that has opened the link which \
-              the terminal shows. `local`: every client on this machine that names no proxy; not where a web server or tunnel \
-              on this machine passes requests on. `off`: no client. See [diagnosis.md](diagnosis.md).",
+        doc: "Which clients get the details of errors in development. `link`: a browser on this machine that has opened \
+              the link which the terminal shows. `local`: every client on this machine that names no proxy; not where a \
+              web server or tunnel on this machine passes requests on. `off`: no client. See \
+              [diagnosis.md](diagnosis.md).",
     },
     Opt {
         name: "name",
@@ -311,7 +313,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("the name of its folder; where that is `current`, of the folder around it"),
         section: Section::Apps,
         example: "blog",
-        doc: "What the application is called, in the log and in commands. No two applications of a server have the same name.",
+        doc: "Name of the application in the log and in commands. No two applications of a server have the same name.",
     },
     Opt {
         name: "hosts",
@@ -371,9 +373,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1M"),
         section: Section::Logs,
         example: "4M",
-        doc: "How much the processes of an application of another user may print in a second. The log takes four times as \
-              much at once; what is beyond that is dropped, and the log says how much. Where Highball and the application \
-              run as the same user, the application writes to Highball's standard output and error itself.",
+        doc: "Most output per second of an application of another user. The log takes four times as much at once; what \
+              is beyond that is dropped, and the log says how much. Where Highball and the application run as the same \
+              user, the application writes to Highball's standard output and error itself.",
     },
     Opt {
         name: "user",
@@ -397,7 +399,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("on; with several applications in development off"),
         section: Section::Apps,
         example: "off",
-        doc: "Whether the application boots when the server starts, or when it is asked for first. The request then waits \
+        doc: "Whether the application boots when the server starts, instead of at its first request. That request waits \
               until it has booted.",
     },
     Opt {
@@ -409,8 +411,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("none"),
         section: Section::Apps,
         example: "30m",
-        doc: "How long nobody has to ask for the application until its processes end. It boots again with the next \
-              request, which waits for it.",
+        doc: "Stop an idle application after this time. The next request boots it again, and waits for it.",
     },
     Opt {
         name: "max_target",
@@ -616,7 +617,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
-        doc: "Whether files in the application's `public` folder, and plain ones of its asset pipeline, are served without asking it.",
+        doc: "Whether files in the application's `public` folder, and plain ones of its asset pipeline, are served \
+              without the application.",
     },
     Opt {
         name: "follow_symlinks",
@@ -674,9 +676,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("/"),
         section: Section::Processes,
         example: "/up",
-        doc: "Path that a new version of the application is asked for during a restart, before clients' requests go to it: \
-              at its first host (localhost, where it has no `hosts`), and below its `prefix`. If the answer is a status of \
-              500 or more, the old version stays.",
+        doc: "Path of the request that a new version of the application has to answer during a restart, before clients' \
+              requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix`. If the \
+              answer is a status of 500 or more, the old version stays.",
     },
     Opt {
         name: "probe_timeout",
@@ -698,8 +700,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("on"),
         section: Section::Processes,
         example: "on",
-        doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is for \
-              applications that do not stand a fork: each worker loads the application itself.",
+        doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is \
+              for applications that are not fork-safe: each worker loads the application itself.",
     },
     Opt {
         name: "no_new_privs",
@@ -726,9 +728,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("off"),
         section: Section::Processes,
         example: "50,100,1000",
-        doc: "After how many requests of one worker all are forked anew from it, so that they share the memory that it has \
-              filled by then. With several numbers, the first counts for the first time, and so on; the last one is repeated. \
-              See `docs/restarts.md`.",
+        doc: "Re-fork all workers from a warm one after it has served this many requests, so that they share the memory \
+              that it has filled by then. With several numbers, the first counts for the first time, and so on; the last \
+              one is repeated. See `docs/restarts.md`.",
     },
     Opt {
         name: "max_boot_failures",
@@ -739,7 +741,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("5"),
         section: Section::Processes,
         example: "2",
-        doc: "How many workers may die before they served, one after the other, until the server gives up.",
+        doc: "Give up after this many workers in a row die before serving.",
     },
     Opt {
         name: "log_format",

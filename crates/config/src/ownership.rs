@@ -1,4 +1,4 @@
-//! Who an application runs as, and whose word its configuration file is.
+//! The user that an application runs as, and the user who answers for its configuration file.
 
 use std::fs::{symlink_metadata, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +28,7 @@ impl Starter {
         Starter { uid: geteuid().as_raw(), changes_users: may_change_users() }
     }
 
-    /// Who an application of this owner runs as, where nobody is asked for.
+    /// The user that an application of this owner runs as, if none is configured.
     pub(crate) fn runs_unasked(self, owner: Option<User>) -> RunsAs {
         match owner.filter(|_| self.changes_users) {
             Some(owner) => RunsAs::User(owner),
@@ -37,7 +37,7 @@ impl Starter {
         }
     }
 
-    /// Who an application runs as for which this user is asked for, by name or number.
+    /// The user that an application runs as for which this one is configured, by name or number.
     ///
     /// # Errors
     /// There is no such user, or the starter cannot start anything as another; what to do.
@@ -78,8 +78,7 @@ impl Starter {
         stranger.map_or(Author::Server, Author::App)
     }
 
-    /// A file that was named by whoever starts Highball is that user's word; unless that is root, and others could have
-    /// written it.
+    /// Checks a file that the user who starts Highball has named: root's must not be writable by others.
     ///
     /// # Errors
     /// So it is.
@@ -131,15 +130,17 @@ impl Starter {
 pub(crate) struct Owner {
     /// `None`: all of it is root's.
     pub(crate) user: Option<User>,
-    /// What is wrong where the owner of a symbolic link, who is `user` then, leads to files of somebody else; and what to do.
+    /// What is wrong where the owner of a symbolic link, who is `user` then, leads to files of another user; and what
+    /// to do.
     pub(crate) stray_link: Option<String>,
 }
 
 /// Whom an application belongs to: the owner of the file that it is loaded from, else that of its folder, else of a symbolic
 /// link that leads there, else of a folder around it; the first who is not root.
 ///
-/// Whoever may change one of these decides what is run; none of them may become root by that. A link counts for itself:
-/// anybody may make one to a file of root's, or of another user's, and must not decide which of these are served.
+/// The users who may change one of these decide what is run; none of them may become root by that. A link counts for
+/// itself: any user may make one to a file of root's, or of another user's, and must not decide which of these are
+/// served.
 pub(crate) fn owner(link: &Path, folder: &Path, file: Option<&Path>) -> Owner {
     let outside = Outside::of_namespace();
     let is_other = |about: &Metadata| about.uid() != 0 && !outside.owns(about);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn root_runs_an_application_as_its_owner_unless_it_is_told_otherwise() {
+    fn root_runs_an_application_as_its_owner_by_default() {
         assert_eq!(ROOT.runs_unasked(Some(user("daemon"))), RunsAs::User(user("daemon")));
         assert_eq!(ROOT.runs_unasked(None), RunsAs::RootUnasked);
         assert_eq!(ROOT.runs_as("root").unwrap(), RunsAs::Starter);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_can_change_what_is_run_is_its_owner() {
+    fn the_user_who_can_change_the_code_is_its_owner() {
         if !may_change_users() {
             return println!("skipped: only root can give files away");
         }

@@ -26,7 +26,7 @@ pub(crate) fn resolve(
     gather(paths, given, env)?.settings()
 }
 
-/// All that was said, and about which applications.
+/// All options that were given, and the applications that they are for.
 pub(crate) struct Sources<'a> {
     /// By the command line and the environment.
     given: Given,
@@ -77,7 +77,7 @@ pub(crate) fn gather<'a>(
 }
 
 impl Sources<'_> {
-    /// What comes of it.
+    /// The settings that result.
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
         let Sources { mut given, top, apps, named, place } = self;
         let many = apps.len() > 1;
@@ -96,7 +96,7 @@ impl Sources<'_> {
         self.apps.iter().flat_map(|app| std::iter::once(&app.entry).chain(&app.file)).chain([&self.top])
     }
 
-    /// Takes the user away that is asked for: who starts applications otherwise than now changes users by other means.
+    /// Ignores the configured user: a program that starts applications in another way changes users by other means.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
         let of_apps =
             self.apps.iter_mut().flat_map(|app| std::iter::once(&mut app.entry).chain(&mut app.file));
@@ -126,7 +126,7 @@ struct Where {
     folder: PathBuf,
     link: PathBuf,
     file: Option<PathBuf>,
-    /// Whom it belongs to, where that decides who it runs as.
+    /// Its owner, where that decides the user that it runs as.
     owner: Owner,
 }
 
@@ -194,10 +194,11 @@ fn server_file(
     }
 }
 
-/// What an application's own file says, if it has one. `asked`: what may name its user, the weightiest first.
+/// What an application's own file says, if it has one. `asked`: the sources that may name its user, by priority.
 fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
     let starter = Starter::now();
-    // Where nobody can be another user, it makes no difference to who reads the file; and `highball config` may name one.
+    // Where this process cannot change users, it makes no difference to who reads the file; and `highball config` may
+    // name one.
     let runs_as = match asked.iter().find(|given| given.names_user()) {
         Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.app.user,
         _ => None,
@@ -256,25 +257,25 @@ fn several(
 /// with a fault: the others are served.
 fn app_or_fault(
     sources: AppSources,
-    weighty: &Given,
+    cli_and_env: &Given,
     top: &Given,
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
     let AppSources { app: at, entry, file } = sources;
-    let says_user = [weighty, &entry, top].into_iter().any(Given::names_user);
+    let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
     let whole = file.and_then(|file| {
         if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
             return Err(ConfigError::App { path: at.link.clone(), problem });
         }
         let mut own = entry.clone();
         own.add_all(&file, |option| option.scope != Scope::Server);
-        app(&at, &own, weighty, top, many, place)
+        app(&at, &own, cli_and_env, top, many, place)
     });
     match whole {
         Err(error) if many => {
             // What is wrong in there is wrong for all.
-            let of_server = app(&at, &entry, weighty, top, many, place)?;
+            let of_server = app(&at, &entry, cli_and_env, top, many, place)?;
             let route = entry.fields(place, |option| option.scope == Scope::Route)?.app;
             let server_routes = Starter::now().is_root() || route.hosts.is_some() || route.prefix.is_some();
             Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
@@ -287,17 +288,17 @@ fn app_or_fault(
 fn app(
     app: &Where,
     own: &Given,
-    weighty: &Given,
+    cli_and_env: &Given,
     top: &Given,
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let mut given = weighty.clone();
+    let mut given = cli_and_env.clone();
     given.add_all(own, |_| true);
     given.add_all(top, |option| !many || option.scope.is_shared());
     if many {
         let is_of_one = Scope::is_of_one;
-        if let Some(origin) = weighty.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
+        if let Some(origin) = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
             let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
                            config/highball.toml";
             return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
@@ -306,7 +307,7 @@ fn app(
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
         // The server's, unless it is given for the application alone, in a file.
-        Scope::ServerAndApp => own.has(option) && !weighty.has(option),
+        Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
     let access_log =
@@ -437,7 +438,7 @@ fn twice_given(path: &Path) -> String {
     )
 }
 
-/// The folder and the Ruby file in it, where such a file was given in the place of a folder.
+/// The folder and the Ruby file in it, where such a file was given instead of a folder.
 pub(crate) fn split_file(path: Option<PathBuf>) -> (Option<PathBuf>, Option<PathBuf>) {
     let is_ruby = |path: &PathBuf| matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
     match path {

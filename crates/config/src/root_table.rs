@@ -25,9 +25,9 @@ pub struct RootTable {
     pub pidfile: Option<PathBuf>,
     /// The access logs: the server's, and those of applications.
     pub logs: Vec<PathBuf>,
-    /// Who the applications run as, by [`crate::App::path`].
+    /// The users that the applications run as, by [`crate::App::path`].
     pub apps: BTreeMap<PathBuf, RunsAs>,
-    /// Who the server runs as, where it is said.
+    /// The user that the server runs as, if it is given.
     pub server_user: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub fn root_table(
     }))
 }
 
-/// The configuration file in the folder of the only application, if nobody but root could have put it there; and the folder.
+/// The configuration file in the folder of the only application, if only root could have put it there; and the folder.
 fn own_file_of_root(paths: &[PathBuf], current: &Path) -> Option<(PathBuf, PathBuf)> {
     if paths.len() > 1 {
         return None;

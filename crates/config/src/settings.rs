@@ -1,7 +1,7 @@
 //! The resolved settings: what every other part of Highball is given.
 //!
-//! Nothing here is optional unless "none" is a meaning of its own: defaults, environment variables,
-//! the configuration file and the command line have all been weighed by [`crate::resolve`].
+//! Nothing here is optional unless "none" is a value: defaults, environment variables, the configuration file and the
+//! command line have all been weighed by [`crate::resolve`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,9 +23,9 @@ pub struct Settings {
     pub binds: Vec<Bind>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
-    /// Who the server itself runs as where root starts it, if that is said.
+    /// The user that the server itself runs as where root starts it, if it is given.
     pub server_user: Option<String>,
-    /// Limits that hold whichever application is meant.
+    /// Limits for requests to all applications.
     pub limits: Limits,
     /// Time requests in flight have to end after TERM; beyond it the workers are halted.
     pub drain_timeout: Duration,
@@ -35,7 +35,7 @@ pub struct Settings {
     pub log: Log,
     /// The applications, in the order given; never empty at the start.
     pub apps: Vec<Arc<App>>,
-    /// Where it was said which applications these are.
+    /// Where the applications are listed.
     pub named: Named,
     /// What was given and does not count: options of the server in the files of single applications. Where they stand.
     pub ignored: Vec<String>,
@@ -55,7 +55,7 @@ impl Settings {
     }
 }
 
-/// Where it was said which applications there are.
+/// Where the applications are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Named {
     /// Each in an `[[app]]` of the configuration file.
@@ -69,7 +69,7 @@ pub enum Named {
     },
 }
 
-/// An application's number. Numbers are never used twice in a process: what is said of an application that was removed
+/// An application's number. Numbers are never used twice in a process: a message about an application that was removed
 /// cannot meet another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AppId(pub u32);
@@ -101,7 +101,7 @@ pub struct App {
     pub prefix: String,
     /// Its folder, absolute, symbolic links resolved.
     pub folder: PathBuf,
-    /// Its folder as it was given, absolute, with its symbolic links: where a restart looks anew.
+    /// Its folder as it was given, absolute, with its symbolic links: where a restart looks again.
     pub link: PathBuf,
     /// The file in that folder to load it from, where one was named: `app.rb`, `my.ru`.
     pub file: Option<PathBuf>,
@@ -115,9 +115,9 @@ pub struct App {
     pub early_hints: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
-    /// Who its processes run as.
+    /// The user that its processes run as.
     pub runs_as: RunsAs,
-    /// Variables of its own in the environment of its processes.
+    /// Its own variables, in the environment of its processes.
     pub env: BTreeMap<String, String>,
     /// Variables of Highball's environment that its processes get although they are another user's; `*` may stand at the
     /// end of a name.
@@ -132,11 +132,11 @@ pub struct App {
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
     pub prestart: bool,
-    /// Without a request for so long, its processes end until there is one; `None`: never.
+    /// Its processes end after this time without a request, until there is one; `None`: never.
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
-    /// Who is shown what went wrong, in development.
+    /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
@@ -189,9 +189,9 @@ impl App {
 pub enum RunsAs {
     /// Who runs Highball.
     Starter,
-    /// Root, as Highball does: nobody has asked for it, but its files belong to root.
+    /// Root, as Highball does: no user is configured, and its files belong to root.
     RootUnasked,
-    /// Somebody else.
+    /// Another user.
     User(User),
 }
 
@@ -223,13 +223,13 @@ pub struct AppLimits {
 pub enum AccessLog {
     /// Where those of the server go ([`Log::access`]).
     OfServer,
-    /// To a file of its own; `-` is standard output.
+    /// To its own file; `-` is standard output.
     Own(PathBuf),
     /// Nowhere.
     Off,
 }
 
-/// Who is shown what went wrong, in development; stricter from one to the next.
+/// Which clients get the details of errors in development; stricter from one to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum ShowDiagnosis {
     /// Every client on this machine that names no proxy.
@@ -259,7 +259,7 @@ impl fmt::Display for Bind {
     }
 }
 
-/// Limits on requests, connections and buffers, whichever application is meant. Sizes in bytes.
+/// Limits on requests, connections and buffers, for all applications. Sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Longest request target; beyond it 414.
@@ -312,8 +312,8 @@ pub struct Process {
     pub preload: bool,
     /// Whether the application's processes can get no more rights than their user's, by setuid programs for example.
     pub no_new_privs: bool,
-    /// After how many requests a worker is promoted to mold, the first time and so on; the last number is repeated.
-    /// Empty: never.
+    /// The numbers of requests after which a worker is promoted to mold, the first time and so on; the last one is
+    /// repeated. Empty: never.
     pub refork_after: Vec<u64>,
     /// Workers that may die before they served, one after the other, until Highball gives up.
     pub max_boot_failures: u32,

@@ -1,7 +1,8 @@
-//! Whose word a configuration file is: the server's, or that of one application alone.
+//! Whether a configuration file is the server's, or that of one application alone.
 //!
-//! What decides is who could have put the file there: everybody who may write to the file itself, to a folder on the way to
-//! it, or who made a symbolic link on that way. The owner of the file alone says nothing: anybody may link to a file of root's.
+//! That depends on who could have put the file there: every user who may write to the file itself or to a folder on the
+//! way to it, or who made a symbolic link on that way. The owner of the file alone proves nothing: any user may link to
+//! a file of root's.
 
 use std::fs::{symlink_metadata, Metadata};
 use std::io;
@@ -12,21 +13,21 @@ use highball_users::User;
 
 /// Most symbolic links on the way to a file, as in the kernel (path_resolution(7)).
 const LINKS: usize = 40;
-/// Writable by the group, or by everybody.
+/// Writable by the group, or by all users.
 const BY_OTHERS: u32 = 0o022;
 /// In such a folder only the owner of a file may replace it.
 const STICKY: u32 = 0o1000;
 
-/// Whose word a configuration file is.
+/// Whose a configuration file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// Of whoever starts Highball: it may give every option.
+    /// Of the user who starts Highball: it may give every option.
     Server,
     /// Of the application that it lies in: it gives options of that application, and nothing else.
     App(Stranger),
 }
 
-/// Somebody else than the one who starts Highball can change a file.
+/// A user other than the one who starts Highball can change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stranger {
     /// What can be changed: the file, a folder, or a symbolic link.
@@ -152,8 +153,8 @@ pub(crate) fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Strang
     })
 }
 
-/// In a user namespace, files of users outside of it show one number (user_namespaces(7)). Nobody in the namespace can
-/// become such a user.
+/// In a user namespace, files of users outside of it show one number (user_namespaces(7)). No process in the namespace
+/// can become such a user.
 pub(crate) struct Outside(Option<u32>);
 
 impl Outside {

@@ -268,7 +268,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// With this port, where it has none of its own.
+    /// With this port, if it names none.
     pub(crate) fn at_port(&self, port: u16) -> Bind {
         match self {
             Address::Tcp(ip, own) => Bind::Tcp(SocketAddr::new(*ip, own.unwrap_or(port))),

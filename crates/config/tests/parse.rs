@@ -206,7 +206,7 @@ fn the_example_file_of_the_manual_works() {
     let (_, rest) = manual.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let text = text.replace("/opt/ruby/bin/ruby", "ruby");
-    // Everybody may name oneself.
+    // Every user may name themselves.
     let text = text.replace("user = \"blog\"", &format!("user = {}", rustix::process::getuid()));
     let changed = App::new().file("highball.toml", &text).settings(&[]);
     let default = App::new().settings(&["--environment", "production"]);
@@ -417,7 +417,7 @@ fn entries_that_cannot_be() {
     };
     assert!(error("[[app]]\nname = 'x'").contains("line 1: the entry has no `path`"));
     assert!(error("[[app]]\npath = 'no'").contains("/no: does not exist"));
-    assert!(error("[app]\npath = 'blog'").contains("an entry of its own: [[app]]"));
+    assert!(error("[app]\npath = 'blog'").contains("has its own entry: [[app]]"));
     assert!(
         error("[[app]]\npath = 'blog'\nport = 1").contains("line 3: `port` is the server's; write it above")
     );
@@ -458,14 +458,14 @@ fn hosts_are_compared_as_requests_name_them() {
 }
 
 #[test]
-fn what_may_be_a_secret_is_not_told() {
+fn possible_secrets_are_not_shown() {
     let here = folder_with(&["blog"], &[("highball.toml", "variables = ['DATABASE URL=hunter2']")]);
     let error = here.try_many(&[], &[""]).unwrap_err().to_string();
     assert!(error.contains("NAME=VALUE") && !error.contains("hunter2"), "{error}");
 }
 
 #[test]
-fn a_configuration_that_is_read_anew() {
+fn a_reloaded_configuration() {
     let entry = |name: &str, more: &str| format!("[[app]]\npath = '{name}'\n{more}\n");
     let here = folder_with(&["blog", "shop", "wiki"], &[]);
     let read = |text: String| {

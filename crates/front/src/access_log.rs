@@ -54,7 +54,7 @@ pub(crate) struct AccessLog {
 
 impl AccessLog {
     /// The log at `path`, which is opened at the first [`flush`](Self::flush): that of this user's application, if it is one
-    /// of another user. If it cannot be opened it is said once, and the server serves without.
+    /// of another user. If it cannot be opened, the log reports that once, and the server runs without it.
     pub(crate) fn new(path: &Path, user: Option<&User>) -> Self {
         let place = Place { path: path.to_owned(), user: user.cloned() };
         AccessLog { writer: Arc::new(Writer::new(place)), writing: RefCell::new(None) }

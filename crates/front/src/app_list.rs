@@ -1,5 +1,5 @@
 //! What a developer is shown where no application is reached: which ones there are, how they are, and where to find
-//! them. Everybody else is told only that there is none.
+//! them. Other clients learn only that there is none.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -18,11 +18,11 @@ struct Listed {
     name: String,
     folder: String,
     condition: Condition,
-    /// Where it is reached, and whether that is this machine whoever asks; the likeliest first.
+    /// Where it is reached, and whether that is this machine for every client; the likeliest first.
     links: Vec<(String, bool)>,
 }
 
-/// What the client has asked for, and nobody has.
+/// What the client has asked for, and no application has.
 #[derive(Debug)]
 struct Asked {
     host: String,
@@ -129,8 +129,8 @@ impl Listed {
         if hosts.is_empty() {
             hosts.push(&asked.host);
         }
-        // Names that end so lead to this machine without anybody's doing (RFC 6761 section 6.3). Where there is one, those
-        // that have no dot need not be shown: hardly ever do they lead anywhere.
+        // Names that end so always lead to this machine (RFC 6761 section 6.3). With one of these, names without a dot
+        // are not shown: they hardly ever resolve.
         let is_local = |host: &str| is_loopback(host) || host.ends_with(".localhost");
         if hosts.iter().any(|host| is_local(host)) {
             hosts.retain(|host| is_local(host) || host.contains(['.', ':']));

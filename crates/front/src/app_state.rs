@@ -1,5 +1,5 @@
-//! What belongs to one application and to no other: its workers and its queue, its files, what is said when it did not
-//! boot, and whether anybody asks for it.
+//! What belongs to one application and to no other: its workers and its queue, its files, what clients get when it did
+//! not boot, and whether it is idle.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::Deref;
@@ -23,23 +23,23 @@ use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
 use crate::response_head::DateCache;
 use crate::static_files::{Assets, Finder, StaticFiles};
-use crate::{AppEvent, AppFailure, AppReport, Event};
+use crate::{AppEvent, AppFailure, AppLoad, Event};
 
-/// Says what concerns one application.
+/// Sends the events of one application to the supervisor.
 #[derive(Debug, Clone)]
-pub(crate) struct Voice {
+pub(crate) struct AppEvents {
     pub(crate) app: AppId,
     pub(crate) events: UnboundedSender<Event>,
 }
 
-impl Voice {
-    pub(crate) fn tell(&self, event: AppEvent) {
-        // Nobody listens any more when the program is ending.
+impl AppEvents {
+    pub(crate) fn send(&self, event: AppEvent) {
+        // The receiver is gone when the program is ending.
         let _ = self.events.send(Event::OfApp(self.app, event));
     }
 }
 
-/// What people want to know first of an application.
+/// The condition of an application, as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// It answers.
@@ -48,7 +48,7 @@ pub(crate) enum Condition {
     Booting,
     /// It did not boot.
     Failed,
-    /// It boots when somebody asks for it.
+    /// The next request boots it.
     Asleep,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct AppState {
     app: RefCell<Arc<App>>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
-    /// It has booted at least once, and so has said where its files are.
+    /// It has booted at least once, and so has reported where its files are.
     has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
     failure: RefCell<Option<AppFailure>>,
@@ -72,7 +72,7 @@ pub(crate) struct AppState {
     pub(crate) spool: Rc<Share>,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
-    voice: Voice,
+    events: AppEvents,
     /// Whether it is looked at in every turn of the event loop.
     pub(crate) active: Cell<bool>,
     /// Requests that are on their way, from their heads to the ends of their answers.
@@ -81,9 +81,9 @@ pub(crate) struct AppState {
     asked: Cell<bool>,
     /// When it was last found busy.
     busy_ms: Cell<u64>,
-    /// Its processes have been ended as nobody asked for it, or not been started yet.
+    /// Its processes have been ended because it was idle, or not been started yet.
     asleep: Cell<bool>,
-    /// It was removed: it finishes what it has begun.
+    /// It was removed: it finishes the requests that it has begun.
     leaving: Cell<bool>,
     /// The server stops, and there will be no worker for it any more.
     abandoned: Cell<bool>,
@@ -99,8 +99,8 @@ impl AppState {
         budget: &Rc<Budget>,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let voice = Voice { app: app.id, events };
-        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), voice.clone());
+        let events = AppEvents { app: app.id, events };
+        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), events.clone());
         AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),
@@ -112,7 +112,7 @@ impl AppState {
             spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
-            voice,
+            events,
             active: Cell::new(false),
             visits: Cell::new(0),
             asked: Cell::new(false),
@@ -149,9 +149,9 @@ impl AppState {
         }
     }
 
-    /// Says something of it.
-    pub(crate) fn tell(&self, event: AppEvent) {
-        self.voice.tell(event);
+    /// Sends an event of the application.
+    pub(crate) fn send(&self, event: AppEvent) {
+        self.events.send(event);
     }
 
     /// Where its requests are logged, if they are.
@@ -167,13 +167,13 @@ impl AppState {
     /// Takes a request in, for Ruby.
     ///
     /// # Errors
-    /// The queue is full; or nobody will ever serve, which may have turned out while the body came.
+    /// The queue is full; or no worker will ever serve, which may have turned out while the body came.
     pub(crate) fn submit(&self, exchange: &Rc<Exchange>, audience: Audience) -> Result<(), Refusal> {
         self.asked.set(true);
         if self.is_failed_for(audience) {
             return Err(Refusal::AppFailed);
         }
-        if let Some(refusal) = self.last_word() {
+        if let Some(refusal) = self.permanent_refusal() {
             return Err(refusal);
         }
         self.dispatcher.borrow_mut().submit(exchange)
@@ -206,7 +206,7 @@ impl AppState {
         self.files_are_known();
     }
 
-    /// The files in this folder are all that there is. Nobody else will answer what waits already.
+    /// The application is only the files in this folder. Requests that wait for a worker are refused.
     pub(crate) fn open_site(&self, root: PathBuf) {
         let settings = self.settings();
         let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
@@ -241,15 +241,15 @@ impl AppState {
         *self.failure.borrow_mut() = None;
     }
 
-    /// It did not boot: whoever waits for it is told.
+    /// It did not boot: the requests that wait for it are refused.
     pub(crate) fn failed(&self, failure: AppFailure) {
         self.set_error_pages(Some(&failure.public));
         *self.failure.borrow_mut() = Some(failure);
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
     }
 
-    /// Whether it is known that it is not there for whoever asks. (A developer's wish to see it is passed on, as by now
-    /// it may boot.)
+    /// Whether this client gets the failure at once. (A developer's request is passed on, as the application may boot
+    /// by now.)
     pub(crate) fn is_failed_for(&self, audience: Audience) -> bool {
         let failure = self.failure.borrow();
         let Some(failure) = &*failure else { return false };
@@ -262,8 +262,8 @@ impl AppState {
         Some(Page::of(self.failure.borrow().as_ref()?.development.as_ref()?, form))
     }
 
-    /// Its own page for visitors who get this status in the place of an answer, if it has one.
-    pub(crate) async fn page_for_everybody(&self, status: u16) -> Option<Rc<Page>> {
+    /// Its own page for clients who get this status instead of an answer, if it has one.
+    pub(crate) async fn public_page(&self, status: u16) -> Option<Rc<Page>> {
         let pages = self.error_pages.borrow().as_ref().map(Rc::clone)?;
         pages.page(status).await
     }
@@ -289,7 +289,7 @@ impl AppState {
         }
     }
 
-    /// What has to be looked after from time to time.
+    /// Periodic work.
     pub(crate) fn tick(&self, now_ms: u64) {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
@@ -299,7 +299,7 @@ impl AppState {
         self.look_whether_idle(now_ms);
     }
 
-    /// Says so when Ruby has not been asked for anything for so long that its processes may end.
+    /// Reports when Ruby has been idle for the time after which its processes may end.
     fn look_whether_idle(&self, now_ms: u64) {
         let dispatcher = self.dispatcher.borrow();
         let is_busy = self.asked.replace(false) || self.visits.get() > 0 || !dispatcher.is_idle();
@@ -308,16 +308,16 @@ impl AppState {
         }
         let idle_ms = u128::from(now_ms.saturating_sub(self.busy_ms.get()));
         if self.settings().sleep_after.is_some_and(|limit| idle_ms >= limit.as_millis()) {
-            // Whoever hears it may have reasons to let it be, and is told once more when as much time has passed.
+            // The supervisor may have reasons to keep the processes. It gets the event again when as much time has passed.
             self.busy_ms.set(now_ms);
             self.asleep.set(true);
-            self.voice.tell(AppEvent::Idle);
+            self.events.send(AppEvent::Idle);
         }
     }
 
     // --- The end -------------------------------------------------------------------------------------
 
-    /// It was removed: nobody is led to it any more.
+    /// It was removed: new requests are not routed to it.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
         self.give_up_waiting();
@@ -327,14 +327,14 @@ impl AppState {
         self.leaving.get()
     }
 
-    /// There will be no worker for it any more. Whoever still comes is told that the server stops.
+    /// There will be no worker for it any more. New requests are refused, as the server stops.
     pub(crate) fn abandon(&self) {
         self.abandoned.set(true);
         self.give_up_waiting();
     }
 
-    /// What whoever asks is told where nobody serves, and nobody will.
-    fn last_word(&self) -> Option<Refusal> {
+    /// The refusal for every request, once no worker serves and none will.
+    fn permanent_refusal(&self) -> Option<Refusal> {
         let dispatcher = self.dispatcher.borrow();
         if !(self.leaving.get() || self.abandoned.get()) || dispatcher.is_served() {
             return None;
@@ -343,27 +343,27 @@ impl AppState {
         Some(if stops { Refusal::Draining { retry_after_seconds: 1 } } else { Refusal::NoApp })
     }
 
-    /// Those who wait for nobody are told so.
+    /// Refuses the requests that wait for a worker that will not come.
     pub(crate) fn give_up_waiting(&self) {
-        if let Some(refusal) = self.last_word() {
+        if let Some(refusal) = self.permanent_refusal() {
             self.dispatcher.borrow_mut().refuse_waiting(refusal);
         }
     }
 
-    /// Whether it was removed and has nothing in flight any more, which is said.
+    /// Whether it was removed and has nothing in flight any more; the supervisor gets an event then.
     pub(crate) fn is_drained(&self) -> bool {
         let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
         if drained {
-            self.voice.tell(AppEvent::Drained);
+            self.events.send(AppEvent::Drained);
         }
         drained
     }
 
-    pub(crate) fn report(&self) -> AppReport {
+    pub(crate) fn report(&self) -> AppLoad {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        AppReport { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
+        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
     }
 }
 

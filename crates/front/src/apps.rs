@@ -43,11 +43,11 @@ impl Apps {
 
     pub(crate) fn add(&mut self, app: AppState) {
         self.all.push(Rc::new(app));
-        self.route_anew();
+        self.rebuild_router();
     }
 
     /// Some are reached elsewhere now, or not any more.
-    pub(crate) fn route_anew(&mut self) {
+    pub(crate) fn rebuild_router(&mut self) {
         let mut router = Router::default();
         for app in self.reached() {
             let settings = app.settings();

@@ -1,7 +1,7 @@
 //! What is found out on other threads for one application, and remembered for a while.
 //!
-//! Another process, the opener, may be the one that opens an application's files: then its user can keep whoever asks
-//! waiting. So the event loop asks nothing itself. It answers from its [`Memory`]; what is not there is found out on a
+//! Another process, the opener, may be the one that opens an application's files: then its user can make the asking
+//! thread wait. So the event loop never asks it. It answers from its [`Memory`]; what is not there is found out on a
 //! thread of the pool, in the application's [`Turn`]; and requests wait for that for [`PATIENCE`] alone.
 
 use std::borrow::Borrow;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::local_task::spawn;
 
-/// How long a request waits: a little longer than the one who asks an opener does.
+/// How long a request waits: a little longer than a thread waits for an opener.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// How long what was found out is believed, in milliseconds,
@@ -27,8 +27,8 @@ pub(crate) const FRESH_MS: u64 = 1000;
 /// and how old it may be to be used while it is found out again.
 const USABLE_MS: u64 = 2 * FRESH_MS;
 
-/// Whose turn it is among those who want to know something of one application: it has one thread of the pool at a time,
-/// so that whoever keeps the thread waiting keeps nobody else's.
+/// Serialises the questions about one application: it has one thread of the pool at a time, so that an opener that does
+/// not answer cannot block the threads of others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turn(Arc<Mutex<()>>);
 
@@ -51,13 +51,13 @@ impl Turn {
 }
 
 impl Held {
-    /// Does it on another thread. The turn ends no earlier than the thread is done, whoever has lost patience meanwhile; and
-    /// not before what comes of it is dropped, so that the next one knows it, too. `None`: it has panicked.
+    /// Does it on another thread. The turn ends no earlier than the thread is done, even if the waiting task has given
+    /// up meanwhile, and not before the result is dropped, so that the next one sees it, too. `None`: it has panicked.
     pub(crate) async fn spend<T: Send + 'static>(
         self,
-        deed: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<(T, Held)> {
-        match spawn_blocking(move || (deed(), self)).await {
+        match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
                 tracing::error!(%error, "looking for a file has failed; the application is asked");
@@ -67,12 +67,12 @@ impl Held {
     }
 }
 
-/// Starts a task, and waits for it, but not for long. It goes on if nobody waits any more.
+/// Starts a task, and waits for it, but not for long. The task goes on if the caller waits no longer.
 pub(crate) async fn patiently(task: impl Future<Output = ()> + 'static) {
     let (end, ended) = oneshot::channel();
     spawn(async move {
         task.await;
-        let _ = end.send(()); // nobody may wait any more
+        let _ = end.send(()); // the caller may have stopped waiting
     });
     let _ = timeout(PATIENCE, ended).await; // then there is nothing to know yet
 }
@@ -90,7 +90,7 @@ struct Known<V> {
     value: V,
     /// When it was found out.
     at_ms: u64,
-    /// Somebody is told to find it out again, and until then it is used, however long that takes.
+    /// A task was asked to find it out again. Until it has, this value is used, however long that takes.
     is_looked_after: bool,
 }
 
@@ -99,7 +99,7 @@ struct Known<V> {
 pub(crate) enum Recalled<V> {
     /// This, and nothing is to be done about it.
     Fresh(V),
-    /// This, and whoever is told so finds it out again: nobody else is told until it is [learned](Memory::learn).
+    /// This, and the caller finds it out again: no other caller is asked to until it is [learned](Memory::learn).
     Aging(V),
     /// Nothing that could be used.
     Nothing,
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("one"), "still");
         memory.learn(1, "another", 10 * FRESH_MS);
         assert_eq!(memory.recall(&1, 10 * FRESH_MS), Recalled::Fresh("another"));
-        assert_eq!(memory.recall(&1, 10 * FRESH_MS + USABLE_MS), Recalled::Nothing, "nobody has asked");
+        assert_eq!(memory.recall(&1, 10 * FRESH_MS + USABLE_MS), Recalled::Nothing, "no request came");
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Budget {
 }
 
 impl Share {
-    /// The share of an application, with a limit of its own if it has one.
+    /// The share of an application, with the limit that is configured for it, if any.
     pub fn new(budget: &Rc<Budget>, name: &str, own_limit: Option<u64>) -> Rc<Share> {
         budget.shares.set(budget.shares.get() + 1);
         let (budget, own_limit, used) = (Rc::clone(budget), Cell::new(own_limit), Cell::new(0));

@@ -22,7 +22,7 @@ const EXCEPTION_CHARS: usize = 2000;
 /// others to say: when the canary is retired or gone, the request fails.
 pub(crate) async fn ask(worker: u32, path: String, app: Rc<AppState>, shared: Rc<Shared>) {
     let answer = answer_of(worker, &path, &app, &shared).await;
-    app.tell(AppEvent::CanaryAnswered { worker, answer });
+    app.send(AppEvent::CanaryAnswered { worker, answer });
 }
 
 async fn answer_of(worker: u32, path: &str, app: &Rc<AppState>, shared: &Shared) -> Result<u16, String> {

@@ -31,7 +31,7 @@ pub(crate) fn now_us() -> u64 {
 pub(crate) struct Deadline {
     at_ms: Cell<u64>,
     /// Whether the task was woken for it.
-    told: Cell<bool>,
+    fired: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -59,7 +59,7 @@ impl Deadline {
     /// It is again what it was.
     pub(crate) fn put_back(&self, at_ms: u64) {
         self.at_ms.set(at_ms);
-        self.told.set(false);
+        self.fired.set(false);
     }
 
     /// Whether it has passed. If not, the task is woken when it does.
@@ -93,7 +93,7 @@ impl Deadlines {
         self.next.set(key + 1);
         let deadline = Rc::new(Deadline {
             at_ms: Cell::new(Deadline::NEVER),
-            told: Cell::new(false),
+            fired: Cell::new(false),
             waker: RefCell::new(None),
         });
         self.all.borrow_mut().insert(key, Rc::clone(&deadline));
@@ -109,7 +109,7 @@ impl Deadlines {
     pub(crate) fn tick(&self) {
         let now = now_ms();
         for deadline in self.all.borrow().values() {
-            if deadline.at_ms.get() <= now && !deadline.told.replace(true) {
+            if deadline.at_ms.get() <= now && !deadline.fired.replace(true) {
                 deadline.nudge();
             }
         }

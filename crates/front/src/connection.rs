@@ -3,10 +3,10 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
 //! is), [`upload`] (reading a body), [`answer`] (sending what a worker answers), [`relay`] (a connection that the
-//! application has taken over), [`web_socket`] (what is known of it, if it is one), [`farewell`] (ending it).
+//! application has taken over), [`web_socket`] (what is known of it, if it is one), [`closing`] (ending it).
 
 mod answer;
-mod farewell;
+mod closing;
 mod relay;
 mod request;
 mod upload;
@@ -34,7 +34,7 @@ use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
 use crate::{AppEvent, DevelopmentPages};
 
-/// How long a developer's browser waits for an explanation, before it gets what everybody gets.
+/// How long a developer's browser waits for an explanation, before it gets the public page.
 const PAGES_TIME: Duration = Duration::from_secs(5);
 
 /// A connection.
@@ -73,8 +73,8 @@ struct Connection {
     /// The client has asked for a WebSocket.
     wants_web_socket: bool,
     /// The time of a connection that the application has taken over is limited by now.
-    told_to_leave: bool,
-    /// Whom a failure of the application would be told to.
+    is_limited: bool,
+    /// Who gets the page about a failure of the application.
     audience: Audience,
 }
 
@@ -85,25 +85,25 @@ enum Stalled {
     No,
     /// Not at the moment.
     Patient,
-    /// It has not for so long that the rest goes to a spool file.
+    /// It has not for a while: the rest goes to a spool file.
     Spooling,
 }
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// All is said.
+    /// The answer is sent.
     Done,
-    /// All is said, but the client may still be sending: what it sends must not make the kernel reset the
+    /// The answer is sent, but the client may still be sending: what it sends must not make the kernel reset the
     /// connection before it has read the last answer.
     Linger,
-    /// The client has gone, or said nothing for too long.
+    /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
     CutOff,
 }
 
-/// What becomes of a request.
+/// The next step of a request.
 #[derive(Debug)]
 enum Step {
     /// It is refused; the connection ends.
@@ -111,7 +111,7 @@ enum Step {
     /// It was for a static file, for the list of applications, or a developer's link: the head, and what is small, are in `out`; a large
     /// file is in `file`.
     Static { keep_alive: bool, status: u16, body_bytes: u64 },
-    /// Something has to be found out before it can be said whose it is. It is still in the buffer.
+    /// Something has to be found out before it can be routed. It is still in the buffer.
     Wait(Pending),
     /// It is for this application.
     Application(Rc<AppState>),
@@ -140,7 +140,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         deadline_before_stall_ms: 0,
         entry: None,
         wants_web_socket: false,
-        told_to_leave: false,
+        is_limited: false,
         audience: Audience::Public,
     };
     let end = loop {
@@ -157,7 +157,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
             Err(end) => break end,
         }
     };
-    connection.farewell(end).await;
+    connection.close(end).await;
 }
 
 impl Connection {
@@ -219,7 +219,7 @@ impl Connection {
         if let Some(page) = page {
             return refusal.encode_with(&page.content(), keep_alive, head_method, date);
         }
-        match app.page_for_everybody(refusal.status()).await {
+        match app.public_page(refusal.status()).await {
             Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
             None => refusal.encode(keep_alive, head_method, date),
         }
@@ -234,7 +234,7 @@ impl Connection {
     /// What those know who know more, for a developer.
     async fn explain(&self, app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
         let (to, pages) = oneshot::channel();
-        app.tell(AppEvent::PagesWanted(Box::new(failure), to));
+        app.send(AppEvent::PagesWanted(Box::new(failure), to));
         tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
     }
 
@@ -288,7 +288,7 @@ impl Connection {
         self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
     }
 
-    /// The request at hand has ended. However it did: no worker goes on for nobody, no request waits for nobody.
+    /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
     fn leave_app(&mut self) {
         let Some(visit) = self.visit.take() else { return };
         visit.dispatcher.borrow_mut().cancel(&self.exchange);

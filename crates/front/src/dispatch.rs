@@ -1,4 +1,4 @@
-//! The request queue, and who of the workers gets the next request.
+//! The request queue, and which worker gets the next request.
 //!
 //! A request goes to the least busy worker, when one has a thread free; else it waits here, in the front's own
 //! memory. Where a worker answers in microseconds a few requests are placed ahead in its ring, so that it need
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use highball_config::{App, Limits};
 use highball_ring::{FrontRing, RingError};
 
-use crate::app_state::Voice;
+use crate::app_state::AppEvents;
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::failure::{received_us, Load};
@@ -34,10 +34,10 @@ const READ_BYTES: usize = 64 * 1024;
 /// How often a slot is read before others get their turn: of a body that is dropped there may always be more.
 const READS: u32 = 4;
 
-/// How many of a worker's requests are named to a developer who finds the queue full.
+/// The most requests of a worker that are named to a developer who finds the queue full.
 const REQUESTS_NAMED: usize = 4;
 
-/// What a client that was refused is told to wait, in seconds.
+/// The Retry-After of a refused request, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// What became of an attempt to place a request.
@@ -81,12 +81,12 @@ pub(crate) struct Dispatcher {
     response_buffer_bytes: usize,
     response_spool_bytes: usize,
     draining: bool,
-    /// After how many requests a worker is named as warm, if anybody wants to know.
+    /// The number of requests after which a worker is named as warm, if the supervisor asked for that.
     warm_after: Option<u64>,
-    /// It was said that a request waits and nobody serves; or workers come without that.
+    /// The supervisor knows that a request waits and no worker serves, or starts workers anyway.
     wanted: bool,
     date: Rc<DateCache>,
-    voice: Voice,
+    events: AppEvents,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
     /// Bytes read from a ring: scratch space.
@@ -95,7 +95,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, voice: Voice) -> Self {
+    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, events: AppEvents) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
@@ -107,13 +107,13 @@ impl Dispatcher {
             warm_after: None,
             wanted: app.prestart,
             date,
-            voice,
+            events,
             ready: Vec::new(),
             bytes: Vec::new(),
         }
     }
 
-    /// So many requests may wait from now on.
+    /// Sets the length of the queue.
     pub(crate) fn set_queue_limit(&mut self, most: usize) {
         self.queue_limit = most;
     }
@@ -164,15 +164,15 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Says, once, that requests wait and nobody serves.
+    /// Reports, once, that requests wait and no worker serves.
     fn tell_if_wanted(&mut self) {
         if !self.queue.is_empty() && !self.wanted && !self.is_served() {
             self.wanted = true;
-            self.voice.tell(AppEvent::Wanted);
+            self.events.send(AppEvent::Wanted);
         }
     }
 
-    /// Refuses all that waits, where nobody serves.
+    /// Refuses all that waits, if no worker serves.
     pub(crate) fn refuse_waiting(&mut self, refusal: Refusal) {
         if self.is_served() {
             return;
@@ -218,8 +218,8 @@ impl Dispatcher {
         self.is_quiet() && self.workers.iter().all(|worker| worker.hijacked == 0)
     }
 
-    /// Nobody wants the answer any more. A request that was not begun is as if it had never come; of one that
-    /// was, the answer is dropped as it comes.
+    /// The client does not wait for the answer any more. A request that was not begun is as if it had never come; of
+    /// one that was, the answer is dropped as it comes.
     pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
         let (place, taken_over_by) = {
             let mut inner = exchange.borrow();
@@ -235,14 +235,14 @@ impl Dispatcher {
                 self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
                 exchange.borrow().place = Place::Connection;
             }
-            Place::Worker(number, placed) => {
+            Place::Worker(number, ticket) => {
                 let Some(index) = self.position(number) else { return };
                 let worker = &mut self.workers[index];
-                if worker.take_back(placed).is_some() {
+                if worker.take_back(ticket).is_some() {
                     exchange.borrow().place = Place::Connection;
                     self.settle();
                 } else {
-                    worker.ring.cancel(placed.slot);
+                    worker.ring.cancel(ticket.slot);
                     let mut inner = exchange.borrow();
                     inner.response.discard();
                     inner.request.body = Body::None;
@@ -256,9 +256,9 @@ impl Dispatcher {
     /// The connection has room for more of the answer again.
     pub(crate) fn pull(&mut self, exchange: &Exchange) {
         let place = exchange.borrow().place;
-        if let Place::Worker(number, placed) = place {
+        if let Place::Worker(number, ticket) = place {
             if let Some(index) = self.position(number) {
-                self.read_slots(index, &[placed.slot]);
+                self.read_slots(index, &[ticket.slot]);
                 self.settle();
             }
         }
@@ -296,8 +296,8 @@ impl Dispatcher {
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
     /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
     ///
-    /// Nobody older than generation `oldest`. Of those that may, the older ones come first: every connection that meets
-    /// the new generation depends on it from then on, and in the middle of a restart that is one worker.
+    /// No worker older than generation `oldest`. Of those that may, the older ones come first: every connection that
+    /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let least_busy = |look_ahead: bool| {
             let can_take = |worker: &Worker| {
@@ -318,7 +318,7 @@ impl Dispatcher {
         let worker = &mut self.workers[index];
         let mut inner = exchange.borrow();
         let request = &mut inner.request;
-        let placed = match &request.body {
+        let ticket = match &request.body {
             Body::None => worker.ring.place(&request.head, b"", None),
             Body::Memory(bytes) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_INLINE, bytes.len() as u64);
@@ -336,15 +336,15 @@ impl Dispatcher {
                 }
             }
         };
-        match placed {
-            Ok(Some(placed)) => {
-                inner.place = Place::Worker(worker.number, placed);
+        match ticket {
+            Ok(Some(ticket)) => {
+                inner.place = Place::Worker(worker.number, ticket);
                 let spooled = match &inner.request.body {
                     Body::Spooled(file) => Some(Rc::clone(file)),
                     Body::None | Body::Memory(_) => None,
                 };
                 drop(inner);
-                worker.placed(placed, Rc::clone(exchange), spooled);
+                worker.placed(ticket, Rc::clone(exchange), spooled);
                 Placing::Done
             }
             Ok(None) => Placing::NoRoom,
@@ -395,7 +395,7 @@ impl Dispatcher {
         }
     }
 
-    /// Reads the new bytes of a slot, as far as its connection has room for them, and so many bytes beyond.
+    /// Reads the new bytes of a slot, as far as its connection has room for them, and up to `beyond_bytes` beyond that.
     /// `true`: the answer has ended.
     fn read_slot(&mut self, index: usize, slot: u16, beyond_bytes: usize) -> Result<bool, RingError> {
         let worker = &mut self.workers[index];
@@ -450,13 +450,13 @@ impl Dispatcher {
         for worker in &mut self.workers {
             if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
                 worker.state = State::Retired;
-                self.voice.tell(AppEvent::WorkerIdle { worker: worker.number });
+                self.events.send(AppEvent::WorkerIdle { worker: worker.number });
             }
         }
     }
 
     /// Takes back what a worker does not begin, once there is a better one that can: until then, it would only be given
-    /// to the same again. (What a canary was asked is for nobody else.)
+    /// to the same again. (Other workers do not answer a canary's request.)
     fn take_back_overdue(&mut self) {
         for index in 0..self.workers.len() {
             let slow = &self.workers[index];
@@ -545,8 +545,8 @@ impl Dispatcher {
         self.ring_workers()
     }
 
-    /// Announces to the workers that have something to say that the front is about to sleep; not for longer than
-    /// [`Dispatcher::ring_workers`] has said. `false`: there is news after all.
+    /// Announces to the workers that have requests that the front is about to sleep; not for longer than
+    /// [`Dispatcher::ring_workers`] has returned. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
         !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())
@@ -575,13 +575,13 @@ impl Dispatcher {
 
     // --- Workers -----------------------------------------------------------------------------------
 
-    /// A worker is there. `false`: it is of no use, and that has been said.
+    /// Adds a worker. `false`: it cannot be used, and the supervisor knows.
     pub(crate) fn add_worker(&mut self, new: NewWorker, state: State) -> bool {
         match wake::watch(&new.ring) {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");
-                self.voice.tell(AppEvent::WorkerBroken { worker: new.worker, why });
+                self.events.send(AppEvent::WorkerBroken { worker: new.worker, why });
                 return false;
             }
         }
@@ -627,7 +627,7 @@ impl Dispatcher {
         self.workers_changed();
     }
 
-    /// From now on the requests of each worker count, until one has answered so many and is named.
+    /// Counts the requests of each worker from now on. The first to answer this number is named.
     pub(crate) fn name_warm_worker(&mut self, requests: u64) {
         self.warm_after = Some(requests);
         let most = self.workers.iter().enumerate().filter(|(_, worker)| worker.state == State::Serving);
@@ -646,7 +646,7 @@ impl Dispatcher {
         if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
-            self.voice.tell(AppEvent::WorkerWarm { worker: number });
+            self.events.send(AppEvent::WorkerWarm { worker: number });
         }
     }
 
@@ -678,8 +678,8 @@ impl Dispatcher {
         let Some(index) = self.position(number) else { return };
         if self.workers[index].state != State::Broken {
             for slot in 0..self.workers[index].slots.len() as u16 {
-                // All that is left, room or not: it is no more than the response areas hold. What is wrong with
-                // it is found once the worker is gone: its answer has not ended.
+                // All that is left, room or not: it is at most what the response areas hold. What is wrong with it is
+                // found once the worker is gone: its answer has not ended.
                 let _ = self.read_slot(index, slot, usize::MAX);
             }
             self.workers[index].ring.retire();
@@ -691,7 +691,7 @@ impl Dispatcher {
         self.workers_changed();
     }
 
-    /// The worker wrote the impossible: it costs its own requests only, and the supervisor replaces it.
+    /// The worker broke the protocol: only its own requests fail, and the supervisor replaces it.
     fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
@@ -703,18 +703,18 @@ impl Dispatcher {
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
-        self.voice.tell(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
+        self.events.send(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(number, slots, true);
     }
 
-    /// Takes back what a worker has not begun, to the head of the queue, in its order. (What a canary was asked is
-    /// for nobody else to answer.)
+    /// Takes back what a worker has not begun, to the head of the queue, in its order. (Other workers do not answer a
+    /// canary's request.)
     fn take_back_unbegun(&mut self, index: usize) {
         let is_canary = self.workers[index].state == State::Canary;
         let number = self.workers[index].number;
         let unbegun = self.workers[index].unclaimed.clone();
-        for placed in unbegun.into_iter().rev() {
-            match self.workers[index].take_back(placed) {
+        for ticket in unbegun.into_iter().rev() {
+            match self.workers[index].take_back(ticket) {
                 Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied { worker: number }),
                 Some(exchange) => self.requeue(exchange),
                 None => {}
@@ -722,7 +722,7 @@ impl Dispatcher {
         }
     }
 
-    /// What becomes of the requests that this worker had begun; where they `may` be repeated, those that allow it are.
+    /// Repeats or fails the requests that this worker had begun. `may`: those that allow it are repeated.
     fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>, may: bool) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();
@@ -739,7 +739,7 @@ impl Dispatcher {
         }
     }
 
-    /// Back to the head of the queue: it has waited before. (Unless nobody wants its answer any more.)
+    /// Back to the head of the queue: it has waited before. (Unless the client does not wait for its answer any more.)
     fn requeue(&mut self, exchange: Rc<Exchange>) {
         let mut inner = exchange.borrow();
         if inner.response.is_discarded() {

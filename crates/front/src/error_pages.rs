@@ -1,4 +1,4 @@
-//! An application's own pages for visitors who get an error in the place of an answer: `503.html` and the like in its folder
+//! An application's own pages for visitors who get an error instead of an answer: `503.html` and the like in its folder
 //! of static files.
 //!
 //! They are kept in memory for a while: of an application that fails, every request may need one.
@@ -62,7 +62,7 @@ impl ErrorPages {
     async fn look(self: Rc<Self>, status: u16) {
         let Some(held) = self.turn.come_soon().await else { return self.learn(status, None) };
         if self.pages.is_fresh(&status, now_ms()) == Some(true) {
-            return; // it was read for somebody else
+            return; // it was read for another request
         }
         let (public, user) = (self.public.clone(), self.user.clone());
         let (page, _held) = held.spend(move || read(&public, status, user.as_ref())).await.unzip();
@@ -106,7 +106,7 @@ mod tests {
             let opener = Opener::with(&[("500.html", "one")]);
             let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::default());
             opener.be(Mood::Hangs);
-            assert_eq!(body(&pages, 500).await, None, "nobody waits for long");
+            assert_eq!(body(&pages, 500).await, None, "the request does not wait for long");
             opener.be(Mood::Answers);
             wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("one")).await;
             assert_eq!(body(&pages, 503).await, None);

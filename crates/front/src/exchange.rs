@@ -5,7 +5,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::task::Waker;
 
-use highball_ring::Placed;
+use highball_ring::Ticket;
 
 use crate::response::Response;
 use crate::spool::SpoolFile;
@@ -46,8 +46,8 @@ pub(crate) enum Place {
     Connection,
     /// In the request queue.
     Queue,
-    /// With a worker, until that has said its last.
-    Worker(u32, Placed),
+    /// With a worker, until that has ended its answer.
+    Worker(u32, Ticket),
 }
 
 /// The shared state.

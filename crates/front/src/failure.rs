@@ -1,4 +1,4 @@
-//! A request that got an error in the place of its answer, and what the front knows of it: for those who explain it to
+//! A request that got an error instead of an answer, and what the front knows of it: for those who explain it to
 //! developers, and for the log.
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use crate::clock::now_ms;
 use crate::exchange::{Body, Inner};
 use crate::refusal::Refusal;
 
-/// Refusals of a full queue are told in the log at most so often, in ms.
+/// The shortest time between two log lines about a full queue, in ms.
 const SHED_LOG_MS: u64 = 1000;
 
 /// A request that got an error, and why.
@@ -27,7 +27,7 @@ pub struct Failure {
     /// What keeps requests waiting.
     pub load: Load,
     /// What was asked for.
-    pub request: FailedRequest,
+    pub request: ReceivedRequest,
 }
 
 /// What keeps requests waiting.
@@ -43,7 +43,7 @@ pub struct Load {
 
 /// What was asked for, as the client has sent it: with all its secrets.
 #[derive(Debug, Clone, Default)]
-pub struct FailedRequest {
+pub struct ReceivedRequest {
     /// The method.
     pub method: String,
     /// The path, and the query behind it.
@@ -55,7 +55,7 @@ pub struct FailedRequest {
 }
 
 impl Failure {
-    /// What there is to say of the request and answer at hand.
+    /// Describes the failure of the current request and answer.
     pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: Load) -> Failure {
         let body = match std::mem::take(&mut inner.request.body) {
             Body::Memory(bytes) => bytes,
@@ -66,11 +66,11 @@ impl Failure {
             exception: std::mem::take(&mut inner.response.exception),
             repeated: inner.request.repeated,
             load,
-            request: FailedRequest::of(&inner.request.head, body),
+            request: ReceivedRequest::of(&inner.request.head, body),
         }
     }
 
-    /// Says in the log what the client gets, and why. (Of an exception the worker has said all by now.)
+    /// Logs what the client gets, and why. (The worker has logged an exception already.)
     pub(crate) fn log(&self, request_timeout: Option<Duration>, shed_log: &ShedLog) {
         let refusal = self.refusal;
         match refusal {
@@ -94,10 +94,10 @@ impl Failure {
     }
 }
 
-impl FailedRequest {
+impl ReceivedRequest {
     /// From a head block that was written for a worker.
-    fn of(block: &[u8], body: Vec<u8>) -> FailedRequest {
-        let mut request = FailedRequest { body, ..FailedRequest::default() };
+    fn of(block: &[u8], body: Vec<u8>) -> ReceivedRequest {
+        let mut request = ReceivedRequest { body, ..ReceivedRequest::default() };
         for (name, value) in fields(block) {
             let value = String::from_utf8_lossy(value).into_owned();
             match name {
@@ -158,7 +158,7 @@ pub(crate) fn received_us(block: &[u8]) -> u64 {
 /// What the log says of a queue that is full: one line for many requests, as there are most when there is least time.
 #[derive(Debug, Default)]
 pub(crate) struct ShedLog {
-    told_ms: Cell<Option<u64>>,
+    logged_ms: Cell<Option<u64>>,
     refused: Cell<u64>,
 }
 
@@ -167,10 +167,10 @@ impl ShedLog {
     pub(crate) fn note(&self, load: &Load) {
         self.refused.set(self.refused.get() + 1);
         let now = now_ms();
-        if self.told_ms.get().is_some_and(|told| now < told + SHED_LOG_MS) {
+        if self.logged_ms.get().is_some_and(|logged| now < logged + SHED_LOG_MS) {
             return;
         }
-        self.told_ms.set(Some(now));
+        self.logged_ms.set(Some(now));
         tracing::error!(
             refused = self.refused.take(),
             waiting = load.waiting,
@@ -207,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_as_it_was_sent() {
+    fn a_request_is_shown_as_it_was_sent() {
         let block = block(
             "POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n",
         );
-        let request = FailedRequest::of(&block, b"hi".to_vec());
+        let request = ReceivedRequest::of(&block, b"hi".to_vec());
         assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/shop/a?b=c"));
         for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {
             assert!(request.fields.contains(&(name.into(), value.into())), "{:?}", request.fields);

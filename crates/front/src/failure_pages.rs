@@ -1,5 +1,5 @@
-//! What clients are told of an application that did not boot or answer: developers everything, those who may be
-//! developers how to show it, and everybody else that something is wrong, by the application's own page where it has one.
+//! What clients get of an application that did not boot or answer: developers the diagnosis, possible developers how to
+//! open it, and all others that something is wrong, by the application's own page where it has one.
 
 use crate::developer_key::DeveloperKey;
 use crate::page::{Escaped, STYLE};
@@ -13,12 +13,12 @@ use std::net::IpAddr;
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Where somebody who has not shown to be a developer finds what there is to know, and how they show it.
+/// Where a client that is not known as a developer finds the details, and how to become known.
 const WHERE: &str = "What happened is in the terminal that Highball runs in, or in its log.";
 const HOW: &str =
     "Open the link that Highball printed there (it ends with ?highball=…), once in each browser.";
 
-/// Fields that proxies add: whoever is at the other end of one may be anybody. (That there is none proves nothing.)
+/// Fields that proxies add: the client behind a proxy is unknown. (That there is none proves nothing.)
 const OF_PROXIES: [&[u8]; 16] = [
     b"forwarded",
     b"via",
@@ -43,13 +43,13 @@ const FIELDS: &str =
     "cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-frame-options: DENY\r\n\
                       cross-origin-resource-policy: same-origin\r\nreferrer-policy: no-referrer\r\n";
 
-/// Who asks, as far as failures are concerned.
+/// The kind of client, as far as failures are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Audience {
     /// Anybody.
     #[default]
     Public,
-    /// Nothing speaks against a developer, and nothing proves it: is told how to.
+    /// A possible developer without proof, who gets instructions.
     Unproven(Form),
     /// A developer.
     Developer(Form),
@@ -76,8 +76,8 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Who asks, where this is the rule. `is_ours`: whether the client's process is of the user who started Highball; it
-    /// is asked last, as that takes a while to find out.
+    /// The kind of client under this rule. `is_ours`: whether the client's process is of the user who started Highball;
+    /// it is asked last, as that takes a while to find out.
     pub(crate) fn audience(&self, rule: ShowDiagnosis, is_ours: impl FnOnce() -> bool) -> Audience {
         if rule == ShowDiagnosis::Off || !self.may_be_developer() || self.is_from_another_site() {
             return Audience::Public;
@@ -145,7 +145,7 @@ fn is_ours(host: &str, binds: &[Bind]) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// What is shown in the place of an answer.
+/// What is shown instead of an answer.
 #[derive(Debug)]
 pub(crate) struct Page {
     content_type: &'static str,
@@ -168,8 +168,7 @@ impl Page {
         Page { content_type, fields, body: body.clone() }
     }
 
-    /// For somebody who may be a developer: how to get to know more. It says nothing of the application but what
-    /// everybody is told.
+    /// For a possible developer: how to see more. It names nothing of the application that other clients do not get.
     pub(crate) fn of_link(what: &str, form: Form) -> Page {
         if form != Form::Html {
             let body = format!("{what}\n\n{WHERE}\n{HOW}\nhighball status prints the link again.\n");
@@ -184,7 +183,7 @@ impl Page {
              <p>{WHERE}</p>\n</header>\n<section>\n<h2>To see it here</h2>\n<p>{HOW} This prints the link \
              again:</p>\n<pre><code>highball status</code></pre>\n\
              <p class=\"why\">The link shows that this browser is yours. Without it, what went wrong would also be \
-             shown to whoever reaches this server through a proxy.</p>\n\
+             shown to every client that reaches this server through a proxy.</p>\n\
              </section>\n</main>\n</body>\n</html>\n",
             Escaped(what),
             include_str!("link_page.css")
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_else_is_the_public() {
+    fn other_clients_are_the_public() {
         for host in [
             "evil.example",
             "evil.example:3000",

@@ -16,7 +16,7 @@ pub enum Frame<'a> {
     File {
         /// Where it begins, in bytes.
         offset: u64,
-        /// How many bytes.
+        /// Its length in bytes.
         length: u64,
     },
     /// The worker wants a socket, and the connection goes there.
@@ -25,7 +25,7 @@ pub enum Frame<'a> {
     End,
     /// The answer cannot be completed.
     Abort,
-    /// There is no answer: the application raised an exception, and this is what is said of it.
+    /// There is no answer: the application raised an exception, and this is its description.
     Failure(&'a [u8]),
 }
 
@@ -50,7 +50,7 @@ impl FrameReader {
         self.ended = false;
     }
 
-    /// Whether the worker has said its last: the slot is free.
+    /// Whether the worker has ended its answer: the slot is free.
     pub fn has_ended(&self) -> bool {
         self.ended
     }

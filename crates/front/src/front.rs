@@ -1,4 +1,4 @@
-//! The front's thread: its runtime, and what it is told.
+//! The front's thread: its runtime, and its commands.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,8 +40,8 @@ fn with_shared(act: impl FnOnce(&Shared)) {
     });
 }
 
-/// Serves on these listeners, from the start or from when it is told, until nobody holds the other end of `commands` any
-/// more. Takes this thread.
+/// Serves on these listeners, from the start or from [`Command::Open`], until the sender of `commands` is dropped.
+/// Takes this thread.
 ///
 /// # Errors
 /// The event loop cannot be set up.
@@ -87,7 +87,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
             Command::Drain => shared.leave(Leaving::Stopping, Vec::new()),
             Command::ReopenLogs => shared.reopen_logs(),
             Command::Report(reply) => {
-                // Whoever asked may have gone.
+                // The command that asked may have ended.
                 let _ = reply.send(shared.report());
             }
             Command::AddApp(app) => shared.add_app(app),

@@ -12,14 +12,14 @@
 //! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
-//! - `app_list`: what is said where there is no application, with [`page`], the looks of such pages;
+//! - `app_list`: the answer where there is no application, with [`page`], the looks of such pages;
 //! - [`refusal`]: every answer that is an error of the front's own;
-//! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what is said of it, or of an application that
-//!   did not boot, and to whom; [`developer_key`], `peer_user`: how a developer's browser is known;
+//! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what a client gets of it, or
+//!   of an application that did not boot; [`developer_key`], `peer_user`: how a developer's browser is known;
 //! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
 //!
-//! The front does not know the supervisor. It takes [`Command`]s and says [`Event`]s; the binary passes them to
-//! and fro.
+//! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s; the binary passes them to and
+//! fro.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
@@ -83,39 +83,40 @@ const LOOK_AHEAD: u32 = 32;
 pub enum Opening {
     /// From the start: what comes before there are workers waits for them.
     AtOnce,
-    /// Once it is told [`Command::Open`].
-    WhenTold,
+    /// At [`Command::Open`].
+    OnCommand,
 }
 
-/// What the front is told.
+/// A command for the front.
 #[derive(Debug)]
 pub enum Command {
     /// Accept connections.
     Open,
-    /// Another server accepts connections by now: accept no more, finish what is there, and say [`Event::Drained`].
+    /// Another server accepts connections by now: accept no more, finish what is there, and send [`Event::Drained`].
     /// Connections that are idle may wait for one more answer, as long as the time for draining.
     HandOver {
         /// The addresses ([`Listener::address`]) on which the other server accepts. What is in the backlogs of the
         /// rest is accepted first.
         kept: Vec<String>,
     },
-    /// Stop accepting, finish what is there, and say [`Event::Drained`].
+    /// Stop accepting, finish what is there, and send [`Event::Drained`].
     Drain,
     /// Go on in new files where those that are written may have been moved away: the access logs.
     ReopenLogs,
-    /// Say how things are.
+    /// Report the state.
     Report(oneshot::Sender<Report>),
     /// There is one application more.
     AddApp(Arc<App>),
     /// An application is reached elsewhere, has other limits, or another access log.
     ChangeApp(Arc<App>),
-    /// Lead nobody to an application any more, finish what it has begun, say [`AppEvent::Drained`], and forget it.
+    /// Route no more requests to an application, finish those that it has begun, send [`AppEvent::Drained`], and forget
+    /// it.
     RemoveApp(AppId),
     /// This concerns one application.
     ToApp(AppId, AppCommand),
 }
 
-/// What the front is told of one application.
+/// A command that concerns one application.
 #[derive(Debug)]
 pub enum AppCommand {
     /// It is there; where its static files are, and what header fields they get.
@@ -132,14 +133,14 @@ pub enum AppCommand {
         /// The folder.
         root: PathBuf,
     },
-    /// It did not boot: this is what those who ask for it are told.
+    /// It did not boot: the answer for its clients.
     Failed(AppFailure),
-    /// The server stops before it serves: whoever waits for it, and whoever comes, is told that.
+    /// The server stops before it serves: requests that wait for it, and new ones, are refused.
     Abandon,
     /// A worker waits for requests.
     AddWorker(NewWorker),
-    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this
-    /// path, and say [`AppEvent::CanaryAnswered`].
+    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this path,
+    /// and send [`AppEvent::CanaryAnswered`].
     AddCanary(NewWorker, String),
     /// A canary may have requests from clients.
     AdmitCanary {
@@ -151,20 +152,19 @@ pub enum AppCommand {
         /// Its number.
         generation: u32,
     },
-    /// Place nothing more with a worker, and say [`AppEvent::WorkerIdle`] when it has finished: its requests have been
+    /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
     /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
         /// Its number.
         worker: u32,
     },
-    /// Count the requests that each worker answers from now on, and say [`AppEvent::WorkerWarm`], once, as soon as one
-    /// has answered so many; 0: at once, for the one that has answered the most. Takes the place of an earlier such
-    /// command.
+    /// Count the requests that each worker answers from now on, and send [`AppEvent::WorkerWarm`], once, as soon as one
+    /// has answered this number; 0: at once, for the one that has answered the most. Replaces an earlier such command.
     NameWarmWorker {
-        /// So many.
+        /// Requests before a worker counts as warm.
         requests: u64,
     },
-    /// A worker is dead, or serves no more.
+    /// A worker is dead, or no longer serves.
     RemoveWorker {
         /// Its number.
         worker: u32,
@@ -173,13 +173,13 @@ pub enum AppCommand {
     },
 }
 
-/// What is said of an application that did not boot.
+/// The pages about an application that did not boot.
 #[derive(Debug)]
 pub struct AppFailure {
     /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
     /// [`AppEvent::Wanted`].
     pub development: Option<DevelopmentPages>,
-    /// The application's folder of static files, where it may have a page for everybody else: `503.html`.
+    /// The application's folder of static files, where it may have a page for all other clients: `503.html`.
     pub public: PathBuf,
 }
 
@@ -198,7 +198,7 @@ pub struct DevelopmentPages {
     pub id: String,
 }
 
-/// A worker that the front has not heard of before.
+/// A worker that is new to the front.
 #[derive(Debug)]
 pub struct NewWorker {
     /// Its number; an application's numbers are never used twice.
@@ -221,16 +221,15 @@ pub enum Event {
     OfApp(AppId, AppEvent),
 }
 
-/// What the front says of one application.
+/// An event that concerns one application.
 #[derive(Debug)]
 pub enum AppEvent {
-    /// A request waits for it, and nobody serves: it sleeps, was not started yet, or did not boot when it was tried last
-    /// and a developer asks for it. Said once until a worker is added, or [`AppCommand::Failed`] says (once more) what
-    /// is wrong.
+    /// A request waits for it, and no worker serves: it sleeps, was not started yet, or did not boot last time and a
+    /// developer requests it. Sent once until a worker is added, or [`AppCommand::Failed`] arrives (again).
     Wanted,
-    /// A developer's request got an error: say what is known of it, or nothing.
+    /// A developer's request got an error: answer with the pages about it, or drop the sender.
     PagesWanted(Box<Failure>, oneshot::Sender<DevelopmentPages>),
-    /// It was asked for nothing for the time after which it may sleep ([`App::sleep_after`]). Said again after as much
+    /// It received no requests for the time after which it may sleep ([`App::sleep_after`]). Sent again after as much
     /// time, if it still serves then.
     Idle,
     /// It was removed, has nothing in flight any more, and is forgotten.
@@ -242,7 +241,7 @@ pub enum AppEvent {
         /// The status, or what went wrong.
         answer: Result<u16, String>,
     },
-    /// A worker wrote the impossible into its ring: it must be killed and replaced.
+    /// A worker broke the protocol of its ring: it must be killed and replaced.
     WorkerBroken {
         /// Its number.
         worker: u32,
@@ -265,7 +264,7 @@ pub enum AppEvent {
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// Each application, but for those that were removed and have finished.
-    pub apps: Vec<AppReport>,
+    pub apps: Vec<AppLoad>,
     /// Open client connections.
     pub connections: usize,
     /// Those that an application has taken over.
@@ -280,7 +279,7 @@ pub struct Report {
 
 /// How things are with an application.
 #[derive(Debug, Clone)]
-pub struct AppReport {
+pub struct AppLoad {
     /// Its number.
     pub app: AppId,
     /// Each of its workers.
@@ -309,8 +308,8 @@ pub struct WorkerReport {
 /// The rings that fit what clients may send: a slot holds the largest head and the largest body that is not
 /// spooled.
 pub fn geometry(limits: &Limits, threads: u16) -> Geometry {
-    // In the head block a name takes the prefix `HTTP_` and lengths beside it; the request line is told in
-    // several fields, and so is the host, which may be as long as a head.
+    // In the head block a name takes the prefix `HTTP_` and lengths beside it; the request line is repeated in several
+    // fields, and so is the host, which may be as long as a head.
     let fields = limits.header_fields * (FIELD_BYTES + 8);
     let request_line = 3 * limits.target_bytes + 1024;
     let head_block = FIXED_BYTES + 2 * limits.head_bytes + fields + request_line;

@@ -66,7 +66,7 @@ pub enum BindError {
     Other {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -119,7 +119,7 @@ enum Bound {
     Unix(SocketPath, StdUnixListener),
 }
 
-/// Binds an address and listens. A Unix socket that nobody answers on is replaced.
+/// Binds an address and listens. A Unix socket without a process that answers is replaced.
 ///
 /// # Errors
 /// [`BindError`] says what to do about it.
@@ -208,14 +208,12 @@ fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let listen = || {
         socket.set_nonblocking(true)?;
-        // By the path itself, which is what ss(8) and lsof(8) show then: nobody else can change where it leads. It fails where
-        // something is there by now. The mode is as the umask has it: by that, people let a web server in.
+        // By the path itself, which is what ss(8) and lsof(8) show then: no other user can change where it leads. It
+        // fails where something is there by now. The mode is as the umask has it: by that, people let a web server in.
         socket.bind(&socket2::SockAddr::unix(path)?)?;
         socket.listen(BACKLOG)?;
         let file = place.find()?.filter(Found::is_socket);
-        file.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, "the socket has been removed by somebody else")
-        })
+        file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket"))
     };
     let file = listen().map_err(failed)?;
     drop(lock);
@@ -223,13 +221,13 @@ fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
     Ok((path, socket.into()))
 }
 
-/// Whether anybody listens on a Unix socket.
+/// Whether a process listens on a Unix socket.
 fn is_answered(found: &Found) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&socket2::SockAddr::unix(found.address())?) {
         Ok(()) => Ok(true),
-        // With a full backlog it would block: somebody is there, but busy.
+        // With a full backlog it would block: the listener is there, but busy.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(false),
         Err(error) => Err(error),
@@ -250,7 +248,7 @@ impl Listener {
         self.inherited
     }
 
-    /// The same socket once more, for another server: both accept from one backlog.
+    /// The same socket for another server: both accept from one backlog.
     ///
     /// # Errors
     /// There are no file descriptors left.
@@ -293,7 +291,7 @@ impl Listener {
     }
 }
 
-/// The path of a Unix socket, which goes before nobody accepts on it any more; but only if it still is that socket's.
+/// The path of a Unix socket. It is removed before the last acceptor ends, but only if it still is that socket's.
 #[derive(Debug)]
 pub struct SocketPath {
     path: PathBuf,
@@ -347,7 +345,7 @@ pub(crate) struct Acceptor {
 #[derive(Debug)]
 enum Accepting {
     Tcp(tokio::net::TcpListener, SocketAddr),
-    /// In this order: once nobody listens on it, the path may be another server's.
+    /// In this order: once the socket is closed, the path may be another server's.
     Unix(SocketPath, tokio::net::UnixListener),
 }
 

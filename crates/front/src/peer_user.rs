@@ -66,7 +66,7 @@ mod tests {
             let starter = geteuid().as_raw();
             assert!(is_trusted(accepted.local_addr().unwrap(), peer, starter), "{host}");
             assert!(!is_trusted(peer, peer, starter), "{host}");
-            drop(client); // what is left of it is nobody's
+            drop(client); // what is left of it has no owner
             assert!(!is_trusted(accepted.local_addr().unwrap(), peer, starter), "{host}");
         }
     }

@@ -1,4 +1,4 @@
-//! Every reason for which the front itself answers with an error, and what the client is told.
+//! Every reason for which the front itself answers with an error, and what the client gets.
 //!
 //! This is the one place where a reason becomes a status code.
 
@@ -122,7 +122,7 @@ pub enum Refusal {
     },
     /// The application did not begin its answer in time.
     WorkerTimeout {
-        /// The worker that is at it; `None`: none had begun.
+        /// The worker that has begun it, if one has.
         worker: Option<u32>,
     },
 }
@@ -225,7 +225,7 @@ impl Refusal {
     }
 
     /// Whether it is for the application that the front answers: then the application may have a page for it, and
-    /// developers are told more.
+    /// developers get more.
     pub fn is_of_the_application(self) -> bool {
         use Refusal::*;
         matches!(

@@ -1,4 +1,4 @@
-//! Decodes the body of a message as it arrives: so many bytes, or chunks (RFC 9112 section 7.1).
+//! Decodes the body of a message as it arrives: a length of bytes, or chunks (RFC 9112 section 7.1).
 //!
 //! Nothing is stored here but a few counters. What could be read in two ways (a bare CR or LF, a size
 //! that is not plain hexadecimal, data that does not end where it should) is refused, because another
@@ -16,7 +16,7 @@ const SIZE_DIGITS: u32 = 16;
 /// Most bytes of all the chunk extensions of a body together.
 const EXTENSION_BYTES: usize = 16 * 1024;
 
-/// Limits on the trailer section where nobody configures them: in an application's own chunks.
+/// Limits on the trailer section without an option: in an application's own chunks.
 const RESPONSE_TRAILER_BYTES: usize = 16 * 1024;
 const RESPONSE_TRAILER_FIELDS: usize = 64;
 
@@ -43,9 +43,9 @@ pub struct BodyDecoder {
 /// What the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A body of known length, of which so many bytes are missing.
+    /// A body of known length, with the bytes that are missing.
     Length(u64),
-    /// A chunk's size; so many digits of it have come.
+    /// A chunk's size, with the number of its digits that have come.
     Size {
         size: u64,
         digits: u32,
@@ -71,7 +71,7 @@ enum State {
 }
 
 impl BodyDecoder {
-    /// A decoder for a request's body, which may have so many bytes.
+    /// A decoder for a request's body of at most `most_bytes`.
     pub fn new(framing: BodyFraming, limits: &Limits, most_bytes: Option<u64>) -> Self {
         let state = match framing {
             BodyFraming::None | BodyFraming::Length(0) => State::Done,
@@ -106,7 +106,7 @@ impl BodyDecoder {
     /// Decodes the next piece of the body; `out` gets its bytes, in order.
     ///
     /// # Errors
-    /// What the client is to be told; the connection cannot be used any further.
+    /// The refusal for the client; the connection cannot be used any further.
     pub fn decode(&mut self, input: &[u8], mut out: impl FnMut(&[u8])) -> Result<Progress, Refusal> {
         let mut rest = input;
         while self.state != State::Done {
@@ -131,7 +131,7 @@ impl BodyDecoder {
         Ok(Progress { consumed: input.len() - rest.len(), done: self.is_done() })
     }
 
-    /// Gives out bytes of the body; the state says that so many are missing, and at least these.
+    /// Passes on bytes of the body; by the state, at least these are missing.
     fn give(&mut self, data: &[u8], out: &mut impl FnMut(&[u8])) -> Result<(), Refusal> {
         let length = data.len() as u64;
         self.allowance = self.allowance.checked_sub(length).ok_or(Refusal::BodyTooLarge)?;
@@ -184,7 +184,7 @@ impl BodyDecoder {
         Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
     }
 
-    /// Extensions (RFC 9112 section 7.1.1) are only passed over: nobody on either side knows any.
+    /// Extensions (RFC 9112 section 7.1.1) are only passed over: neither side knows any.
     fn step_extension(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
         let allowance = self.extension_allowance.checked_sub(1);
         self.extension_allowance = allowance.ok_or(Refusal::ChunkExtensionsTooLarge)?;

@@ -112,14 +112,14 @@ pub enum BodyFraming {
     /// There is no body.
     #[default]
     None,
-    /// So many bytes, never 0.
+    /// A length in bytes, never 0.
     Length(u64),
     /// Chunks.
     Chunked,
 }
 
 impl BodyFraming {
-    /// Whether it announces more than so many bytes; `None` is no limit.
+    /// Whether it announces more than `most_bytes`; `None` is no limit.
     pub fn is_beyond(self, most_bytes: Option<u64>) -> bool {
         matches!((self, most_bytes), (BodyFraming::Length(length), Some(most)) if length > most)
     }
@@ -205,7 +205,7 @@ impl RequestHead {
     /// not looked at again. After [`Parsed::Complete`], the next call begins with a new request.
     ///
     /// # Errors
-    /// What the client is to be told; the connection cannot be used any further.
+    /// The refusal for the client; the connection cannot be used any further.
     pub fn parse(&mut self, buffer: &[u8], limits: &Limits) -> Result<Parsed, Refusal> {
         if self.complete {
             self.scan = Scan::default();
@@ -246,7 +246,7 @@ impl RequestHead {
             Version::Http11 => !gathered.close,
             Version::Http10 => gathered.keep_alive && !gathered.close,
         };
-        // An HTTP/1.0 client cannot wait for 100 (RFC 9110 section 10.1.1), and nobody for no body.
+        // An HTTP/1.0 client cannot wait for 100 (RFC 9110 section 10.1.1), nor can one without a body.
         self.expect_continue =
             gathered.expect_continue && self.version == Version::Http11 && self.framing != BodyFraming::None;
         Ok(())

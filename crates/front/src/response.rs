@@ -82,7 +82,7 @@ pub enum Progress {
     Aborted,
     /// Nothing was sent, and the client is to get this instead.
     Refused(Refusal),
-    /// Nobody was asked, and whose request it is has to be looked at again.
+    /// No worker got the request, and it has to be routed again.
     GivenBack,
 }
 
@@ -126,7 +126,7 @@ pub struct Response {
     spool: Spool,
     /// `FILE` frames so far.
     files: u32,
-    /// Whether the head said that the application takes the connection over.
+    /// Whether the head announced that the application takes the connection over.
     hijack_announced: bool,
     /// Whether it has taken the connection over,
     handed_over: bool,
@@ -182,7 +182,7 @@ impl Response {
         self.out.shrink_to(64 * 1024);
     }
 
-    /// Forgets what came, so that another worker can begin anew. Only while nothing final has come.
+    /// Forgets what came, so that another worker can start over. Only while nothing final has come.
     pub fn restart(&mut self) {
         self.reader.reset();
         self.framing = ResponseFraming::None;
@@ -212,7 +212,7 @@ impl Response {
         self.context.keep_alive = false;
     }
 
-    /// Whether the worker has said its last, so that its slot is free.
+    /// Whether the worker has ended its answer, so that its slot is free.
     pub fn worker_is_done(&self) -> bool {
         self.reader.has_ended()
     }
@@ -258,7 +258,7 @@ impl Response {
         !matches!(std::mem::replace(&mut self.spool, Spool::Unused), Spool::Unused)
     }
 
-    /// Nobody wants the answer: what comes of it is dropped.
+    /// The answer is not wanted any more: the rest of it is dropped.
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
         self.out = Vec::new();
@@ -268,7 +268,7 @@ impl Response {
         self.hijack = None;
     }
 
-    /// Whether nobody wants the answer.
+    /// Whether the answer is not wanted any more.
     pub fn is_discarded(&self) -> bool {
         self.progress == Progress::Aborted
     }
@@ -381,7 +381,7 @@ impl Response {
 
     fn app_raised(&mut self, words: &[u8]) -> Result<(), RingError> {
         if matches!(self.progress, Progress::Streaming | Progress::Ended) {
-            return Err(RingError::Breach("an exception in the place of an answer that has begun"));
+            return Err(RingError::Breach("an exception after an answer has begun"));
         }
         self.exception = words.to_vec();
         self.fail(Refusal::AppRaised);
@@ -509,8 +509,8 @@ impl Response {
         Ok(())
     }
 
-    /// The worker waits for its socket, whatever has become of the answer: where nobody wants that, it finds the other
-    /// end closed.
+    /// The worker waits for its socket, whatever has become of the answer: if the answer is not wanted any more, it
+    /// finds the other end closed.
     fn take_over(&mut self, descriptors: &mut dyn Descriptors) -> Result<(), RingError> {
         if self.handed_over {
             return Err(RingError::Breach("a second hijack in one answer"));
@@ -535,7 +535,7 @@ impl Response {
         if !self.handed_over && (self.missing > 0 || chunks_cut) {
             tracing::error!(
                 missing = self.missing,
-                "the application's answer is cut off: its body is shorter than it said"
+                "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
             );
             self.progress = Progress::Aborted;
             return Ok(());

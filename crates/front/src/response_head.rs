@@ -2,8 +2,8 @@
 //!
 //! The payload comes from a process that is not trusted: whatever could break the framing of the
 //! answer (and with it the next one on the connection) is refused here. How the body is framed is
-//! decided here too, from what the application said, what the client understands, and what is known
-//! about the body.
+//! decided here too, from the application's header fields, what the client understands, and what is known about the
+//! body.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use crate::request_head::Version;
 pub enum ResponseFraming {
     /// No body follows, whatever the worker sends (HEAD; 1xx, 204, 205, 304).
     None,
-    /// Exactly so many bytes follow.
+    /// Exactly this number of bytes follows.
     Length(u64),
     /// Chunks follow (RFC 9112 section 7.1).
     Chunked,
@@ -272,7 +272,7 @@ pub(crate) fn has_list_token(list: &[u8], token: &str) -> bool {
     list.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
-/// A length in bytes: digits only, and no more than fit (RFC 9110 section 8.6).
+/// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
 pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -365,7 +365,7 @@ pub fn reason_phrase(status: u16) -> &'static str {
     }
 }
 
-/// The current date in the form of RFC 9110 section 5.6.7, written anew once a second.
+/// The current date in the form of RFC 9110 section 5.6.7, rewritten once a second.
 #[derive(Debug)]
 pub struct DateCache {
     second: Cell<u64>,

@@ -1,8 +1,8 @@
 //! Which application a request is for: by its host, and by the beginning of its path.
 //!
 //! An application is reached at hosts, below a path prefix, or at these hosts below that prefix; one that names neither
-//! is reached by everything. The host comes first: what is meant for a host that somebody has is only for those who
-//! are reached anywhere if none of that host's own is. Among those left the longest prefix decides.
+//! is reached by everything. The host comes first: a request for a configured host goes to an application without hosts
+//! only if none with that host matches its path. Among those left the longest prefix decides.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -55,7 +55,7 @@ impl<T: Clone> Router<T> {
         }
         for host in hosts {
             let mut space = [0; HOST_BYTES];
-            // By a name that nobody can send, nobody gets there.
+            // A name that no client can send is left out.
             if let Some(name) = normal_host(host.as_bytes(), &mut space) {
                 insert(self.by_host.entry(name.into()).or_default());
             }
@@ -108,7 +108,7 @@ fn below(prefix: &[u8], path: &[u8]) -> Option<usize> {
     (on_boundary && !path.split(|&byte| byte == b'/').any(is_dot_segment)).then_some(path.len() - rest.len())
 }
 
-/// The first byte that is meant, and what follows it.
+/// The first decoded byte, and what follows it.
 fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
     if let [b'%', high, low, rest @ ..] = path {
         if let (Some(high), Some(low)) = (hexadecimal(*high), hexadecimal(*low)) {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::{AppState, Voice};
+use crate::app_state::{AppEvents, AppState};
 use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines};
@@ -28,7 +28,7 @@ const TURN_BOUND: u32 = 32;
 /// How often the rings are looked at before the sleep, while there is always something new in them.
 const LOOKS: u32 = 8;
 
-/// While the server stops, an idle client may send one more request for so long.
+/// While the server stops, an idle client may send one more request for this time.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Whether, and why, every answer is the last of its connection.
@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     active: RefCell<Vec<Rc<AppState>>>,
     pub(crate) date: Rc<DateCache>,
     pub(crate) deadlines: Deadlines,
-    /// For what concerns no application, or one that has no log of its own.
+    /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
     /// What was read last; connections keep only what they cannot use at once.
     pub(crate) scratch: RefCell<Box<[u8]>>,
@@ -138,7 +138,7 @@ impl Shared {
         let mut apps = self.apps.borrow_mut();
         if let Some(state) = apps.get(app.id) {
             state.change(app, self.access_log.as_ref());
-            apps.route_anew();
+            apps.rebuild_router();
         }
     }
 
@@ -147,14 +147,13 @@ impl Shared {
         let mut apps = self.apps.borrow_mut();
         if let Some(state) = apps.get(id) {
             state.leave();
-            apps.route_anew();
+            apps.rebuild_router();
         }
         // The time of the connections that it has taken over is limited from now on.
         self.deadlines.nudge_all();
     }
 
-    /// Something was said to an application that was removed and has finished; the one who said it may not have heard of
-    /// that yet.
+    /// Answers a command for an application that was removed and has finished: the supervisor may not know that yet.
     pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
         let event = match command {
             AppCommand::RetireWorker { worker } => AppEvent::WorkerIdle { worker },
@@ -163,7 +162,7 @@ impl Shared {
             }
             _ => return,
         };
-        Voice { app, events: self.events.clone() }.tell(event);
+        AppEvents { app, events: self.events.clone() }.send(event);
     }
 
     /// An application is about to be given a request.
@@ -173,7 +172,7 @@ impl Shared {
         }
     }
 
-    /// What has to be looked after from time to time.
+    /// Periodic work.
     pub(crate) fn tick(&self, now_ms: u64) {
         let mut apps = self.apps.borrow_mut();
         for app in apps.iter() {
@@ -304,8 +303,8 @@ impl Shared {
             }
             apps.iter().for_each(|app| app.dispatcher.borrow().retract_sleep());
         }
-        // Tasks have been woken, or a worker has gone mad and cries wolf. Others must get their turn in either
-        // case, and the sleep must be a short one, since it was not announced.
+        // Tasks have been woken, or a misbehaving worker announces news that it does not have. Others must get their
+        // turn in either case, and the sleep must be a short one, since it was not announced.
         self.overdue.notify_one();
     }
 
@@ -326,10 +325,10 @@ impl Shared {
         self.tell_if_drained();
     }
 
-    /// Says so once nothing is left to finish.
+    /// Reports it once nothing is left to finish.
     fn tell_if_drained(&self) {
         if self.is_draining() && self.acceptors.get() == 0 && self.connections.get() == 0 {
-            // Nobody listens any more when the program is ending.
+            // The receiver is gone when the program is ending.
             let _ = self.events.send(Event::Drained);
         }
     }
@@ -376,7 +375,7 @@ impl Drop for Counted {
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);
         }
-        // All acceptors: the one that is told may have nobody to accept.
+        // All acceptors: a single one may have no connection to accept.
         shared.freed.notify_waiters();
         shared.tell_if_drained();
     }

@@ -2,7 +2,7 @@
 //! slow client.
 //!
 //! A spool file has no name, so that nothing is left behind however the server ends. Where there is no folder for them, it is in
-//! memory. The worker gets a descriptor of its own: opened anew, it reads from the start and cannot write.
+//! memory. The worker gets a descriptor of its own: opened again, it reads from the start and cannot write.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -26,7 +26,7 @@ pub struct SpoolFile {
     file: Arc<File>,
     length: u64,
     permit: Rc<Permit>,
-    /// Whether somebody else may have it open too, and keep it.
+    /// Whether another process may have it open too, and keep it.
     is_shared: Cell<bool>,
 }
 
@@ -96,7 +96,7 @@ impl SpoolFile {
         self.length
     }
 
-    /// A descriptor of the same file for somebody else: read only, at the start.
+    /// A descriptor of the same file for another process: read only, at the start.
     ///
     /// # Errors
     /// Those of open(2); `/proc` is needed.
@@ -108,7 +108,7 @@ impl SpoolFile {
     }
 }
 
-/// Whoever has kept a shared file open keeps an empty one: it would take room that nobody counts.
+/// Truncates a shared file: a process that keeps it open would take room that is not counted.
 impl Drop for SpoolFile {
     fn drop(&mut self) {
         if self.is_shared.get() {

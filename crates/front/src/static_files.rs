@@ -86,7 +86,7 @@ pub(crate) struct StaticRequest<'a> {
     pub(crate) keep_alive: bool,
     /// The time, in milliseconds: a clock that only goes forward.
     pub(crate) now_ms: u64,
-    /// Whether it may be told to wait.
+    /// Whether it may wait.
     pub(crate) may_wait: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) enum StaticAnswer {
     },
 }
 
-/// What ends when something was found out on another thread, or should have been. It can be told from what is looked up then.
+/// Ends when something was found out on another thread, or the time for that is over. The next lookup shows which.
 pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Pending {

@@ -16,7 +16,7 @@ use crate::response::FilePart;
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
 const FILE_BYTES: u64 = 256 * 1024;
 
-/// Who is at the other end.
+/// The peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     /// The client's address, without port.
@@ -48,7 +48,7 @@ impl Stream {
         }
     }
 
-    /// Reads into `buffer`: how many bytes; 0 at the end.
+    /// Reads into `buffer`. Returns the number of bytes; 0 at the end.
     pub(crate) fn poll_read_some(
         &mut self,
         context: &mut Context<'_>,
@@ -59,7 +59,7 @@ impl Stream {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
-    /// Writes some of `bytes`: how many.
+    /// Writes some of `bytes`. Returns their number.
     pub(crate) fn poll_write_some(
         &mut self,
         context: &mut Context<'_>,
@@ -68,7 +68,8 @@ impl Stream {
         Pin::new(self).poll_write(context, bytes)
     }
 
-    /// Writes some of `bytes`, which more follows at once: how many. What does not fill a segment waits for that.
+    /// Writes some of `bytes`, which more follows at once. Returns their number. What does not fill a segment waits for
+    /// the rest.
     pub(crate) fn poll_write_ahead(
         &mut self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Openers for tests: each has a user of its own, answers as one would, and can be held up.
+//! Openers for tests: each has its own user, answers as one would, and can be held up.
 
 use std::collections::HashMap;
 use std::fs;
@@ -80,7 +80,7 @@ impl Opener {
         self.state.lock().unwrap().asked
     }
 
-    /// How many have asked it at the same time, at most.
+    /// The most questions at the same time.
     pub(crate) fn most_asking(&self) -> usize {
         self.state.lock().unwrap().most_asking
     }

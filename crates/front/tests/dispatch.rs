@@ -44,7 +44,7 @@ fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
         if placed {
             return Stuck { job, client, behind };
         }
-        // It was not fast enough for that: once more.
+        // It was not fast enough for that: again.
         job.head(200, &[]).end();
         (0..4).for_each(|_| worker.claim().answer(""));
         client.answer();
@@ -397,7 +397,7 @@ fn an_aborted_answer_is_a_502_or_cut_off() {
 }
 
 #[test]
-fn a_body_shorter_than_it_said_is_cut_off_and_a_longer_one_cut() {
+fn a_body_shorter_than_announced_is_cut_off_and_a_longer_one_cut() {
     let front = Front::start();
     let worker = front.worker(1);
     let mut client = front.get("/");

@@ -25,7 +25,7 @@ fn everything_that_was_asked_is_answered() {
     let mut idle = front.connect();
     front.until("all are there", |report| report.connections == 5 && report.apps[0].queue == 2);
     front.tell(Command::Drain);
-    eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
+    eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     arriving.send("dy");
     front.until("the last has arrived", |report| report.apps[0].queue == 3);
     job.answer("begun");
@@ -83,7 +83,7 @@ fn what_was_handed_over_has_time_for_one_more_answer() {
     worker.claim().answer("");
     used.answer();
     front.tell(Command::HandOver { kept: Vec::new() });
-    eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
+    eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     // Longer than an idle connection has while the server stops.
     used.stays_quiet(Duration::from_millis(1500));
     used.get("/");
@@ -123,7 +123,7 @@ fn a_socket_that_another_front_accepts_from_is_left_to_it() {
     let listener = highball_front::bind(&bind).unwrap();
     let (address, shared) = (listener.address(), listener.share().unwrap());
     let front = Front::on(vec![listener], Opening::AtOnce);
-    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::WhenTold);
+    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::OnCommand);
     let worker = front.worker(1);
     let mut client = Client::unix(&path);
     client.get("/");
@@ -133,7 +133,7 @@ fn a_socket_that_another_front_accepts_from_is_left_to_it() {
     front.tell(Command::HandOver { kept: vec![address] });
     drop(client);
     assert!(matches!(front.event(), Event::Drained));
-    // Nobody accepts this one before the new front is told to.
+    // This one is not accepted before the new front gets the command.
     let mut client = Client::unix(&path);
     client.get("/");
     let worker = new.worker(1);
@@ -153,7 +153,7 @@ fn one_that_never_opened_leaves_the_socket_as_it_is() {
     let listener = highball_front::bind(&bind).unwrap();
     let shared = listener.share().unwrap();
     let front = Front::on(vec![listener], Opening::AtOnce);
-    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::WhenTold);
+    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::OnCommand);
     new.tell(Command::Drain);
     assert!(matches!(new.event(), Event::Drained));
     drop(new);
@@ -198,7 +198,7 @@ fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
         front.retire(&worker);
         take_over(&front, &other)
     };
-    // It is told of its end only after the connection's.
+    // It learns of its end only after the connection's.
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
     assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
@@ -217,7 +217,7 @@ fn hijacked_connections_count() {
     job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
     front.tell(Command::Drain);
-    eventually("nobody listens any more", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
+    eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     assert_eq!(front.report().hijacked, 1);
     assert!(front.events().is_empty());
     drop((application, client));

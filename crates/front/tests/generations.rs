@@ -78,7 +78,7 @@ fn one_that_waits_for_the_new_one_does_not_hold_up_those_behind_it() {
 }
 
 #[test]
-fn when_the_new_generation_is_withdrawn_the_old_one_answers_everybody() {
+fn when_the_new_generation_is_withdrawn_the_old_one_answers_all() {
     let front = Front::start();
     let (old, new, mut client) = two_generations(&front);
     front.retire(&new);
@@ -91,11 +91,11 @@ fn when_the_new_generation_is_withdrawn_the_old_one_answers_everybody() {
     old.claim().answer("old");
     assert_eq!(client.answer().text(), "old");
     // And from there to the next attempt.
-    let mended = front.worker_of(3, 1);
+    let fixed = front.worker_of(3, 1);
     front.retire(&old);
     client.get("/");
-    mended.claim().answer("mended");
-    assert_eq!(client.answer().text(), "mended");
+    fixed.claim().answer("fixed");
+    assert_eq!(client.answer().text(), "fixed");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_canary_is_asked_where_clients_find_the_application() {
 }
 
 #[test]
-fn what_a_canary_is_asked_is_answered_by_nobody_else() {
+fn only_the_canary_answers_its_requests() {
     let front = Front::start();
     let old = front.worker_of(1, 1);
     let canary = front.canary_of(2);
@@ -151,7 +151,7 @@ fn of_a_canarys_answer_the_head_is_enough() {
 }
 
 #[test]
-fn where_all_threads_of_the_old_one_are_stuck_the_new_one_answers_everybody() {
+fn where_all_threads_of_the_old_one_are_stuck_the_new_one_answers_all() {
     let front = Front::start();
     let old = front.worker_of(1, 2);
     let mut stuck: Vec<Client> = (0..2).map(|_| front.get("/stuck")).collect();

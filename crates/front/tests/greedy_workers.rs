@@ -39,7 +39,7 @@ fn an_answer_without_end_that_is_dropped_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_hijacked_connection_that_the_application_does_not_read_blocks_nobody() {
+fn a_hijacked_connection_that_the_application_does_not_read_blocks_no_other() {
     let front = Front::start();
     let greedy = front.worker(1);
     let mut client = front.get("/");
@@ -47,7 +47,7 @@ fn a_hijacked_connection_that_the_application_does_not_read_blocks_nobody() {
     let application = job.hijack();
     job.end();
     front.until("it is hijacked", |report| report.hijacked == 1);
-    // More than all the buffers on the way hold, and nobody reads it.
+    // More than all the buffers on the way hold, and the application does not read it.
     std::thread::spawn(move || client.send("x".repeat(64 << 20)));
     let good = front.worker(1).serve(1, |job| job.answer("good"));
     for _ in 0..100 {

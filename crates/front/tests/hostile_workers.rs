@@ -1,4 +1,4 @@
-//! Workers gone mad: each costs its own requests a 502, and is reported; the others serve on.
+//! Misbehaving workers: each costs its own requests a 502, and is reported; the others keep serving.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
 mod support;
@@ -214,7 +214,7 @@ fn a_worker_that_cries_wolf_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_worker_that_scribbles_over_its_ring_harms_nobody_else() {
+fn a_worker_that_overwrites_its_ring_harms_no_other() {
     let front = Front::start();
     let bad = front.worker(3);
     let size = bad.ring.geometry().total_bytes();

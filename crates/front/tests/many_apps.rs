@@ -85,7 +85,7 @@ fn a_request_goes_to_the_application_at_its_host_and_path() {
 }
 
 #[test]
-fn where_there_is_no_application_the_public_is_told_just_that() {
+fn without_an_application_the_public_gets_a_bare_404() {
     let front = front_with(&[(&["a"], ""), (&["b"], "/x")]);
     for (host, path) in [("c", "/"), ("b", "/"), ("b", "/xy"), ("localhost", "/"), ("b", "/x/../y")] {
         let answer = front.get_from(host, path).answer();
@@ -124,18 +124,20 @@ fn a_full_queue_in_one_sheds_nothing_of_another() {
 }
 
 #[test]
-fn a_worker_gone_mad_in_one_is_no_matter_to_another() {
+fn a_misbehaving_worker_of_one_does_not_affect_another() {
     let front = two();
-    let mad = front.worker_for(0, 1);
+    let misbehaving = front.worker_for(0, 1);
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
     let mut client = front.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    let mut job = mad.claim();
+    let mut job = misbehaving.claim();
     let mut of_other = front.get_from("b", "/");
     job.raw(&[9, 0, 0, 0]);
     assert_eq!(client.answer().status, 502);
     assert_eq!(of_other.answer().text(), "1 |/");
-    assert!(matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == mad.number));
+    assert!(
+        matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number)
+    );
     assert_eq!(front.get_from("b", "/").answer().text(), "1 |/");
 }
 
@@ -215,7 +217,7 @@ fn one_that_is_removed_lets_go_of_connections_that_it_has_taken_over() {
 }
 
 #[test]
-fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
+fn no_request_waits_for_a_removed_one_without_workers() {
     let front = two();
     let mut waiting = front.get_from("a", "/");
     front.until("it waits", |report| report.apps[0].queue == 1);
@@ -225,7 +227,7 @@ fn nobody_waits_for_one_that_is_removed_and_has_no_workers() {
 }
 
 #[test]
-fn while_the_server_stops_nobody_waits_for_one_that_does_not_serve() {
+fn while_the_server_stops_no_request_waits_for_one_that_does_not_serve() {
     let front = two();
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
     let mut waiting = front.get_from("a", "/");
@@ -248,7 +250,7 @@ fn while_the_server_stops_nobody_waits_for_one_that_does_not_serve() {
 }
 
 #[test]
-fn nobody_waits_either_whose_body_comes_later() {
+fn a_request_whose_body_comes_later_does_not_wait_either() {
     let front = two();
     let upload = |host: &str| {
         let mut client = front.connect();
@@ -303,14 +305,14 @@ fn one_that_is_asleep_is_wanted_once_and_its_request_waits() {
     let wanted: Vec<_> = front.events();
     assert!(
         matches!(wanted[..], [Event::OfApp(id, AppEvent::Wanted)] if id == front.id(0)),
-        "said once: {wanted:?}"
+        "sent once: {wanted:?}"
     );
     let worker = front.worker_for(0, 1);
     worker.claim().answer("first");
     worker.claim().answer("second");
     assert_eq!((first.answer().text(), second.answer().text()), ("first", "second"));
 
-    // Once nobody serves any more, it is wanted anew.
+    // Once no worker serves any more, it is wanted again.
     front.remove_of(0, &worker);
     let _third = front.get_from("a", "/3");
     front.until("it waits", |report| report.apps[0].queue == 1);
@@ -333,7 +335,7 @@ fn what_a_worker_leaves_behind_that_is_sent_to_sleep_wakes_the_application() {
 }
 
 #[test]
-fn one_that_nobody_asks_for_may_sleep() {
+fn an_idle_one_may_sleep() {
     let front = Front::with(|settings| {
         set_apps(settings, &[(&["a"], ""), (&["b"], "")]);
         app_of(settings, 0).sleep_after = Some(Duration::from_millis(300));
@@ -346,7 +348,7 @@ fn one_that_nobody_asks_for_may_sleep() {
     assert!(front.events().is_empty(), "it is at a request");
     job.answer("");
     assert!(matches!(event_of(&front, 0), AppEvent::Idle));
-    // As long as it serves all the same it is said again.
+    // The event is sent again as long as it still serves.
     assert!(matches!(event_of(&front, 0), AppEvent::Idle));
 }
 
@@ -508,7 +510,7 @@ fn in_development_the_front_page_lists_the_applications() {
 }
 
 #[test]
-fn in_development_who_is_lost_is_told_where_the_applications_are() {
+fn in_development_an_unknown_path_lists_the_applications() {
     let (front, _serving) = in_development();
     let port = front.port;
     let hint = front.get_from(&format!("typo.localhost:{port}"), "/y").answer();
@@ -519,7 +521,7 @@ fn in_development_who_is_lost_is_told_where_the_applications_are() {
     let first = format!("There is no application at http://typo.localhost:{port}/y\n");
     assert!(answer.text().starts_with(&first), "{}", answer.text());
     assert!(answer.text().contains(&format!("http://a.localhost:{port}/")));
-    // Not by a name that anybody may have made to lead here, and not by way of a proxy.
+    // Not by a name that a stranger may have pointed here, and not through a proxy.
     for head in ["Host: example.com", "Host: localhost\r\nX-Forwarded-For: 192.0.2.1"] {
         let mut client = front.connect();
         client.send(format!("GET / HTTP/1.1\r\n{head}\r\n\r\n"));

@@ -23,7 +23,7 @@ impl Rest {
         Rest(taken)
     }
 
-    /// Gives so many back.
+    /// Gives this number back.
     fn give_back(&mut self, count: usize) {
         self.0.truncate(self.0.len() - count);
     }

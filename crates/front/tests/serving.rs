@@ -268,7 +268,7 @@ fn beyond_the_limit_connections_wait() {
 }
 
 #[test]
-fn room_for_a_connection_is_told_to_every_listener() {
+fn every_listener_learns_of_room_for_a_connection() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let front = Front::with(|settings| {
@@ -299,7 +299,7 @@ fn the_access_log_has_a_line_for_every_answer() {
     client.send("HEAD /c HTTP/1.1\r\nHost: a\r\n\r\n");
     worker.claim().answer("not sent");
     client.answer_head();
-    client.send("nonsense\r\n\r\n");
+    client.send("garbage\r\n\r\n");
     assert_eq!(client.answer().status, 400);
     let log = || std::fs::read_to_string(&path).unwrap_or_default(); // it is opened beside the event loop
     eventually("three lines", || log().lines().count() == 3);

@@ -30,7 +30,7 @@ fn answer(front: &Front, worker: &FakeWorker) {
 }
 
 #[test]
-fn the_first_that_has_answered_so_many_from_then_on_is_named_once() {
+fn the_first_to_answer_that_number_from_then_on_is_named_once() {
     let front = Front::start();
     let worker = front.worker(1);
     answer(&front, &worker);
@@ -61,7 +61,7 @@ fn without_a_number_it_is_the_one_that_has_answered_the_most() {
 }
 
 #[test]
-fn while_nobody_serves_it_is_the_first_that_answers() {
+fn while_no_worker_serves_it_is_the_first_that_answers() {
     let front = Front::start();
     name_warm(&front, 0);
     assert!(!is_named(&front));

@@ -1,6 +1,6 @@
-//! Asking instances: finding those that run, one question, one answer. What an instance says is data: it may be another
-//! user's, and repeats what applications say. So an answer has a limit in size and time, holds nothing that a terminal
-//! would obey, and an instance is the process that really is at the other end.
+//! Asking instances: finding those that run, one question, one answer. What an instance answers is data: it may be
+//! another user's, and repeats texts of applications. So an answer has a limit in size and time, holds nothing that a
+//! terminal would obey, and an instance is the process that really is at the other end.
 
 use crate::control_places::{connect, ControlFolder, ControlPlaces, Peer, Whose};
 use crate::instance::{Answer, Question, Status};

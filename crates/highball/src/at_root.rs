@@ -57,9 +57,9 @@ pub(crate) enum Unread {
     /// Something is wrong with them.
     #[error(transparent)]
     Wrong(#[from] ConfigError),
-    /// The same, as another process says it.
+    /// The same, reported by another process.
     #[error("{0}")]
-    SaidElsewhere(String, u8),
+    Reported(String, u8),
     /// They cannot be read by another process.
     #[error("the configuration cannot be read: {0}")]
     System(#[from] io::Error),
@@ -69,7 +69,7 @@ impl Unread {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Unread::Wrong(error) => error.exit_code(),
-            Unread::SaidElsewhere(_, code) => *code,
+            Unread::Reported(_, code) => *code,
             Unread::System(_) => 1,
         }
     }
@@ -98,7 +98,7 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
             Ok(Invocation::Serve(Box::new(settings)))
         }
         Read::NoServer => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
-        Read::Wrong(text, code) => Err(Unread::SaidElsewhere(text, code)),
+        Read::Wrong(text, code) => Err(Unread::Reported(text, code)),
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
         Launcher::Direct => service_notification::notify(state),
         Launcher::Spawner(spawner) => {
             if let Err(error) = spawner.tell(state) {
-                warn!(%error, "systemd cannot be told how things are");
+                warn!(%error, "cannot notify systemd");
             }
         }
     }

@@ -1,5 +1,5 @@
 //! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
-//! that is meant, and asking it. `highball memory` finds and asks by the same functions.
+//! that is selected, and asking it. `highball memory` finds and asks by the same functions.
 
 use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
@@ -40,26 +40,29 @@ pub(crate) enum CommandError {
     Output(#[from] io::Error),
     #[error("the instance with pid {0} does not answer: {1}")]
     Silent(i32, io::Error),
-    #[error("the instance with pid {0} does not do that: {1}")]
+    #[error("the instance with pid {0} refuses: {1}")]
     Refused(i32, String),
     #[error("the instance with pid {0} does not refork: {1}")]
     NoRefork(i32, String),
-    #[error("the refork came to nothing, and everything is as it was: {0}")]
+    #[error("the refork failed, and the workers are unchanged: {0}")]
     ReforkFailed(String),
-    #[error("another refork has begun since, and the outcome of this one is forgotten; see the log")]
+    #[error("another refork has begun since, and the result of this one is not kept; see the log")]
     ReforkForgotten,
-    #[error("the restart to generation {0} failed; the version before serves on.\n{1}")]
+    #[error("the restart to generation {0} failed; the previous version is still serving.\n{1}")]
     RestartFailed(u32, String),
-    #[error("the hot restart failed; the process with pid {0} serves on.\n{1}")]
+    #[error("the hot restart failed; the process with pid {0} is still serving.\n{1}")]
     UpgradeFailed(i32, String),
-    #[error("the restart to generation {0} is so long ago that its outcome is forgotten; see the log")]
+    #[error("the result of the restart to generation {0} is not kept any more; see the log")]
     Forgotten(u32),
-    #[error("{0} is one of {1} applications of the server with pid {2}, which has to be meant as a whole: name it by --port N. (To remove \
-             one application, take it out of the configuration, and send HUP.)")]
+    #[error(
+        "{0} is one of {1} applications of the server with pid {2}, and this command acts on the \
+             whole server: choose it with --port N. (To remove \
+             one application, take it out of the configuration, and send HUP.)"
+    )]
     OneOfMany(String, usize, i32),
     #[error("it did not work for {0} of {1} applications; see above")]
     NotForAll(usize, usize),
-    #[error("the instance with pid {0} has ended, and what was asked of it with it")]
+    #[error("the instance with pid {0} has ended before it was done")]
     Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
     StillRuns(i32, u64),
@@ -81,7 +84,7 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
             |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
         let tables: Vec<String> =
             found.iter().map(|instance| table(&instance.status, &of_user(instance), is_meant)).collect();
-        // Much of it the applications have said.
+        // Much of it comes from applications.
         print(&visible_lines(&tables.join("\n")))?;
     }
     Ok(())
@@ -108,7 +111,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Restarts the selected application, or all of the selected instance, and waits for what becomes of it.
+/// Restarts the selected application, or all of the selected instance, and waits for the result.
 pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
@@ -122,7 +125,7 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     })
 }
 
-/// Reforks the selected application, or all of the selected instance, and waits for what becomes of it.
+/// Reforks the selected application, or all of the selected instance, and waits for the result.
 pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
@@ -150,7 +153,7 @@ fn for_each_app(
     let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
         all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
     for app in asleep {
-        progress(format_args!("{} sleeps, and boots what is there when somebody asks for it", app.name));
+        progress(format_args!("{} is asleep; its next request boots the current code", app.name));
     }
     if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
         return act(instance, app.id);
@@ -209,7 +212,7 @@ fn follow(
     }
 }
 
-/// Puts a new process in the place of the selected instance, and waits for what becomes of it.
+/// Replaces the selected instance by a new process, and waits for the result.
 pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_whole(&found, selector)?;
@@ -228,7 +231,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
         let upgrade = match ask(&instance.address, Question::Status) {
             // A control socket that was named is the new process's by now.
             Ok(Answer::Status(status)) if status.pid != pid && status.predecessor == Some(pid) => {
-                return say_succeeded(status.pid, &status.version);
+                return print_succeeded(status.pid, &status.version);
             }
             Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
             Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
@@ -240,7 +243,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
                 .iter()
                 .find(|one| one.status.predecessor == Some(pid))
             {
-                Some(successor) => return say_succeeded(successor.status.pid, &successor.status.version),
+                Some(successor) => return print_succeeded(successor.status.pid, &successor.status.version),
                 None if has_ended => return Err(CommandError::Ended(pid)),
                 None => continue,
             },
@@ -249,7 +252,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
             return Err(silent(io::ErrorKind::InvalidData.into()));
         };
         match (state.as_str(), new) {
-            ("done", Some(new)) => return say_succeeded(new, &version.unwrap_or_default()),
+            ("done", Some(new)) => return print_succeeded(new, &version.unwrap_or_default()),
             ("failed", _) => return Err(CommandError::UpgradeFailed(pid, failure.unwrap_or_default())),
             (now, _) if now != before => {
                 progress(upgrade_words(now));
@@ -260,7 +263,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     }
 }
 
-fn say_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
+fn print_succeeded(pid: i32, version: &str) -> Result<(), CommandError> {
     progress(format_args!("a new process serves: highball {version} (pid {pid})"));
     Ok(())
 }
@@ -274,7 +277,7 @@ fn upgrade_words(state: &str) -> &str {
     }
 }
 
-/// Where the restart to this generation is; `None`: it is done, and that has been said.
+/// The state of the restart to this generation; `None`: it is done, and that was printed.
 fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let is_it = |restart: &&RestartStatus| restart.generation == generation;
     let Some(restart) = status.restarts.iter().find(is_it) else {
@@ -291,7 +294,7 @@ fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<Str
     }
 }
 
-/// Where this refork is; `None`: it is done, and that has been said.
+/// The state of this refork; `None`: it is done, and that was printed.
 fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
     let refork = status.refork.as_ref().filter(|refork| refork.number == number);
     let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
@@ -394,7 +397,7 @@ fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
     selector.is(&app.name, &app.app, &app.link)
 }
 
-/// The one that is meant, by what concerns all of its applications.
+/// The selected instance, for a command that acts on all of its applications.
 fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Instance, CommandError> {
     let instance = the_only(found)?;
     let (apps, pid) = (instance.status.apps.len(), instance.status.pid);
@@ -404,7 +407,7 @@ fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Insta
     }
 }
 
-/// The one that is meant. One that has been succeeded only finishes what it has, and is nobody to talk to.
+/// The only one that serves. One that has been succeeded only finishes its requests, and takes no commands.
 fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
     let mut serving = found.iter().filter(|instance| instance.status.successor.is_none());
     if let (Some(one), None) = (serving.next(), serving.next()) {
@@ -693,11 +696,11 @@ mod tests {
         in_state(&mut status, "failed");
         status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
         let error = report_on(2, 42, &status).unwrap_err().to_string();
-        assert!(error.ends_with("serves on.\nno luck\nat: a.rb:1"), "{error}");
+        assert!(error.ends_with("is still serving.\nno luck\nat: a.rb:1"), "{error}");
     }
 
     #[test]
-    fn instances_are_told_apart_by_port_and_app() {
+    fn instances_are_distinguished_by_port_and_app() {
         let app = |text: &str| AppSelector { text: text.into(), folder: text.into(), links: vec![] };
         let by = |port, text: Option<&str>| Selector { port, app: text.map(app) };
         assert!(matches(&by(None, None), &a_status()));

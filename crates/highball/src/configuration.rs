@@ -1,8 +1,8 @@
-//! The configuration that is followed, and reading it anew after HUP.
+//! The current configuration, and reloading it after HUP.
 
 use crate::at_root;
 use crate::root_policy;
-use crate::wiring::UNHEARD;
+use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
@@ -20,7 +20,7 @@ const NOT_READ: &str =
     "the configuration stays as it was, as it could not be read in time: the file system of an \
                         application's configuration file does not answer";
 
-/// The settings that are followed right now.
+/// The current settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
@@ -48,9 +48,9 @@ impl Configuration {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Reads it again each time that HUP comes, for ever, and has front and supervisor follow it. It is read beside the event
-    /// loop: it lies in folders of applications, too, whose file systems may not answer.
-    pub(crate) async fn read_anew_when_told(
+    /// Reloads it at each HUP, and has front and supervisor apply it. Never returns. A thread reads it, not the event
+    /// loop: some of it lies in folders of applications, whose file systems may not answer.
+    pub(crate) async fn reload_on_hangup(
         &self,
         front: &mpsc::Sender<Command>,
         supervisor: &mpsc::Sender<Order>,
@@ -71,7 +71,7 @@ impl Configuration {
                 Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
                 Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
                 Ok(Ok(Err(error))) => {
-                    error!(%error, "the configuration cannot be read anew, and stays as it was");
+                    error!(%error, "cannot reload the configuration; it stays as it was");
                 }
                 Ok(Err(error)) => error!(%error, "reading the configuration has failed"),
                 Err(_) => {
@@ -85,7 +85,7 @@ impl Configuration {
     async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, supervisor: &mpsc::Sender<Order>) {
         let old = self.now();
         if let Some(why) = cannot_follow(&new, &old, &self.launcher) {
-            return error!(why, "the configuration cannot be followed, and stays as it was");
+            return error!(why, "cannot apply the configuration; it stays as it was");
         }
         let Changes { settings, added, changed, removed, refused, is_about_server } =
             Changes::between(&old, new);
@@ -94,7 +94,7 @@ impl Configuration {
             error!(
                 error,
                 app = app.name,
-                "the application's configuration cannot be read again, and stays as it was"
+                "cannot reload the application's configuration; it stays as it was"
             );
             tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
         }
@@ -111,7 +111,7 @@ impl Configuration {
             "the configuration has changed"
         );
         let limits = settings.limits.clone();
-        // First of all, so that whoever hears of an application finds it.
+        // First of all, so that every part that gets an application's number finds it.
         self.follow(settings);
         for app in removed {
             // The supervisor first: it is to expect that the front has nothing left to do for the application.
@@ -149,7 +149,7 @@ async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>>
     Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
 }
 
-/// If nobody listens any more, the run is ending.
+/// If the receiver is gone, the run is ending.
 async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
     let _ = to.send(what).await;
 }
@@ -180,8 +180,8 @@ fn runs_as_server(app: &App) -> bool {
 
 /// Why this configuration cannot take the place of the one that is followed.
 fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
-    if new.apps.len() > UNHEARD {
-        return Some(format!("it has {} applications; {UNHEARD} is the most", new.apps.len()));
+    if new.apps.len() > CHANNEL_CAPACITY {
+        return Some(format!("it has {} applications; {CHANNEL_CAPACITY} is the most", new.apps.len()));
     }
     if old.named == Named::InFile && new.named != Named::InFile {
         let why =

@@ -144,7 +144,7 @@ fn uid_in_name(folder: &Path) -> Option<u32> {
 }
 
 impl ControlFolder {
-    /// Makes the folder where there is none. It has to be ours, and closed to everybody else.
+    /// Makes the folder where there is none. It has to be ours, and closed to other users.
     pub(crate) fn claim(path: &Path) -> io::Result<ControlFolder> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -152,8 +152,8 @@ impl ControlFolder {
         }
     }
 
-    /// Opens a folder that is ours, and closed to everybody else. No link is followed to it: that would be somebody else's
-    /// trick.
+    /// Opens a folder that is ours, and closed to other users. No link is followed to it: another user may have made
+    /// it.
     pub(crate) fn open(path: &Path) -> io::Result<ControlFolder> {
         ControlFolder::open_of(path, geteuid().as_raw())
     }
@@ -258,7 +258,7 @@ fn denied(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-/// What is wrong with a folder; that there is none is an answer of its own.
+/// What is wrong with a folder; a missing one keeps its error kind.
 pub(crate) fn in_folder(error: PlaceError) -> io::Error {
     let kind = match &error {
         PlaceError::Folder { source, .. } => source.kind(),

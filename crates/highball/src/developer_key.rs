@@ -38,7 +38,7 @@ pub(crate) fn secret() -> io::Result<[u8; SECRET_BYTES]> {
     kept(&folder(), &random()?)
 }
 
-/// A key for this process alone, where nobody needs one that lasts.
+/// A key for this process alone, where none that lasts is needed.
 ///
 /// # Errors
 /// The system has no random bytes.

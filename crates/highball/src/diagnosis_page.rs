@@ -1,5 +1,5 @@
-//! The page that a developer's browser shows in the place of an application that did not boot, or of an answer that did
-//! not come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
+//! The page that a developer's browser shows instead of an application that did not boot, or of an answer that did not
+//! come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
 //! request is escaped.
 
 use highball_front::page::{self, Escaped};
@@ -33,7 +33,7 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     let cause = words_of(&diagnosis.cause);
     let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
     let what = what_happened(diagnosis);
-    // A page that stands in the place of an answer does not ask again by itself: that would repeat the request.
+    // A page that replaces an answer does not reload by itself: that would repeat the request.
     let (refresh, script) = match diagnosis.step {
         Some(_) => {
             let script = include_str!("diagnosis_page.js").replace("DIAGNOSIS", id);
@@ -68,7 +68,7 @@ fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
     page
 }
 
-/// Whether it is an exception of a request, and no more is known: nothing that would have to be named.
+/// Whether it is an exception of a request without a known cause.
 fn is_unknown(diagnosis: &Diagnosis) -> bool {
     diagnosis.step.is_none() && diagnosis.cause == "exception"
 }
@@ -78,7 +78,7 @@ fn what_happened(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.request.as_ref().map(|request| request.status) {
         None => "did not boot",
         Some(500) => "raised an exception",
-        Some(502) => "did not come to an answer",
+        Some(502) => "got no answer",
         Some(503) => "cannot take this request",
         Some(504) => "did not answer in time",
         Some(_) => "did not answer",
@@ -141,7 +141,7 @@ fn remedy(diagnosis: &Diagnosis) -> String {
     let mut text =
         format!("<section class=\"remedy\">\n<h2>What to do <span>{}</span></h2>\n", Escaped(&cause));
     let sentence = diagnosis.remedy.as_deref().unwrap_or(match diagnosis.step {
-        Some(_) => "Mend what the message names.",
+        Some(_) => "Fix what the message names.",
         None => "Look at the line below, and at the calls that led there.",
     });
     let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));

@@ -136,7 +136,7 @@ fn application(booted: &Booted, app: &App) -> Vec<Check> {
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
 }
 
-/// Who it runs as, where that is a question.
+/// The user that it runs as, where there is a choice.
 fn user(app: &App) -> Option<Check> {
     if crate::is_root_by_chance(app) {
         let what = format!("the application {}", crate::ROOT_BY_CHANCE);
@@ -146,7 +146,7 @@ fn user(app: &App) -> Option<Check> {
     app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
 }
 
-/// The variables that whoever has started this may expect in the application, and that it does not get.
+/// The variables that the user who started this may expect in the application, and that it does not get.
 fn withheld(app: &App) -> Option<Check> {
     let names = withheld_variables(app);
     let what = format!(
@@ -198,7 +198,7 @@ fn boot(
     let outcome = runtime.block_on(async {
         let listen = async {
             while let Some(notice) = notices.recv().await {
-                let said = match notice {
+                let next = match notice {
                     Notice::OfApp(_, AppNotice::AppBooted(app)) => {
                         booted = Some(app);
                         continue;
@@ -207,7 +207,7 @@ fn boot(
                     Notice::Drain => Order::FrontDrained,
                     _ => continue,
                 };
-                let _ = order.send(said).await; // it has ended, and so will this
+                let _ = order.send(next).await; // it has ended, and so will this
             }
         };
         tokio::join!(supervisor.run(orders), listen).0

@@ -38,17 +38,17 @@ const COLLECTED_HEAP_TIME: Duration = Duration::from_secs(10);
 pub(crate) enum Question {
     /// How are things?
     Status,
-    /// Put a new version in the place of the one that is served.
+    /// Replace the version that is served by a new one.
     Restart {
         /// The number of the application.
         app: u32,
     },
-    /// Fork the workers anew, from one that is warm.
+    /// Re-fork the workers from a warm one.
     Refork {
         /// The number of the application.
         app: u32,
     },
-    /// Put a new process in the place of this one.
+    /// Replace this process by a new one.
     Upgrade,
     /// Drain and stop.
     Stop,
@@ -84,28 +84,28 @@ pub(crate) fn heap_time(gc: bool) -> Duration {
 pub(crate) enum Answer {
     /// How things are.
     Status(Box<Status>),
-    /// It restarts, or will when it is done with the restart before; `Status` tells what becomes of it.
+    /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
     Restarting {
         /// Its process id.
         pid: i32,
         /// The generation that the restart brings.
         generation: u32,
     },
-    /// It reforks; `Status` tells what becomes of it.
+    /// It reforks; `Status` shows its progress.
     Reforking {
         /// Its process id.
         pid: i32,
-        /// The how-manieth refork it is.
+        /// The refork's number, from 1.
         number: u32,
     },
-    /// It starts a new process in its place; `Status` tells what becomes of it.
+    /// It starts a new process in its place; `Status` shows its progress.
     Upgrading {
         /// Its process id.
         pid: i32,
         /// The number of the hot restart.
         number: u32,
     },
-    /// It will not do that.
+    /// It refuses.
     Refused {
         /// Why not, and what to do.
         why: String,
@@ -155,7 +155,7 @@ pub(crate) struct Status {
     /// Bytes in spool files,
     #[serde(default)]
     pub(crate) spool_bytes: u64,
-    /// and the most that there may be; 0 from versions that do not say it.
+    /// and the most that there may be; 0 from versions that do not report it.
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
     /// Why the access log of the server is not written as it should be, if so.
@@ -177,7 +177,7 @@ pub(crate) struct AppStatus {
     /// Its number, which no other application of this process has had.
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// `booting`, `failed` (until it is mended), `serving`, `asleep`, `draining` or `ending`.
+    /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
     pub(crate) phase: String,
     /// The host names that it is reached by; none: every one.
     pub(crate) hosts: Vec<String>,
@@ -193,7 +193,7 @@ pub(crate) struct AppStatus {
     /// The folder as it was given, with its symbolic links.
     pub(crate) link: PathBuf,
     pub(crate) environment: String,
-    /// Who it runs as; empty from versions that do not say it.
+    /// The user that it runs as; empty from versions that do not report it.
     #[serde(default)]
     pub(crate) user: String,
     /// `Rails 6.1.7`, once the application was booted.
@@ -239,9 +239,9 @@ pub(crate) struct MoldStatus {
 /// A refork.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReforkStatus {
-    /// The how-manieth it is, from 1.
+    /// Its number, from 1.
     pub(crate) number: u32,
-    /// `highball refork`, `URG`, or so many requests.
+    /// `highball refork`, `URG`, or a number of requests.
     pub(crate) asked_by: String,
     /// The worker that is or was promoted, once one is chosen.
     pub(crate) worker: Option<u32>,
@@ -275,7 +275,7 @@ pub(crate) struct RestartStatus {
 /// A hot restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UpgradeStatus {
-    /// The how-manieth of this process.
+    /// Its number in this process, from 1.
     pub(crate) number: u32,
     /// `highball upgrade` or `USR2`.
     pub(crate) asked_by: String,
@@ -382,7 +382,7 @@ impl InstanceSocket {
         InstanceSocket::bind(place)
     }
 
-    /// Makes the socket; it gets its name when somebody listens at it.
+    /// Makes the socket; it gets its name when a process listens at it.
     fn bind(place: Place) -> io::Result<InstanceSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_takes_long_holds_nobody_else_up() {
+    async fn a_slow_question_does_not_hold_up_others() {
         let outer = tempfile::tempdir().unwrap();
         let places = ControlPlaces::Usual(vec![outer.path().join("highball")]);
         let socket = InstanceSocket::open(&places, None).await.unwrap();

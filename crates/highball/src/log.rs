@@ -20,13 +20,13 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-/// The facts that tell people what to do stand on lines of their own.
+/// The facts that tell people what to do. Each is on a separate line.
 const REMEDIES: [&str; 2] = ["remedy", "command"];
-/// The fact that a span says about the lines within it.
+/// The fact that a span adds to the lines within it.
 const APPLICATION: &str = "application";
-/// Of longer messages and facts the rest is left out: an application may be the one who says them.
+/// Of longer messages and facts the rest is left out: they may come from an application.
 const MOST_CHARS: usize = 16 * 1024;
-/// Facts longer than this stand on lines of their own.
+/// Facts longer than this are on separate lines.
 const INLINE_CHARS: usize = 60;
 
 /// Sends all events of this process to standard error. `HIGHBALL_LOG` sets the level (`error`, `warn`,

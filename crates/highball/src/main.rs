@@ -1,17 +1,16 @@
 //! The binary: parse, build, run, drain.
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
-//! joined), `root_policy` (the process that stays root), `at_root` (what is asked of it) and `openers` (those that open files),
-//! `confinement` (what the kernel denies the server where root has started it),
-//! `configuration` (which is read anew after HUP), `readiness` (when a server says that it serves), `log`, `pidfile`,
-//! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
-//! the other end), `asking` (finding instances, and one question to one), `listening` (the ports that one really listens on), `elsewhere` (how to
-//! ask those that were not found), `commands` (`status`, `restart`, `refork`,
-//! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
-//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `output` (what commands print),
-//! `succession`
-//! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
-//! `service_notification` (telling systemd).
+//! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
+//! files), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
+//! reloads), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
+//! running Highball), `control_places` (where those sockets are, and who may be at the other end), `asking` (finding
+//! instances, and one question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask
+//! instances that were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
+//! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
+//! `doctor` (which boots without serving), `memory` (the figures of `highball memory`), `handover` (taking over from an
+//! older process, in a hot restart), `started_path` (what the next one is started from), `service_notification`
+//! (telling systemd).
 
 mod asking;
 mod at_root;
@@ -23,6 +22,7 @@ mod developer_key;
 mod diagnosis_page;
 mod doctor;
 mod elsewhere;
+mod handover;
 mod instance;
 mod listening;
 mod log;
@@ -34,11 +34,11 @@ mod readiness;
 mod root_policy;
 mod service_notification;
 mod started_path;
-mod succession;
 mod wiring;
 
 use configuration::Configuration;
 use front::Opening;
+use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
@@ -58,21 +58,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use succession::{Candidate, Succession};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
-use wiring::{tell_front, tell_supervisor, Spokesman, UNHEARD};
+use wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
 
-/// Time for the front's last words on connections that it closes.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for the last messages between front and supervisor at the end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     if let Err(error) = highball_spawner::become_user() {
         complain(format_args!("cannot become the user that this process was started for: {error}"));
         return ExitCode::FAILURE;
     }
-    // Before anything else: these take descriptors and variables that nobody else may inherit.
+    // Before anything else: these take descriptors and variables that no other process may inherit.
     if let Some(code) = serve_the_spawner() {
         return code;
     }
@@ -113,7 +112,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             if let Some(predecessor) = predecessor {
-                predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+                predecessor.failed(&format!("the new process cannot read its configuration: {error}"));
             }
             complain(&error);
             return ExitCode::from(error.exit_code());
@@ -147,45 +146,45 @@ fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
     done(print(&deployment.text(&program)?))
 }
 
-/// The life of a server; what keeps a successor from taking over is told to its predecessor as well.
+/// The life of a server. The error that keeps a successor from taking over goes to its predecessor as well.
 fn serve(
     settings: Settings,
     mut predecessor: Option<Predecessor>,
     launcher: Launcher,
 ) -> Result<ExitCode, Box<dyn Error>> {
-    let begun = Begun::begin(settings, predecessor.as_mut(), launcher);
+    let server = ListeningServer::listen(settings, predecessor.as_mut(), launcher);
     let predecessor = predecessor.map(Arc::new);
-    let done = begun.and_then(|begun| begun.run(predecessor.clone()));
+    let done = server.and_then(|server| server.run(predecessor.clone()));
     if let (Err(error), Some(predecessor)) = (&done, predecessor) {
         predecessor.failed(&error.to_string());
     }
     done
 }
 
-/// A server that listens, and has begun nothing else yet.
-struct Begun {
+/// A server that listens, before it boots and serves.
+struct ListeningServer {
     settings: Arc<Settings>,
     started: Instant,
     apps: Vec<AppBlueprint>,
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
     /// What a successor will be made from; none where the application was given as an object.
-    heritage: Option<UpgradeContext>,
+    upgrade_context: Option<UpgradeContext>,
     launcher: Launcher,
 }
 
-impl Begun {
-    fn begin(
+impl ListeningServer {
+    fn listen(
         mut settings: Settings,
         mut predecessor: Option<&mut Predecessor>,
         launcher: Launcher,
-    ) -> Result<Begun, Box<dyn Error>> {
+    ) -> Result<ListeningServer, Box<dyn Error>> {
         let started = Instant::now();
         if let Some(why) = one_too_many(&settings) {
             return Err(why.into());
         }
         if is_given_as_object() {
-            // Who has loaded it, it stays.
+            // It keeps the user that has loaded it.
             settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
         } else if let Some(why) = configuration::none_is_named(&settings) {
             return Err(why.into());
@@ -209,13 +208,23 @@ impl Begun {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
         });
-        let heritage = if is_given_as_object() { None } else { heritage(&settings, &listeners, pid_proxy)? };
-        Ok(Begun { settings: Arc::new(settings), started, apps, pidfile, listeners, heritage, launcher })
+        let upgrade_context =
+            if is_given_as_object() { None } else { upgrade_context(&settings, &listeners, pid_proxy)? };
+        Ok(ListeningServer {
+            settings: Arc::new(settings),
+            started,
+            apps,
+            pidfile,
+            listeners,
+            upgrade_context,
+            launcher,
+        })
     }
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let Begun { settings, started, apps, mut pidfile, listeners, heritage, launcher } = self;
+        let ListeningServer { settings, started, apps, mut pidfile, listeners, upgrade_context, launcher } =
+            self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
@@ -223,19 +232,20 @@ impl Begun {
         let configuration = Configuration::new(Arc::clone(&settings), launcher.clone());
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
-        let (to_front, commands) = mpsc::channel(UNHEARD);
-        let (say, events) = mpsc::unbounded_channel();
-        let opening = if predecessor.is_some() { Opening::WhenTold } else { Opening::AtOnce };
-        let front = start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, say)?;
+        let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
+        let (events_out, events) = mpsc::unbounded_channel();
+        let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
+        let front =
+            start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, events_out)?;
 
-        let (notify, notices) = mpsc::channel(UNHEARD);
-        let (to_supervisor, orders) = mpsc::channel(UNHEARD);
+        let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
+        let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
         let purpose = if predecessor.is_some() { Purpose::Succeed } else { Purpose::Serve };
         let output = log::app_output(settings.log.format);
         let blueprint =
             Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
         let supervisor = Supervisor::new(blueprint, notify);
-        let spokesman = Arc::new(Spokesman {
+        let control = Arc::new(ControlHandler {
             configuration: configuration.clone(),
             started,
             binds: binds.clone(),
@@ -249,16 +259,16 @@ impl Begun {
 
         let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
-        // A candidate says elsewhere that it serves.
+        // A candidate reports in the handover that it serves.
         let readiness =
             Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one(), launcher.clone());
-        let mut succession = Succession {
+        let mut handover = Handover {
             settings,
             binds,
             kept,
             front: to_front.clone(),
             supervisor: to_supervisor.clone(),
-            heritage,
+            upgrade_context,
             serving: serving_in,
             news,
             awaited: candidate.awaited(),
@@ -276,14 +286,14 @@ impl Begun {
                     error!("the front has ended by itself"); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
-                () = succession.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
-                () = speak(&spokesman, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
-                () = configuration.read_anew_when_told(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
+                () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
+                () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
+                () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
             };
-            let _ = tokio::time::timeout(FAREWELL, telling).await; // for what the supervisor has said last
+            let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
         })?;
-        drop((spokesman, succession, to_front));
+        drop((control, handover, to_front));
         front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
@@ -296,7 +306,7 @@ impl Begun {
     }
 }
 
-/// Listens on an address: with the socket that the process before has for it, or with one of its own.
+/// Listens on an address: with the socket of the process before, or with a new one.
 fn listen(
     bind: &Bind,
     predecessor: Option<&mut Predecessor>,
@@ -309,7 +319,7 @@ fn listen(
 }
 
 /// What a successor of this process will be made from.
-fn heritage(
+fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
     pid_proxy: Option<OwnedFd>,
@@ -325,7 +335,7 @@ fn heritage(
     }))
 }
 
-/// Nobody wants an application to be root who has not thought of it.
+/// Warns of applications that run as root by accident.
 fn warn_of_root(settings: &Settings) {
     if is_given_as_object() && geteuid().is_root() && !settings.is_development() {
         warn!(
@@ -337,7 +347,7 @@ fn warn_of_root(settings: &Settings) {
     }
 }
 
-/// What is said of an application that runs as root without anybody having asked for it.
+/// The words for an application that runs as root although no user is configured.
 const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
 
 fn is_root_by_chance(app: &App) -> bool {
@@ -347,15 +357,15 @@ fn is_root_by_chance(app: &App) -> bool {
 fn remedy_for_root(app: &App) -> String {
     let (name, folder) = (&app.name, app.link.display());
     format!(
-        "Let it belong to a user of its own (adduser --system --group {name}; chown -R {name}: {folder}), or name one by \
-         `user`. If it has to be root, say so: user = \"root\"."
+        "Give it its own user (adduser --system --group {name}; chown -R {name}: {folder}), or name one with `user`. To run \
+         it as root, set user = \"root\"."
     )
 }
 
-/// An option that does not count should not be looked for in vain.
+/// Warns of options that have no effect.
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
-        warn!("{place}: this is an option of the server, and does not count in the file of one of several applications");
+        warn!("{place}: this is an option of the server, and has no effect in the file of one of several applications");
     }
 }
 
@@ -381,7 +391,7 @@ fn is_given_as_object() -> bool {
     std::env::var_os("HIGHBALL_MOLD").is_some_and(|value| value == "stdin")
 }
 
-/// What is wrong with several applications where there can only be one.
+/// The error for several applications where there can only be one.
 fn one_too_many(settings: &Settings) -> Option<&'static str> {
     (is_given_as_object() && settings.apps.len() > 1).then_some(
         "the application was given as an object (by rackup or rails server), and the configuration file has several: \
@@ -421,29 +431,29 @@ fn event_loop() -> io::Result<Runtime> {
 
 /// Answers `highball status` and its like for ever, from when connections are accepted. A server without them still
 /// serves.
-async fn speak(
-    spokesman: &Arc<Spokesman>,
+async fn serve_control(
+    control: &Arc<ControlHandler>,
     mut serving: watch::Receiver<bool>,
     predecessor: Option<&Predecessor>,
 ) {
     if serving.wait_for(|serving| *serving).await.is_err() {
         return std::future::pending().await; // it has given up, and is ending
     }
-    let socket = at_root::control_socket(&spokesman.launcher, predecessor.map(Predecessor::pid)).await;
+    let socket = at_root::control_socket(&control.launcher, predecessor.map(Predecessor::pid)).await;
     if let Some(predecessor) = predecessor {
-        predecessor.serving(); // whoever asks for the server finds us from here on
+        predecessor.serving(); // from here on commands find us
     }
     match socket {
         Ok(socket) => {
-            let spokesman = Arc::clone(spokesman);
+            let control = Arc::clone(control);
             let respond = move |question| {
-                let spokesman = Arc::clone(&spokesman);
-                async move { spokesman.respond(question).await }
+                let control = Arc::clone(&control);
+                async move { control.respond(question).await }
             };
             socket.answer(respond).await;
         }
         Err(error) => {
-            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find us");
+            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find this server");
             std::future::pending().await
         }
     }
@@ -468,16 +478,16 @@ fn start_front(
         if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
             error!(%error, "the front has no event loop");
         }
-        let _ = end.send(()); // nobody waits any more when the run has ended first
+        let _ = end.send(()); // the receiver is gone when the run has ended first
     };
     let thread = std::thread::Builder::new().name("front".into()).spawn(run)?;
     Ok(FrontThread { thread, ended })
 }
 
 impl FrontThread {
-    /// Waits for the end of the front, which comes when nobody commands it any more; but not for ever.
+    /// Waits for the end of the front, which comes when its commands' sender is dropped; but not for ever.
     fn end(self) {
-        if self.ended.recv_timeout(FAREWELL).is_err() {
+        if self.ended.recv_timeout(EXIT_TIMEOUT).is_err() {
             warn!("the front did not end in time");
         } else if self.thread.join().is_err() {
             error!("the front has panicked");
@@ -490,18 +500,21 @@ fn why_not(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BootFailed(failure) => failure.in_brief(),
         Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
-        Outcome::Drained | Outcome::Stopped | Outcome::Halted => "the new process was told to stop".into(),
+        Outcome::Drained | Outcome::Stopped | Outcome::Halted => {
+            "the new process got a signal to stop".into()
+        }
         Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),
     }
 }
 
-/// Says how the run ended, and makes an exit code of it. One that was succeeded may still have to stand in.
+/// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
+/// service's pid.
 fn conclude(outcome: Outcome, runtime: &Runtime) -> ExitCode {
     match outcome {
         Outcome::Drained => info!("stopped; every request was answered"),
         Outcome::Stopped => info!("stopped"),
         Outcome::Halted => warn!("stopped; workers were killed with requests in flight"),
-        Outcome::BootFailed(_) => {} // the supervisor has said all there is to say
+        Outcome::BootFailed(_) => {} // the supervisor has logged why
         Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
         Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
         Outcome::HandedOver(_) => info!("finished what was left after the hot restart"),

@@ -19,7 +19,7 @@ use highball_bench::process_memory::ProcessMemory;
 use highball_config::Selector;
 use highball_spawner::{Role, SERVER_TITLE};
 use process_list::{user_name, Process, ProcessList};
-use report::{AppReport, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
+use report::{AppMemory, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
 use std::io;
@@ -91,7 +91,7 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
         let role = if worker.is_some() { "worker" } else { "mold" };
         let mut report = process_report(role, pid, processes, &mut total);
         (report.worker, report.state) = (worker, Some(state));
-        // A single one need not be told apart.
+        // A single one needs no name.
         let one = status.apps.iter().find(|one| one.id == app).filter(|_| status.apps.len() > 1);
         report.app = one.map(|app| app.name.clone());
         match heap {
@@ -115,8 +115,8 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
     }
 }
 
-/// The server and its openers, in this order, where root has started it for others: children of the process that everybody
-/// is told of.
+/// The server and its openers, in this order, where root has started it for others: children of the process whose pid
+/// is public.
 fn own_processes(
     status: &Status,
     known: &BTreeSet<i32>,
@@ -134,8 +134,8 @@ fn own_processes(
     own
 }
 
-fn app_report(app: AppStatus) -> AppReport {
-    AppReport {
+fn app_report(app: AppStatus) -> AppMemory {
+    AppMemory {
         name: app.name,
         app: app.app,
         environment: app.environment,

@@ -20,8 +20,8 @@ use tracing::warn;
 const MOST: usize = 3;
 /// Time for an answer. The thread that serves all clients waits for none.
 const TIME: Duration = Duration::from_secs(2);
-/// After a process that has not answered, or two that were killed before they did, none of its user is asked for so long;
-/// the double after the next one, and so on.
+/// After a process that has not answered, or two that were killed before they did, none of its user is asked for this
+/// time; the double after the next one, and so on.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -65,7 +65,7 @@ impl Openers {
         };
         let mut answer = opener.ask(question, folder, until);
         if matches!(&answer, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
-            // It was killed; whoever did so can do it again.
+            // It was killed. The new one may be killed, too: one retry only.
             opener = self.start(uid).inspect_err(|_| user.lost(false))?;
             answer = opener.ask(question, folder, until);
         }

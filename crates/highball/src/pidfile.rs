@@ -54,7 +54,7 @@ pub(crate) enum PidfileError {
     Write {
         /// The PID file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -69,7 +69,7 @@ impl Pidfile {
         })
     }
 
-    /// Writes our process id, whoever stands there: the one that we have taken over from.
+    /// Writes our process id over that of the process that we have taken over from.
     pub(crate) fn write(path: &Path) -> Result<Pidfile, PidfileError> {
         Pidfile::replace(path, |_| Ok(()))
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_somebody_else_has_taken_over_stays() {
+    fn one_that_another_process_has_taken_over_stays() {
         let folder = folder();
         let path = folder.path().join("server.pid");
         let pidfile = Pidfile::claim(&path).unwrap();

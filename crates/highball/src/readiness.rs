@@ -1,4 +1,4 @@
-//! When a server says that it serves: to the log, and to systemd.
+//! Reports that a server serves, to the log and to systemd.
 
 use crate::at_root;
 use crate::configuration::Configuration;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracing::info;
 
-/// What has to be there before it is said.
+/// What has to be there before the report.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     configuration: Configuration,
@@ -19,23 +19,23 @@ pub(crate) struct Readiness {
     key: Arc<DeveloperKey>,
     /// The applications that boot at the start, and have neither come up nor failed, nor been removed.
     coming: BTreeSet<AppId>,
-    said: bool,
-    /// Whether it was said how an application that did not boot is mended.
-    told_of_failure: bool,
+    reported: bool,
+    /// Whether the log has shown what to do about an application that did not boot.
+    has_shown_failure: bool,
     launcher: Launcher,
 }
 
 impl Readiness {
-    /// `said`: it is said elsewhere.
+    /// `reported`: another part reports it.
     pub(crate) fn new(
         configuration: Configuration,
         binds: Vec<String>,
         key: Arc<DeveloperKey>,
-        said: bool,
+        reported: bool,
         launcher: Launcher,
     ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, key, coming, said, told_of_failure: false, launcher }
+        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher }
     }
 
     /// Another process serves from here on, and has kept these addresses.
@@ -47,42 +47,42 @@ impl Readiness {
         }
     }
 
-    /// Nobody has to be waited for, where all applications boot when they are asked for.
+    /// Reports at once where all applications boot at their first requests.
     pub(crate) fn begin(&mut self) {
         if self.coming.is_empty() {
-            self.say();
+            self.report();
         }
     }
 
-    /// Takes note of what is said of an application.
+    /// Takes note of an event of an application.
     pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
         let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
         let has_failed = matches!(notice, AppNotice::AppFailed(_));
         let is_removed = matches!(notice, AppNotice::Removed);
         if has_failed && self.configuration.now().apps.len() > 1 {
-            self.say_where_it_is_shown(app);
+            self.show_failed_app(app);
         }
-        if self.said || !(is_up || has_failed || is_removed) {
+        if self.reported || !(is_up || has_failed || is_removed) {
             return;
         }
-        // A single application that has failed is to be mended, and then the server serves.
+        // The report waits until a single application that has failed is fixed.
         if has_failed && self.configuration.now().apps.len() == 1 {
-            if !std::mem::replace(&mut self.told_of_failure, true) {
+            if !std::mem::replace(&mut self.has_shown_failure, true) {
                 let apps = &self.configuration.now().apps;
                 let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
                 let place = link.unwrap_or_else(|| self.binds.join(" "));
-                info!("mend it and reload {place}: the application then boots again");
+                info!("fix it and reload {place}; the application boots again");
             }
             return;
         }
         self.coming.remove(&app);
         if self.coming.is_empty() {
-            self.say();
+            self.report();
         }
     }
 
-    fn say(&mut self) {
-        if std::mem::replace(&mut self.said, true) {
+    fn report(&mut self) {
+        if std::mem::replace(&mut self.reported, true) {
             return;
         }
         info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
@@ -104,7 +104,7 @@ impl Readiness {
         browser_link(app, &self.binds, &self.key).unwrap_or_else(|| url(app, &self.binds))
     }
 
-    fn say_where_it_is_shown(&self, app: AppId) {
+    fn show_failed_app(&self, app: AppId) {
         let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
         if let Some((application, link)) = self.configuration.app(app).and_then(link) {
             info!(application, "in your browser: {link}");

@@ -54,14 +54,14 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     }
 }
 
-/// Root's configuration cannot be read: the usual way of reading it has the better words.
+/// Root's configuration cannot be read: the usual way of reading it has the better error message.
 fn misread(error: highball_config::ConfigError) -> ExitCode {
     let (error, code) = match read_configuration(&Launcher::Direct) {
         Err(error) => (error.to_string(), error.exit_code()),
         Ok(_) => (error.to_string(), error.exit_code()),
     };
     if let Ok(Some(predecessor)) = Predecessor::from_environment() {
-        predecessor.failed(&format!("the new process does not understand what it is told: {error}"));
+        predecessor.failed(&format!("the new process cannot read its configuration: {error}"));
     }
     complain(error);
     ExitCode::from(code)
@@ -71,7 +71,7 @@ fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
     root_table(std::env::args_os(), &|name| std::env::var(name).ok())
 }
 
-/// Who the server runs as; `None`: as root.
+/// The user that the server runs as; `None`: root.
 fn server_user(table: &RootTable) -> Result<Option<User>, String> {
     let user = match table.server_user.as_deref() {
         Some(name) => User::of(name).ok_or_else(|| {
@@ -80,7 +80,7 @@ fn server_user(table: &RootTable) -> Result<Option<User>, String> {
                  adduser --system --group {name}"
             )
         })?,
-        // Where all applications are root's, whoever takes over the server is root by them.
+        // Where all applications are root's, an attacker in the server is root anyway.
         None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => return Ok(None),
         None => User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)),
     };
@@ -98,9 +98,8 @@ pub(crate) fn is_user(runs_as: &RunsAs, uid: u32) -> bool {
 /// Why an application cannot run as the user of the server: it could stop it, and take up what that user may have.
 pub(crate) fn shares_user(user: &str, app: &str) -> String {
     format!(
-        "{app} runs as {user}, and so does the server: this application could stop all others. Let the server be a user that \
-         has nothing else (adduser --system --group highball-server; server_user = \"highball-server\"), or let the application \
-         belong to another one"
+        "{app} runs as {user}, and so does the server: this application could stop all others. Give the server its own user \
+         (adduser --system --group highball-server; server_user = \"highball-server\"), or give the application another one"
     )
 }
 
@@ -136,7 +135,7 @@ impl RootPolicy {
         }
     }
 
-    /// A loop of its own, for as long as it takes: what is asked there may be another server, which answers at once.
+    /// Runs a temporary event loop: the other side may be another server, which answers at once.
     fn make_control_socket(&self) -> io::Result<(OwnedFd, Option<MadeSocket>)> {
         let predecessor = getppid().filter(|_| self.succeeds).map(Pid::as_raw_pid);
         let made = crate::event_loop()?.block_on(async {
@@ -218,7 +217,8 @@ impl Policy for RootPolicy {
         if let Some(why) = why_not_roots(&program) {
             let program = program.display();
             return Err(Refusal::because(format!(
-                "root does not start {program}, as {why}: let it and its folders belong to root, and nobody else write to them"
+                "root does not start {program}, as {why}: give it and its folders to root, and let no other user write \
+                 to them"
             )));
         }
         Ok(Successor { program, arguments: std::env::args_os().collect() })

@@ -1,5 +1,4 @@
-//! Telling systemd how things are (`sd_notify(3)`): only where it wants to know, which is where it has set
-//! `NOTIFY_SOCKET`.
+//! Notifies systemd (`sd_notify(3)`), if it has set `NOTIFY_SOCKET`.
 
 use highball_spawner::ServiceState;
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -7,17 +6,18 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use tracing::warn;
 
-/// Where it wants to be told.
+/// The notification socket.
 fn address() -> Option<OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())
 }
 
-/// Whether it wants to know. Then it also knows which process is the one that serves, and none has to stand in for it.
+/// Whether systemd wants notifications. Then it also knows which process serves, and no process has to keep the old
+/// pid.
 pub(crate) fn is_wanted() -> bool {
     address().is_some()
 }
 
-/// Tells it.
+/// Notifies it.
 pub(crate) fn notify(state: ServiceState) {
     match state {
         ServiceState::Ready => send("READY=1"),
@@ -28,7 +28,7 @@ pub(crate) fn notify(state: ServiceState) {
 /// Sends variables as `NAME=value`, one a line.
 fn send(state: &str) {
     let Some(address) = address() else { return };
-    let told = || {
+    let sent = || {
         let name = address.as_bytes();
         let address = match name {
             [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
@@ -37,8 +37,8 @@ fn send(state: &str) {
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         sendto(&socket, state.as_bytes(), SendFlags::NOSIGNAL, &address)
     };
-    if let Err(error) = told() {
-        warn!(%error, "systemd cannot be told how things are: NOTIFY_SOCKET is {}", address.to_string_lossy());
+    if let Err(error) = sent() {
+        warn!(%error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy());
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn it_is_told_in_one_datagram() {
+    fn it_is_one_datagram() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let systemd = UnixDatagram::bind(&path).unwrap();
@@ -56,9 +56,9 @@ mod tests {
         assert!(is_wanted());
         notify(ServiceState::HandedOver(rustix::process::Pid::from_raw(42).unwrap()));
         std::env::remove_var("NOTIFY_SOCKET");
-        notify(ServiceState::Ready); // to nobody
-        let mut heard = [0; 64];
-        let length = systemd.recv(&mut heard).unwrap();
-        assert_eq!(&heard[..length], b"MAINPID=42\nREADY=1");
+        notify(ServiceState::Ready); // without a receiver
+        let mut received = [0; 64];
+        let length = systemd.recv(&mut received).unwrap();
+        assert_eq!(&received[..length], b"MAINPID=42\nREADY=1");
     }
 }

@@ -1,21 +1,21 @@
-//! Joins the supervisor and the front, which do not know each other: passes on what one says as what the other is told, and
-//! puts their two reports together.
+//! Joins the supervisor and the front, which do not know each other: translates the messages of one into commands for the
+//! other, and puts their two reports together.
 
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
+use crate::handover::{Candidate, News};
 use crate::instance::{
     heap_time, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status,
     UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
-use crate::succession::{Candidate, News};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::failure::FailedRequest;
+use highball_front::failure::ReceivedRequest;
 use highball_front::refusal::Refusal;
 use highball_front::{
-    static_files, AppCommand, AppEvent, AppFailure, AppReport as FrontAppReport, Command, Event, Failure,
-    NewWorker, Report as FrontReport,
+    static_files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
+    Report as FrontReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
@@ -27,10 +27,11 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 
-/// What one part may have said to the other without being heard yet: far more than a run's workers say at once.
-pub(crate) const UNHEARD: usize = 1024;
+/// The capacity of the channels between the parts: far more messages than a run's workers send at once.
+pub(crate) const CHANNEL_CAPACITY: usize = 1024;
 
-/// Tells the front what the supervisor says, until the supervisor is gone; and a `candidate`, as long as it is one.
+/// Passes the supervisor's notices on to the front, until the supervisor is gone; and to a `candidate`, as long as it
+/// is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<Command>,
@@ -63,18 +64,18 @@ pub(crate) async fn tell_front(
     }
 }
 
-/// `None`: the front need not hear of it; for an application that was removed, it makes no difference any more.
+/// `None`: it is no news for the front; for an application that was removed, it makes no difference any more.
 fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidate) -> Option<AppCommand> {
     let probe_path = || Some(app?.process.probe_path.clone());
     Some(match notice {
         AppNotice::Removed => {
             candidate.tell(id, News::Removed);
-            return None; // the front hears of it with the rest of the configuration
+            return None; // the front gets it with the rest of the configuration
         }
         AppNotice::AppBooted(booted) => AppCommand::Booted {
             public: booted.public,
             headers: booted.public_headers.into_iter().collect(),
-            assets: booted.assets.map(|told| Box::new(assets(*told))),
+            assets: booted.assets.map(|reported| Box::new(assets(*reported))),
         },
         AppNotice::AppFailed(diagnosis) => AppCommand::Failed(AppFailure {
             development: app?.is_development().then(|| diagnosis_page::pages(&diagnosis)),
@@ -104,8 +105,8 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
     })
 }
 
-fn assets(told: Assets) -> static_files::Assets {
-    let pipeline = told.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
+fn assets(assets: Assets) -> static_files::Assets {
+    let pipeline = assets.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
         let plain = plain.into_iter().map(|(extension, PlainAsset { text, unless })| {
             (extension, static_files::PlainAsset { text, unless })
         });
@@ -119,7 +120,7 @@ fn assets(told: Assets) -> static_files::Assets {
             plain: plain.collect(),
         }
     });
-    static_files::Assets { prefix: told.prefix, pipeline }
+    static_files::Assets { prefix: assets.prefix, pipeline }
 }
 
 fn new_worker(ready: ReadyWorker) -> NewWorker {
@@ -127,7 +128,7 @@ fn new_worker(ready: ReadyWorker) -> NewWorker {
     NewWorker { worker, generation, threads, ring }
 }
 
-/// Tells the supervisor what the front says, until the front is gone.
+/// Passes the front's events on to the supervisor, until the front is gone.
 pub(crate) async fn tell_supervisor(
     mut events: mpsc::UnboundedReceiver<Event>,
     supervisor: mpsc::Sender<Order>,
@@ -183,14 +184,14 @@ fn request_failure(failure: Failure) -> RequestFailure {
         Refusal::WorkerTimeout { worker } => What::TimedOut { worker },
         other => What::Other(other.why()),
     };
-    let FailedRequest { method, target, fields, body } = request;
+    let ReceivedRequest { method, target, fields, body } = request;
     let request = RawRequest { method, target, fields, body };
     RequestFailure { status: refusal.status(), what, repeated, request }
 }
 
 /// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.
 #[derive(Debug)]
-pub(crate) struct Spokesman {
+pub(crate) struct ControlHandler {
     pub(crate) configuration: Configuration,
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
@@ -203,13 +204,13 @@ pub(crate) struct Spokesman {
     pub(crate) launcher: Launcher,
 }
 
-impl Spokesman {
-    /// The process id that people know Highball by.
+impl ControlHandler {
+    /// The public process id of Highball.
     fn pid(&self) -> i32 {
         self.launcher.pid().as_raw_pid()
     }
 
-    /// `None` when the run is ending and nobody is left to ask.
+    /// `None` when the run is ending and the parts to ask are gone.
     pub(crate) async fn respond(&self, question: Question) -> Option<Answer> {
         match question {
             Question::Stop => {
@@ -269,7 +270,7 @@ impl Spokesman {
             let heap = match answer {
                 Err(why) => Err(not_asked(why, state)),
                 Ok(answer) => match timeout_at(deadline, answer).await {
-                    Ok(told) => heap_told(told.ok()),
+                    Ok(answer) => heap_answer(answer.ok()),
                     Err(_) => Err(format!("did not answer within {} s", heap_time(gc).as_secs())),
                 },
             };
@@ -308,7 +309,7 @@ impl Spokesman {
 fn app_status(
     app: &App,
     report: AppReport,
-    requests: Option<&FrontAppReport>,
+    requests: Option<&AppLoad>,
     (binds, key): (&[String], &DeveloperKey),
     launcher: &Launcher,
 ) -> AppStatus {
@@ -417,7 +418,7 @@ fn not_asked(why: NotAsked, state: &str) -> String {
 }
 
 /// The answer of a process; `None` when it ended instead.
-fn heap_told(told: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
-    let heap = told.ok_or("ended before it answered")?;
-    Ok(heap.ok_or("its garbage collector does not tell")?)
+fn heap_answer(answer: Option<Option<RubyHeap>>) -> Result<RubyHeap, String> {
+    let heap = answer.ok_or("ended before it answered")?;
+    Ok(heap.ok_or("its garbage collector does not report it")?)
 }

@@ -12,22 +12,14 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
+use crate::entry::Ticket;
 use crate::layout::RingError;
 
-/// Bytes of a tag.
-const TAG_BYTES: usize = 10;
+/// Bytes of a ticket.
+const TICKET_BYTES: usize = 10;
 
 /// Most descriptors in one message (`SCM_MAX_FD` of Linux).
 const MESSAGE_DESCRIPTORS: usize = 253;
-
-/// Which request a descriptor belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tag {
-    /// The entry's position.
-    pub position: u64,
-    /// The slot.
-    pub slot: u16,
-}
 
 /// A pair of descriptor sockets: one for each side.
 ///
@@ -56,10 +48,10 @@ pub fn stream_pair() -> Result<(OwnedFd, OwnedFd), RingError> {
 ///
 /// # Errors
 /// What the system refused; the other side may be gone.
-pub fn send(socket: impl AsFd, tag: Tag, descriptor: BorrowedFd<'_>) -> Result<bool, RingError> {
-    let mut bytes = [0; TAG_BYTES];
-    bytes[..8].copy_from_slice(&tag.position.to_le_bytes());
-    bytes[8..].copy_from_slice(&tag.slot.to_le_bytes());
+pub fn send(socket: impl AsFd, ticket: Ticket, descriptor: BorrowedFd<'_>) -> Result<bool, RingError> {
+    let mut bytes = [0; TICKET_BYTES];
+    bytes[..8].copy_from_slice(&ticket.position.to_le_bytes());
+    bytes[8..].copy_from_slice(&ticket.slot.to_le_bytes());
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
@@ -80,10 +72,10 @@ pub fn send(socket: impl AsFd, tag: Tag, descriptor: BorrowedFd<'_>) -> Result<b
 /// Receives the next descriptor. `Ok(None)`: there is none now.
 ///
 /// # Errors
-/// What the system refused, too many open files included; a message without a tag, or with none or several descriptors,
+/// What the system refused, too many open files included; a message without a ticket, or with none or several descriptors,
 /// is a breach.
-pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
-    let mut bytes = [0; TAG_BYTES];
+pub fn receive(socket: impl AsFd) -> Result<Option<(Ticket, OwnedFd)>, RingError> {
+    let mut bytes = [0; TICKET_BYTES];
     let message = match receive_message(&socket, &mut bytes, RecvFlags::DONTWAIT) {
         Ok(message) => message,
         Err(Errno::AGAIN) => return Ok(None),
@@ -95,15 +87,15 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
     let mut descriptors = message.descriptors.into_iter();
     let length = if message.is_cut_off { usize::MAX } else { message.length };
     match (descriptors.next(), descriptors.next(), length) {
-        (Some(descriptor), None, TAG_BYTES) => {
-            let tag = Tag {
+        (Some(descriptor), None, TICKET_BYTES) => {
+            let ticket = Ticket {
                 position: u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")),
                 slot: u16::from_le_bytes([bytes[8], bytes[9]]),
             };
-            Ok(Some((tag, descriptor)))
+            Ok(Some((ticket, descriptor)))
         }
         (None, None, 0) => Ok(None),
-        _ => Err(RingError::Breach("a descriptor message that is not one tag and one descriptor")),
+        _ => Err(RingError::Breach("a descriptor message that is not one ticket and one descriptor")),
     }
 }
 
@@ -112,7 +104,7 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Tag, OwnedFd)>, RingError> {
 pub struct Message {
     /// Bytes received.
     pub length: usize,
-    /// The descriptors beside them. To close them blocks nobody.
+    /// The descriptors beside them. To close them does not block.
     pub descriptors: Vec<OwnedFd>,
     /// Whether a packet had more bytes than there was room for.
     pub is_cut_off: bool,

@@ -8,6 +8,27 @@ use crate::sync::{AtomicU64, Ordering};
 /// Positions have 40 bits; a ring ends before they run out.
 pub const MAX_POSITION: u64 = (1 << 40) - 1;
 
+/// A placed request: its slot, and the position of its entry. Ruby holds it as one Integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    /// The slot that holds the request.
+    pub slot: u16,
+    /// The entry's position.
+    pub position: u64,
+}
+
+impl Ticket {
+    /// The ticket as one number.
+    pub fn pack(self) -> u64 {
+        self.position << 16 | u64::from(self.slot)
+    }
+
+    /// The ticket that this number stands for.
+    pub fn unpack(ticket: u64) -> Self {
+        Ticket { position: ticket >> 16, slot: ticket as u16 }
+    }
+}
+
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -44,7 +65,7 @@ impl Word {
         (self.position << 24) | (u64::from(self.slot) << 8) | state
     }
 
-    /// Unpacks a word. An unknown state (only a worker gone mad writes one) reads as [`State::Free`].
+    /// Unpacks a word. An unknown state (only a misbehaving worker writes one) reads as [`State::Free`].
     pub fn unpack(word: u64) -> Self {
         let state = match word & 0xff {
             1 => State::Placed,
@@ -64,12 +85,7 @@ pub struct Entries<'a>(&'a [AtomicU64]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It has this slot now.
-    Claimed {
-        /// The slot.
-        slot: u16,
-        /// The entry's position, by which descriptors are tagged.
-        position: u64,
-    },
+    Claimed(Ticket),
     /// Nothing is placed.
     Empty,
 }
@@ -91,12 +107,12 @@ impl<'a> Entries<'a> {
         self.at(position).store(word.pack(), Ordering::Release);
     }
 
-    /// Front: takes the entry back. `false`: the worker was faster (or wrote nonsense).
+    /// Front: takes the entry back. `false`: the worker was faster, or wrote garbage.
     pub fn take_back(self, position: u64, slot: u16) -> bool {
         self.swap_placed(position, slot, State::TakenBack)
     }
 
-    /// Front: whether the worker has begun the entry (anything but `Placed` counts: a worker gone mad
+    /// Front: whether the worker has begun the entry (anything but `Placed` counts: a misbehaving worker
     /// must not look idle).
     pub fn is_claimed(self, position: u64) -> bool {
         let word = Word::unpack(self.at(position).load(Ordering::Acquire));
@@ -114,7 +130,7 @@ impl<'a> Entries<'a> {
             let mine = word.state == State::Placed && self.swap_placed(position, slot, State::Claimed);
             *cursor += 1;
             if mine {
-                return Claim::Claimed { slot, position };
+                return Claim::Claimed(Ticket { slot, position });
             }
         }
     }
@@ -156,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn words_survive_the_way_and_unknown_states_are_free() {
+    fn words_are_packed_without_loss_and_unknown_states_are_free() {
         for state in [State::Free, State::Placed, State::Claimed, State::TakenBack] {
             let word = Word { position: MAX_POSITION, slot: u16::MAX, state };
             assert_eq!(Word::unpack(word.pack()), word);
@@ -177,7 +193,7 @@ mod tests {
             assert!(entries.take_back(position + 1, position as u16 + 1));
             assert!(!entries.take_back(position + 1, position as u16 + 1), "only once");
             assert!(entries.has_placed(cursor));
-            let third = Claim::Claimed { slot: position as u16 + 2, position: position + 2 };
+            let third = Claim::Claimed(Ticket { slot: position as u16 + 2, position: position + 2 });
             assert_eq!(entries.claim(&mut cursor), third);
             assert_eq!(cursor, position + 3);
             assert!(entries.is_claimed(position + 2));
@@ -188,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_looks_claimed_to_the_front_and_empty_to_the_worker() {
+    fn an_invalid_word_looks_claimed_to_the_front_and_empty_to_the_worker() {
         let words = words();
         let entries = Entries::new(&words);
         entries.place(1, 7);
         assert!(!entries.is_claimed(1));
-        for nonsense in [0, u64::MAX, (1 << 24) | (7 << 8) | 9] {
-            words[1].store(nonsense, Ordering::Relaxed);
+        for invalid in [0, u64::MAX, (1 << 24) | (7 << 8) | 9] {
+            words[1].store(invalid, Ordering::Relaxed);
             assert!(entries.is_claimed(1));
             assert!(!entries.take_back(1, 7));
             assert!(!entries.has_placed(1));

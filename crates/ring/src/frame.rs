@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_the_way() {
+    fn headers_are_encoded_without_loss() {
         for (kind, length) in
             [(Kind::Head, 4), (Kind::Body, MAX_PAYLOAD), (Kind::File, FILE_PAYLOAD), (Kind::End, 0)]
         {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_a_breach() {
+    fn malformed_bytes_are_a_breach() {
         for word in [
             0u32,
             8,

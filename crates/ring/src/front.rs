@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::EventfdFlags;
 
-use crate::descriptors::{self, Tag};
-use crate::entry::MAX_POSITION;
+use crate::descriptors;
+use crate::entry::{Ticket, MAX_POSITION};
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
 use crate::sync::Ordering;
 use crate::wake::{clear, futex_wake};
 
-/// How many descriptors are looked at in one go: more than a descriptor socket holds by default.
+/// The most descriptors looked at in one go: more than a descriptor socket holds by default.
 const MAX_MET_DESCRIPTORS: u32 = 512;
 
 /// Most spool files sent for requests that were taken back since, and that the worker has not met yet. It
@@ -36,7 +36,7 @@ pub struct FrontRing {
     retired: bool,
 }
 
-/// What the front knows of a slot, in memory of its own.
+/// What the front knows of a slot, in private memory.
 #[derive(Debug, Default)]
 struct Slot {
     /// The request in it; 0: none, the slot is free.
@@ -46,7 +46,7 @@ struct Slot {
     begun: bool,
     /// Whether the file of a spooled body was sent for it.
     spooled: bool,
-    /// Whether nobody wants its answer any more.
+    /// Whether its answer is not wanted any more.
     cancelled: bool,
     /// What came for its next `FILE` frame, met on the way to another slot's.
     descriptor: Option<OwnedFd>,
@@ -67,15 +67,6 @@ pub struct WorkerFds {
     pub wake_front: OwnedFd,
     /// The worker's descriptor socket.
     pub descriptors: OwnedFd,
-}
-
-/// A request that was placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
-    /// Its slot.
-    pub slot: u16,
-    /// Its position.
-    pub position: u64,
 }
 
 /// Makes a ring: both ends.
@@ -139,16 +130,16 @@ impl FrontRing {
         head: &[u8],
         body: &[u8],
         spooled: Option<BorrowedFd<'_>>,
-    ) -> Result<Option<Placed>, RingError> {
+    ) -> Result<Option<Ticket>, RingError> {
         assert!(head.len() + body.len() <= self.geometry().request_capacity());
         if !self.has_room() {
             return Ok(None);
         }
         let slot = self.free[self.free.len() - 1];
-        let placed = Placed { slot, position: self.tail };
+        let ticket = Ticket { slot, position: self.tail };
         if let Some(file) = spooled {
-            let Placed { slot, position } = placed;
-            if !descriptors::send(&self.descriptors, Tag { position, slot }, file)? {
+            let Ticket { slot, position } = ticket;
+            if !descriptors::send(&self.descriptors, Ticket { position, slot }, file)? {
                 return Ok(None);
             }
         }
@@ -158,17 +149,17 @@ impl FrontRing {
         self.memory.write_request(slot, 0, head);
         self.memory.write_request(slot, head.len(), body);
         self.slots[usize::from(slot)] =
-            Slot { position: placed.position, spooled: spooled.is_some(), ..Slot::default() };
-        self.memory.entries().place(placed.position, slot);
-        Ok(Some(placed))
+            Slot { position: ticket.position, spooled: spooled.is_some(), ..Slot::default() };
+        self.memory.entries().place(ticket.position, slot);
+        Ok(Some(ticket))
     }
 
     /// Takes a request back. `true`: the worker had not begun it, and its slot is free again. `false`: it
-    /// has, or it will have to, because too many spool files are on their way to nobody.
-    pub fn take_back(&mut self, placed: Placed) -> bool {
-        let Placed { slot, position } = placed;
+    /// has, or it will have to, because too many spool files of requests that were taken back are under way.
+    pub fn take_back(&mut self, ticket: Ticket) -> bool {
+        let Ticket { slot, position } = ticket;
         let Slot { position: ours, begun, spooled, .. } = self.slots[usize::from(slot)];
-        // What the front knows itself goes first: a worker gone mad may have reset the entry.
+        // What the front knows itself goes first: a misbehaving worker may have reset the entry.
         let stuck = spooled && !self.retired && self.stray_files.len() == MAX_STRAY_FILES;
         if ours != position || begun || stuck {
             return false;
@@ -189,10 +180,10 @@ impl FrontRing {
     }
 
     /// Whether the worker has begun the request.
-    pub fn is_claimed(&self, placed: Placed) -> bool {
-        let ours = &self.slots[usize::from(placed.slot)];
+    pub fn is_claimed(&self, ticket: Ticket) -> bool {
+        let ours = &self.slots[usize::from(ticket.slot)];
         // As in `take_back`: what the front knows itself goes first.
-        ours.position != placed.position || ours.begun || self.memory.entries().is_claimed(placed.position)
+        ours.position != ticket.position || ours.begun || self.memory.entries().is_claimed(ticket.position)
     }
 
     /// Worker threads that sleep (as the worker tells it), at most [`Geometry::threads`].
@@ -217,8 +208,8 @@ impl FrontRing {
             while bits != 0 {
                 let slot = (word * 64) as u16 + bits.trailing_zeros() as u16;
                 bits &= bits - 1;
-                // The bit of a free slot comes late, after its answer's end was read. A bit beyond the
-                // slots is a worker gone mad.
+                // The bit of a free slot comes late, after its answer's end was read. A bit beyond the slots is a
+                // protocol error.
                 if self.slots.get(usize::from(slot)).is_some_and(Slot::is_used) {
                     visit(self, slot);
                 }
@@ -237,8 +228,8 @@ impl FrontRing {
         self.memory.ready().any()
     }
 
-    /// Announces that the front is about to sleep, until so many answers have ended (at least 1), or there is nothing
-    /// left to claim, or there is other news. Whoever asks for more than one must wake up by itself in time: the
+    /// Announces that the front is about to sleep, until this number of answers has ended (at least 1), or there is
+    /// nothing left to claim, or there is other news. With more than one, the front must wake up by itself in time: the
     /// worker may be long at the next request. Call [`FrontRing::any_ready`] after it.
     pub fn announce_sleep(&self, answers: u32) {
         self.memory.front_sleep().announce(answers);
@@ -317,8 +308,8 @@ impl FrontRing {
     /// credentials.)
     ///
     /// # Errors
-    /// [`RingError::System`]: there is no room for the pair, and the worker has been told that nobody wants its
-    /// answer any more. A breach: the worker has closed its descriptor socket.
+    /// [`RingError::System`]: there is no room for the pair, and the answer has been cancelled. A breach: the worker
+    /// has closed its descriptor socket.
     pub fn connect(&mut self, slot: u16) -> Result<OwnedFd, RingError> {
         let ours = self.send_socket(slot);
         match ours {
@@ -333,9 +324,9 @@ impl FrontRing {
     }
 
     fn send_socket(&self, slot: u16) -> Result<OwnedFd, RingError> {
-        let tag = Tag { position: self.slots[usize::from(slot)].position, slot };
+        let ticket = Ticket { position: self.slots[usize::from(slot)].position, slot };
         let (ours, theirs) = descriptors::stream_pair()?;
-        match descriptors::send(&self.descriptors, tag, theirs.as_fd()) {
+        match descriptors::send(&self.descriptors, ticket, theirs.as_fd()) {
             Ok(true) => Ok(ours),
             Ok(false) => Err(RingError::system("send a socket", rustix::io::Errno::AGAIN)),
             Err(_) => Err(RingError::Breach("a closed descriptor socket")),
@@ -344,12 +335,12 @@ impl FrontRing {
 
     /// Receives a descriptor and keeps it for its slot. `false`: there is none now.
     fn meet_descriptor(&mut self) -> Result<bool, RingError> {
-        let Some((tag, descriptor)) = descriptors::receive(&self.descriptors)? else {
+        let Some((ticket, descriptor)) = descriptors::receive(&self.descriptors)? else {
             return Ok(false);
         };
         descriptors::check(&descriptor)?;
-        let owner = self.slots.get_mut(usize::from(tag.slot));
-        if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == tag.position) {
+        let owner = self.slots.get_mut(usize::from(ticket.slot));
+        if let Some(owner) = owner.filter(|owner| owner.is_used() && owner.position == ticket.position) {
             if owner.descriptor.replace(descriptor).is_some() {
                 return Err(RingError::Breach("two descriptors at a time for one answer"));
             }
@@ -357,7 +348,7 @@ impl FrontRing {
         Ok(true)
     }
 
-    /// Nobody wants the answer of `slot` any more; the worker learns it at its next write.
+    /// Cancels the answer of `slot`; the worker learns it at its next write.
     pub fn cancel(&mut self, slot: u16) {
         self.slots[usize::from(slot)].cancelled = true;
         let stream = self.memory.stream(slot);

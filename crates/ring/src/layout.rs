@@ -131,7 +131,7 @@ pub enum RingError {
     System {
         /// The step, in words.
         step: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The wanted size breaks a rule.

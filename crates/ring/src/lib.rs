@@ -5,7 +5,7 @@
 //! - [`layout`]: where everything lies in the memfd, and how large it is;
 //! - [`entry`]: the dispatch order: place, claim, take back;
 //! - [`ready`]: the bits that say which slots have news;
-//! - [`sleep`]: who sleeps, who wakes, and why nobody sleeps through news;
+//! - [`sleep`]: who sleeps, who wakes, and why no side misses news;
 //! - [`stream`]: the counters of a slot's response area;
 //! - [`memory`] over `mapping`: the memfd, mapped: the only place with raw pointers;
 //! - `wake`: the system calls behind sleep and wake;
@@ -42,6 +42,7 @@ mod wake;
 #[path = "wake_model.rs"]
 pub mod wake;
 
-pub use front::{create, FrontRing, Placed, WorkerFds};
+pub use entry::Ticket;
+pub use front::{create, FrontRing, WorkerFds};
 pub use layout::{Geometry, RingError};
 pub use worker::WorkerRing;

@@ -18,7 +18,7 @@ use crate::layout::{
 use crate::mapping::Mapping;
 use crate::ready::Ready;
 use crate::sleep::{Bell, FrontSleep};
-use crate::stream::Stream;
+use crate::stream::SlotStream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// A mapped ring. The mapping is as long as the geometry says.
@@ -117,9 +117,9 @@ impl Memory {
     }
 
     /// The counters of a slot's response area.
-    pub fn stream(&self, slot: u16) -> Stream<'_> {
+    pub fn stream(&self, slot: u16) -> SlotStream<'_> {
         let at = self.checked(slot).control_at(slot);
-        Stream {
+        SlotStream {
             written: self.u32(at + WRITTEN),
             consumed: self.u32(at + CONSUMED),
             space_bell: self.u32(at + SPACE_BELL),

@@ -15,7 +15,7 @@ use crate::entry::Entries;
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::ready::Ready;
 use crate::sleep::{Bell, FrontSleep};
-use crate::stream::Stream;
+use crate::stream::SlotStream;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// A ring in private memory.
@@ -119,9 +119,9 @@ impl Memory {
     }
 
     /// The counters of a slot's response area.
-    pub fn stream(&self, slot: u16) -> Stream<'_> {
+    pub fn stream(&self, slot: u16) -> SlotStream<'_> {
         let slot = self.slot(slot);
-        Stream {
+        SlotStream {
             written: &slot.written,
             consumed: &slot.consumed,
             space_bell: &slot.space_bell,

@@ -12,8 +12,8 @@ impl<'a> Ready<'a> {
         Ready(words)
     }
 
-    /// Says that `slot` has news: the worker, of what it wrote before, or the front to itself. What is written
-    /// before is seen by whoever takes the bit.
+    /// Announces news of `slot`: the worker, of what it wrote before, or the front to itself. Writes before this are
+    /// visible to the thread that takes the bit.
     pub fn set(self, slot: u16) {
         let (word, bit) = (usize::from(slot) / 64, slot % 64);
         self.0[word].fetch_or(1 << bit, Ordering::Release);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_part_survives_the_way() {
+    fn the_fixed_part_is_encoded_without_loss() {
         let fixed = Fixed {
             head_bytes: 1,
             fields: 2,

@@ -1,9 +1,9 @@
 //! Who sleeps, who wakes.
 //!
 //! Both directions follow one rule. The sleeper announces itself, passes a sequentially consistent
-//! fence, looks for news once more, and only then sleeps. The waker publishes its news, passes such a
-//! fence, and then looks for a sleeper. Whatever the order of the two fences, at least one of the two
-//! sees what the other wrote, so nobody sleeps through news.
+//! fence, looks for news again, and only then sleeps. The waker publishes its news, passes such a fence, and then looks
+//! for a sleeper. Whatever the order of the two fences, at least one of the two sees what the other wrote, so no side
+//! misses news.
 
 use crate::sync::{fence, AtomicU32, Ordering};
 
@@ -17,8 +17,8 @@ pub struct Bell<'a> {
 }
 
 impl Bell<'_> {
-    /// Worker thread: announces that it is about to sleep and returns the value to sleep on. Look for
-    /// news once more after this; then sleep while the word has that value, then [`Bell::retract`].
+    /// Worker thread: announces that it is about to sleep and returns the value to sleep on. Look for news again after
+    /// this; then sleep while the word has that value, then [`Bell::retract`].
     pub fn announce(self) -> u32 {
         let seen = self.word.load(Ordering::Acquire);
         self.sleepers.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ const PATIENT: u32 = 1 << 31;
 
 impl FrontSleep<'_> {
     /// Front: announces that it is about to sleep until `answers` have ended (at least 1; of several, it is patient),
-    /// or anything else has come. Look for news once more after this.
+    /// or anything else has come. Look for news again after this.
     pub fn announce(self, answers: u32) {
         let patient = if answers > 1 { PATIENT } else { 0 };
         self.0.store(answers.clamp(1, PATIENT - 1) | patient, Ordering::Relaxed);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_rung_for_who_does_not_sleep() {
+    fn a_thread_that_does_not_sleep_is_not_rung() {
         let (word, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
         let bell = Bell { word: &word, sleepers: &sleepers };
         assert!(!bell.should_ring());

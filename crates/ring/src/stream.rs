@@ -5,7 +5,7 @@ use crate::sync::{fence, AtomicU32, Ordering};
 
 /// A view of a slot's control line.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream<'a> {
+pub struct SlotStream<'a> {
     /// Bytes written by the worker, free-running.
     pub written: &'a AtomicU32,
     /// Bytes read by the front, free-running.
@@ -14,13 +14,13 @@ pub struct Stream<'a> {
     pub space_bell: &'a AtomicU32,
     /// 1 while a worker thread waits for room.
     pub space_wanted: &'a AtomicU32,
-    /// 1 once nobody wants the answer.
+    /// 1 once the answer is not wanted any more.
     pub cancelled: &'a AtomicU32,
     /// Bytes of the response area.
     pub capacity: u32,
 }
 
-impl Stream<'_> {
+impl SlotStream<'_> {
     /// Front: a fresh stream for the next request of this slot. Only while the front owns the slot.
     pub fn reset(self) {
         self.written.store(0, Ordering::Relaxed);
@@ -49,13 +49,13 @@ impl Stream<'_> {
         self.space_wanted.load(Ordering::Relaxed) == 1 && self.release_waiter()
     }
 
-    /// Front: nobody wants the answer any more. The waiter must be woken by futex.
+    /// Front: cancels the answer. The waiter must be woken by futex.
     pub fn cancel(self) {
         self.cancelled.store(1, Ordering::Release);
         self.release_waiter();
     }
 
-    /// Either side: ends the wait for room. Always `true`, for [`Stream::consume`].
+    /// Either side: ends the wait for room. Always `true`, for [`SlotStream::consume`].
     pub fn release_waiter(self) -> bool {
         self.space_wanted.store(0, Ordering::Relaxed);
         self.space_bell.fetch_add(1, Ordering::Release);
@@ -68,13 +68,13 @@ impl Stream<'_> {
         self.capacity.saturating_sub(used)
     }
 
-    /// Worker: whether nobody wants the answer any more.
+    /// Worker: whether the answer was cancelled.
     pub fn is_cancelled(self) -> bool {
         self.cancelled.load(Ordering::Acquire) == 1
     }
 
     /// Worker: announces that it is about to wait for room and returns the value to sleep on. Look
-    /// at [`Stream::room`] and [`Stream::is_cancelled`] once more after this.
+    /// at [`SlotStream::room`] and [`SlotStream::is_cancelled`] again after this.
     pub fn want_space(self) -> u32 {
         let seen = self.space_bell.load(Ordering::Acquire);
         self.space_wanted.store(1, Ordering::Relaxed);
@@ -96,7 +96,7 @@ mod tests {
     fn counters_run_on_beyond_their_end_and_lies_are_breaches() {
         let words: [AtomicU32; 5] = std::array::from_fn(|_| AtomicU32::new(0));
         let [written, consumed, space_bell, space_wanted, cancelled] = &words;
-        let stream = Stream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
+        let stream = SlotStream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
         let start = u32::MAX - 5;
         stream.consume(start);
         assert_eq!(stream.room(start), 16);
@@ -114,7 +114,7 @@ mod tests {
     fn who_waits_for_room_is_released_once() {
         let words: [AtomicU32; 5] = std::array::from_fn(|_| AtomicU32::new(0));
         let [written, consumed, space_bell, space_wanted, cancelled] = &words;
-        let stream = Stream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
+        let stream = SlotStream { written, consumed, space_bell, space_wanted, cancelled, capacity: 16 };
         assert!(!stream.consume(1));
         let seen = stream.want_space();
         assert!(stream.consume(2));

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64 as PrivateU64;
 use std::time::Duration;
 
-use crate::descriptors::{self, Tag};
-use crate::entry::Claim;
+use crate::descriptors;
+use crate::entry::{Claim, Ticket};
 use crate::layout::{Geometry, RingError};
 use crate::memory::Memory;
 use crate::sync::Ordering;
@@ -28,7 +28,7 @@ pub enum Room {
     Some,
     /// None yet.
     None,
-    /// Nobody wants the answer any more.
+    /// The answer was cancelled.
     Cancelled,
 }
 
@@ -50,8 +50,8 @@ impl WorkerRing {
         self.memory.geometry()
     }
 
-    /// Claims the next request: its slot and position. Only one thread at a time may call this.
-    pub fn claim(&self) -> Option<(u16, u64)> {
+    /// Claims the next request. Only one thread at a time may call this.
+    pub fn claim(&self) -> Option<Ticket> {
         let before = self.cursor.load(Ordering::Relaxed);
         let mut cursor = before;
         let claim = self.memory.entries().claim(&mut cursor);
@@ -60,7 +60,7 @@ impl WorkerRing {
             self.memory.cursor().store(cursor, Ordering::Release);
         }
         match claim {
-            Claim::Claimed { slot, position } => Some((slot, position)),
+            Claim::Claimed(ticket) => Some(ticket),
             Claim::Empty => {
                 if self.memory.front_sleep().must_wake_for_rest() {
                     signal(&self.wake_front);
@@ -192,7 +192,7 @@ impl WorkerRing {
         position: u64,
         descriptor: BorrowedFd<'_>,
     ) -> Result<bool, RingError> {
-        descriptors::send(self.descriptors.as_fd(), Tag { position, slot }, descriptor)
+        descriptors::send(self.descriptors.as_fd(), Ticket { position, slot }, descriptor)
     }
 
     /// Waits until the descriptor socket may have room again; at most 100 ms.
@@ -204,13 +204,13 @@ impl WorkerRing {
     }
 
     /// Announces that this thread is about to wait for a descriptor of `slot`. Look for it, and at
-    /// [`WorkerRing::is_cancelled`], once more after this; then call [`WorkerRing::sleep_for_room`] with the result,
+    /// [`WorkerRing::is_cancelled`], again after this; then call [`WorkerRing::sleep_for_room`] with the result,
     /// without the GVL.
     pub fn announce_wait_for_descriptor(&self, slot: u16) -> u32 {
         self.memory.stream(slot).want_space()
     }
 
-    /// Whether nobody wants the answer of `slot` any more.
+    /// Whether the answer of `slot` was cancelled.
     pub fn is_cancelled(&self, slot: u16) -> bool {
         self.memory.stream(slot).is_cancelled()
     }
@@ -220,7 +220,7 @@ impl WorkerRing {
     ///
     /// # Errors
     /// The front is gone.
-    pub fn receive_descriptor(&self) -> Result<Option<(Tag, OwnedFd)>, RingError> {
+    pub fn receive_descriptor(&self) -> Result<Option<(Ticket, OwnedFd)>, RingError> {
         descriptors::receive(self.descriptors.as_fd())
     }
 }

@@ -1,5 +1,5 @@
-//! A worker gone mad writes anything, anywhere, at any time. The front must not panic, hang, or believe it:
-//! what it gets is a breach or bytes, its own books stay right, and other rings are not touched.
+//! A misbehaving worker writes anything, anywhere, at any time. The front must not panic, hang, or trust it: what it
+//! gets is a breach or bytes, its own books stay right, and other rings are not touched.
 #![cfg(not(loom))]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use highball_ring::layout::{CONTROL, CURSOR, ENTRIES, ENTRIES_AT, READY, READY_WORDS};
-use highball_ring::{create, FrontRing, Geometry, Placed, RingError, WorkerFds, WorkerRing};
+use highball_ring::{create, FrontRing, Geometry, RingError, Ticket, WorkerFds, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -78,8 +78,8 @@ impl Words<'_> {
     }
 }
 
-/// The worker gone mad.
-struct Madman<'a> {
+/// The misbehaving worker.
+struct HostileWorker<'a> {
     words: Words<'a>,
     fds: WorkerFds,
     /// Things to send that the front must not take, and two that it may.
@@ -91,14 +91,14 @@ struct Madman<'a> {
     random: Random,
 }
 
-impl Madman<'_> {
+impl HostileWorker<'_> {
     fn new(fds: WorkerFds, seed: u64) -> Self {
         let (pipe, _) = rustix::pipe::pipe().unwrap();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (stream, _) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let treasures = vec![pipe, tcp.into(), stream.into(), file, fds.memory.try_clone().unwrap()];
-        Madman {
+        HostileWorker {
             words: Words::map(&fds.memory),
             fds,
             treasures,
@@ -205,10 +205,10 @@ impl Madman<'_> {
     }
 }
 
-/// A front that does anything it may do with a ring, and keeps books of its own.
+/// A front that does anything it may do with a ring, and keeps its own books.
 struct Front {
     ring: FrontRing,
-    held: BTreeMap<u16, Placed>,
+    held: BTreeMap<u16, Ticket>,
     last_position: u64,
     random: Random,
     spool: OwnedFd,
@@ -301,7 +301,7 @@ impl Front {
         assert!(read == self.bytes.len() && read <= most.min(4096));
     }
 
-    fn any_held(&mut self) -> Option<Placed> {
+    fn any_held(&mut self) -> Option<Ticket> {
         let index = self.random.below(self.held.len().max(1));
         self.held.values().nth(index).copied()
     }
@@ -319,7 +319,7 @@ fn allowed<T>(result: Result<T, RingError>) -> Option<T> {
 /// A worker in its right mind, that answers each request with its own bytes; ends at an empty one.
 fn echo(worker: &WorkerRing) {
     loop {
-        let Some((slot, _)) = worker.claim() else {
+        let Some(Ticket { slot, .. }) = worker.claim() else {
             if let Some(seen) = worker.announce_sleep() {
                 worker.sleep(seen, None);
                 worker.awake();
@@ -357,7 +357,7 @@ fn exchange(ring: &mut FrontRing, request: [u8; 8]) {
     ring.release(placed.slot);
 }
 
-/// One front with two rings: the madman has one, a worker in its right mind the other.
+/// One front with two rings: the worker has one, a worker in its right mind the other.
 fn serve_both(mad_ring: FrontRing, seed: u64) {
     let (mut sane_ring, fds) = create(GEOMETRY).unwrap();
     let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
@@ -378,12 +378,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
 
     #[test]
-    fn the_front_survives_a_worker_that_scribbles_over_every_byte_it_can_map(seed in any::<u64>()) {
+    fn the_front_does_not_break_with_a_worker_that_overwrites_every_byte_it_can_map(seed in any::<u64>()) {
         let (ring, fds) = create(GEOMETRY).unwrap();
         let stop = AtomicBool::new(false);
         let (done, served) = mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| Madman::new(fds, seed).rage(&stop));
+            scope.spawn(|| HostileWorker::new(fds, seed).rage(&stop));
             // Not scoped: if it hangs, the test must fail all the same.
             std::thread::spawn(move || {
                 serve_both(ring, !seed);

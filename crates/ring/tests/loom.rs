@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 
 use highball_ring::layout::CONTROL;
 use highball_ring::worker::Room;
-use highball_ring::{create, wake, FrontRing, Geometry, Placed, WorkerRing};
+use highball_ring::{create, wake, FrontRing, Geometry, Ticket, WorkerRing};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
@@ -27,13 +27,13 @@ fn both_ends(slots: u32, response_bytes: u32) -> (FrontRing, Arc<WorkerRing>) {
     (front, Arc::new(worker))
 }
 
-fn place(front: &mut FrontRing, request: u8) -> Placed {
+fn place(front: &mut FrontRing, request: u8) -> Ticket {
     front.place(&[request], b"", None).unwrap().expect("there is room")
 }
 
 /// The next request's byte.
 fn claim(worker: &WorkerRing) -> Option<u8> {
-    let (slot, _) = worker.claim()?;
+    let Ticket { slot, .. } = worker.claim()?;
     // SAFETY: the slot is claimed and its answer not yet ended.
     #[allow(unsafe_code)]
     let request = unsafe { worker.request(slot) };
@@ -184,7 +184,7 @@ fn serve_one(worker: &WorkerRing, gvl: &Mutex<bool>) -> Option<u8> {
     None
 }
 
-/// Caught: the second ring left out, also because the first has just woken somebody.
+/// Caught: the second ring left out, also because the first has just woken a thread.
 #[test]
 fn of_two_threads_each_is_woken_for_a_request() {
     bounded(3, || {
@@ -285,7 +285,7 @@ fn a_patient_front_sleeps_through_no_last_answer() {
             let (mut front, worker) = both_ends(2, 1);
             let placed = [b'1', b'2'].map(|request| place(&mut front, request));
             let thread = thread::spawn(move || {
-                while let Some((slot, _)) = worker.claim() {
+                while let Some(Ticket { slot, .. }) = worker.claim() {
                     assert_eq!(worker.write(slot, 0, b"a"), 1);
                     worker.publish_end(slot, 1);
                 }

@@ -6,9 +6,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use highball_ring::descriptors::Tag;
 use highball_ring::worker::Room;
-use highball_ring::{create, FrontRing, Geometry, Placed, RingError, WorkerRing};
+use highball_ring::{create, FrontRing, Geometry, RingError, Ticket, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
@@ -41,7 +40,7 @@ fn a_request_goes_there_and_its_answer_comes_back() {
     let (mut front, worker) = both_ends(4);
     let placed = front.place(b"head", b"body", None).unwrap().unwrap();
     assert!(!front.is_claimed(placed));
-    let (slot, position) = worker.claim().unwrap();
+    let Ticket { slot, position } = worker.claim().unwrap();
     assert_eq!((slot, position), (placed.slot, placed.position));
     assert!(front.is_claimed(placed));
     assert!(!front.take_back(placed), "a claimed request cannot be taken back");
@@ -61,7 +60,7 @@ fn what_is_taken_back_is_never_claimed() {
     let first = front.place(b"1", b"", None).unwrap().unwrap();
     let second = front.place(b"2", b"", None).unwrap().unwrap();
     assert!(front.take_back(first));
-    assert_eq!(worker.claim(), Some((second.slot, second.position)));
+    assert_eq!(worker.claim(), Some(second));
     assert_eq!(worker.claim(), None);
 }
 
@@ -90,7 +89,7 @@ fn an_answer_larger_than_the_area_streams_through_it() {
     let total = 1_000_003;
     front.place(b"x", b"", None).unwrap().unwrap();
     let writer = std::thread::spawn(move || {
-        let (slot, _) = worker.claim().unwrap();
+        let Ticket { slot, .. } = worker.claim().unwrap();
         let bytes: Vec<u8> = (0..total).map(|n| (n % 251) as u8).collect();
         let mut written = 0u32;
         while (written as usize) < bytes.len() {
@@ -125,7 +124,7 @@ fn an_answer_larger_than_the_area_streams_through_it() {
 fn a_cancelled_answer_ends_the_wait_for_room() {
     let (mut front, worker) = both_ends(1);
     let placed = front.place(b"x", b"", None).unwrap().unwrap();
-    let (slot, _) = worker.claim().unwrap();
+    let Ticket { slot, .. } = worker.claim().unwrap();
     let written = worker.write(slot, 0, &[7; 5000]) as u32;
     assert_eq!(written, 4096);
     worker.publish(slot, written);
@@ -145,7 +144,7 @@ fn a_cancelled_answer_ends_the_wait_for_room() {
 fn a_sleeping_worker_is_woken() {
     let (mut front, worker) = both_ends(4);
     let sleeper = std::thread::spawn(move || loop {
-        if let Some((slot, _)) = worker.claim() {
+        if let Some(Ticket { slot, .. }) = worker.claim() {
             return slot;
         }
         if let Some(seen) = worker.announce_sleep() {
@@ -169,15 +168,15 @@ fn descriptors_find_their_requests() {
     file.seek(SeekFrom::Start(0)).unwrap();
     let placed = front.place(b"x", b"", Some(file.as_fd())).unwrap().unwrap();
     worker.claim().unwrap();
-    let (tag, received) = worker.receive_descriptor().unwrap().unwrap();
-    assert_eq!(tag, Tag { position: placed.position, slot: placed.slot });
+    let (ticket, received) = worker.receive_descriptor().unwrap().unwrap();
+    assert_eq!(ticket, Ticket { position: placed.position, slot: placed.slot });
     let mut text = String::new();
     std::fs::File::from(received).read_to_string(&mut text).unwrap();
     assert_eq!(text, "spooled");
 
     let other = front.place(b"y", b"", None).unwrap().unwrap();
     worker.claim().unwrap();
-    for placed in [other, placed, Placed { slot: 3, position: 999 }] {
+    for placed in [other, placed, Ticket { slot: 3, position: 999 }] {
         assert!(worker.send_descriptor(placed.slot, placed.position, file.as_fd()).unwrap());
     }
     assert!(front.receive_descriptor(placed.slot).is_ok());
@@ -191,14 +190,14 @@ fn descriptors_of_cancelled_answers_do_not_fill_the_socket() {
     let file = tempfile();
     for _ in 0..1000 {
         let placed = front.place(b"x", b"", None).unwrap().unwrap();
-        let (slot, position) = worker.claim().unwrap();
+        let Ticket { slot, position } = worker.claim().unwrap();
         // Sent, and its frame is not: the answer was cancelled in between.
         assert!(worker.send_descriptor(slot, position, file.as_fd()).unwrap());
         front.cancel(placed.slot);
         front.release(placed.slot);
     }
     let placed = front.place(b"x", b"", None).unwrap().unwrap();
-    let (slot, position) = worker.claim().unwrap();
+    let Ticket { slot, position } = worker.claim().unwrap();
     assert!(worker.send_descriptor(slot, position, file.as_fd()).unwrap());
     assert!(front.receive_descriptor(placed.slot).is_ok());
 }
@@ -207,7 +206,7 @@ fn descriptors_of_cancelled_answers_do_not_fill_the_socket() {
 fn a_lie_about_the_counter_is_a_breach() {
     let (mut front, worker) = both_ends(1);
     front.place(b"x", b"", None).unwrap().unwrap();
-    let (slot, _) = worker.claim().unwrap();
+    let Ticket { slot, .. } = worker.claim().unwrap();
     worker.publish(slot, 5000);
     assert!(front.readable(slot).is_err());
     assert!(front.read(slot, usize::MAX, &mut Vec::new()).is_err());
@@ -262,10 +261,10 @@ fn spool_files_of_requests_taken_back_do_not_pile_up() {
     assert!(!front.take_back(placed), "the worker has to begin it, and to meet the other files so");
     let plain = front.place(b"x", b"", None).unwrap().unwrap();
     assert!(front.take_back(plain));
-    let (slot, _) = worker.claim().unwrap();
+    let Ticket { slot, .. } = worker.claim().unwrap();
     answer(&worker, slot, b"answer");
     assert_eq!(read_all(&mut front).len(), 1);
-    let placed: Vec<Placed> = (0..2).map(|_| place(&mut front)).collect();
+    let placed: Vec<Ticket> = (0..2).map(|_| place(&mut front)).collect();
     assert!(front.take_back(placed[0]));
     for _ in 0..7 {
         let placed = place(&mut front);
@@ -281,7 +280,7 @@ fn spool_files_of_requests_taken_back_do_not_pile_up() {
 fn what_was_left_unread_can_be_looked_at_again() {
     let (mut front, worker) = both_ends(1);
     front.place(b"x", b"", None).unwrap().unwrap();
-    let (slot, _) = worker.claim().unwrap();
+    let Ticket { slot, .. } = worker.claim().unwrap();
     answer(&worker, slot, b"answer");
     let mut got = Vec::new();
     for _ in 0..2 {
@@ -316,7 +315,7 @@ fn only_files_that_can_be_read_are_taken_from_a_worker() {
         (file.as_fd(), true),
     ] {
         let (mut front, worker) = both_ends(1);
-        let Placed { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
+        let Ticket { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
         assert!(worker.send_descriptor(slot, position, descriptor).unwrap());
         match front.receive_descriptor(slot) {
             Ok(_) => assert!(fits),
@@ -328,7 +327,7 @@ fn only_files_that_can_be_read_are_taken_from_a_worker() {
 #[test]
 fn a_hijack_is_answered_with_a_socket_of_the_fronts_own() {
     let (mut front, worker) = both_ends(2);
-    let Placed { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
+    let Ticket { slot, position } = front.place(b"x", b"", None).unwrap().unwrap();
     worker.claim().unwrap();
     // What the worker sends beside its frame is not looked at.
     let (chosen, peer) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -336,8 +335,8 @@ fn a_hijack_is_answered_with_a_socket_of_the_fronts_own() {
     let seen = worker.announce_wait_for_descriptor(slot);
     let ours = front.connect(slot).unwrap();
     worker.sleep_for_room(slot, seen); // does not sleep: the bell has rung
-    let (tag, theirs) = worker.receive_descriptor().unwrap().unwrap();
-    assert_eq!(tag, Tag { position, slot });
+    let (ticket, theirs) = worker.receive_descriptor().unwrap().unwrap();
+    assert_eq!(ticket, Ticket { position, slot });
     rustix::io::write(&ours, b"of the client").unwrap();
     let mut bytes = [0; 20];
     assert_eq!(rustix::io::read(&theirs, &mut bytes).unwrap(), 13);
@@ -348,13 +347,13 @@ fn a_hijack_is_answered_with_a_socket_of_the_fronts_own() {
 #[test]
 fn a_worker_that_waits_for_a_socket_in_vain_learns_it() {
     let (mut front, worker) = both_ends(2);
-    let Placed { slot, .. } = front.place(b"x", b"", None).unwrap().unwrap();
+    let Ticket { slot, .. } = front.place(b"x", b"", None).unwrap().unwrap();
     worker.claim().unwrap();
     while front.connect(slot).is_ok() {} // until the descriptor socket is full
     assert!(worker.is_cancelled(slot));
 }
 
-/// Closing a TCP socket with a linger time holds up whoever closes it last.
+/// Closing a TCP socket with a linger time blocks the process that closes it last.
 #[test]
 fn descriptors_that_block_when_they_are_closed_do_not_block_the_front() {
     let (ours, theirs) = highball_ring::descriptors::pair().unwrap();
@@ -419,7 +418,7 @@ proptest! {
     #[test]
     fn the_ring_is_a_queue(steps in prop::collection::vec(step(), 1..300)) {
         let (mut front, worker) = both_ends(5);
-        let mut waiting: VecDeque<(Placed, u8)> = VecDeque::new();
+        let mut waiting: VecDeque<(Ticket, u8)> = VecDeque::new();
         let mut begun: Vec<(u16, u8)> = Vec::new();
         let mut answered: Vec<(u16, Vec<u8>)> = Vec::new();
         for step in steps {
@@ -440,7 +439,7 @@ proptest! {
                     prop_assert!(front.take_back(placed));
                 }
                 Step::Claim => match (worker.claim(), waiting.pop_front()) {
-                    (Some((slot, _)), Some((placed, byte))) => {
+                    (Some(Ticket { slot, .. }), Some((placed, byte))) => {
                         prop_assert_eq!(slot, placed.slot);
                         // SAFETY: the slot is claimed and its answer not yet ended.
                         #[allow(unsafe_code)]

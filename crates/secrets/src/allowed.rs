@@ -242,7 +242,8 @@ impl Secrets {
         }
     }
 
-    /// A name that somebody else has chosen, as it may be shown: `user[address]`; it may be a token itself.
+    /// A name that the application or a client has chosen, as it may be shown: `user[address]`; it may be a token
+    /// itself.
     pub fn name(&self, name: &str) -> String {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.[]:() ".contains(&byte);
         let is_shown = name.len() <= NAME_BYTES && name.bytes().all(is_name) && !is_token(name);
@@ -292,7 +293,7 @@ impl Secrets {
     }
 }
 
-/// What stands in the place of a value that is not shown.
+/// What replaces a value that is not shown.
 fn hidden(name: &str, value: &str) -> String {
     match value {
         "" => String::new(),

@@ -1,5 +1,5 @@
-//! What nobody is shown: passwords, keys and tokens. Shared by all who show or log what an application says: the
-//! supervisor, the front and the worker. Of variables and requests only what is known to be harmless is shown
+//! Finds passwords, keys and tokens in texts and masks them. The supervisor, the front and the worker use it for all
+//! that they show or log of an application. Of variables and requests only what is known to be harmless is shown
 //! (`allowed`). In all other texts secrets are known by what stands before them (`settings`, which asks `names`), by
 //! where they stand in URLs and commands (`urls`), by their shape (`shapes`, `tokens`), and by their values, which the
 //! environment, the request (`requests`) and the application's files (`files`) tell. `spans` masks what was found.
@@ -28,9 +28,9 @@ use std::path::Path;
 use highball_tenant::TenantFolder;
 use highball_users::User;
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub const MASK: &str = "[masked]";
-/// What stands in the place of a value that may be one.
+/// What replaces a value that may be one.
 pub const WITHHELD: &str = "[withheld]";
 
 /// Shorter values are not searched for elsewhere: `1` and `dev` stand everywhere.

@@ -97,7 +97,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("bkua_", 24),
     ("nfp_", 30),
 ];
-/// Beginnings that hexadecimal digits follow, so many: Twilio's and Mailgun's.
+/// Prefixes with the number of hexadecimal digits that follow: Twilio's and Mailgun's.
 const HEX_PREFIXES: &[(&str, usize)] = &[("SK", 32), ("AC", 32), ("key-", 32)];
 /// First letters of tokens: most words need not be compared with all beginnings.
 const FIRST: [bool; 256] = {
@@ -136,7 +136,7 @@ const PEM_BEGIN: &str = "-----BEGIN ";
 const PEM_LABEL_BYTES: usize = 64;
 /// What is looked at of one token, in bytes: it keeps the time linear.
 const RUN_BYTES: usize = 16 * 1024;
-/// A line of base 64 that is so long is taken for one of a key.
+/// A line of base 64 of this length is taken for one of a key.
 const KEY_LINE_BYTES: usize = 40;
 
 /// Adds the places of what is secret by its shape.

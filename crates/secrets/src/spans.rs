@@ -3,7 +3,7 @@
 use crate::MASK;
 use std::ops::Range;
 
-/// The text with a mask in the place of each span; `None`: nothing changes. A mask that is there already joins the spans
+/// The text with a mask instead of each span; `None`: nothing changes. A mask that is there already joins the spans
 /// that it touches, so that masking a text twice gives the same as masking it once. Line ends stay, so that numbered
 /// lines keep their numbers.
 pub(crate) fn masked(text: &str, mut spans: Vec<Range<usize>>) -> Option<String> {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_told_from_names() {
+    fn tokens_are_distinguished_from_names() {
         for token in [
             "x7Gk-Zq_pLmN2vRs9tBa",
             "da39a3ee5e6b4b0d3255bfef95601890afd80709",

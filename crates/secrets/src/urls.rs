@@ -113,7 +113,7 @@ fn user_information(text: &str, start: usize) -> Option<(Range<usize>, usize)> {
         (Some(colon), Some(at)) if colon < at => Some(colon + 1..at),
         (None | Some(_), _) => run[..authority].rfind('@').map(|at| 0..at),
     }?;
-    // The token stands in the place of the user where there is no password: https://TOKEN:@host, TOKEN:x-oauth-basic@host.
+    // The token is the user where there is no password: https://TOKEN:@host, TOKEN:x-oauth-basic@host.
     let is_user = secret.is_empty() || ["x-oauth-basic", "x"].contains(&&run[secret.clone()]);
     let begin = if is_user { 0 } else { secret.start };
     let secret = start + begin..start + secret.end;

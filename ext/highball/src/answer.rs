@@ -76,7 +76,7 @@ pub(crate) unsafe fn head(
 /// # Safety
 /// With the GVL held, `body` an Array.
 pub(crate) unsafe fn body(body: VALUE, most: usize, out: &mut Vec<u8>) -> Result<(), Unusual> {
-    // SAFETY: the caller's promise; the entries are read anew for every index.
+    // SAFETY: the caller's promise; the entries are read again for every index.
     unsafe {
         let limit = out.len() + most;
         let mut index = 0;
@@ -98,8 +98,8 @@ pub(crate) unsafe fn body(body: VALUE, most: usize, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Whether a body is an Array and nothing but that: neither of a class of its own, which may have another `each`,
-/// nor with methods of its own, of which `close` may be one.
+/// Whether a body is an Array and nothing but that: neither of a subclass, which may have another `each`, nor with
+/// singleton methods, of which `close` may be one.
 ///
 /// # Safety
 /// With the GVL held, `body` a live value.
@@ -203,7 +203,7 @@ impl HeaderFields<'_> {
 }
 
 /// RFC 9110, 5.1 and 5.5: a name is a token; a value has no CR, LF or NUL. The front checks the same and
-/// takes a violation for a worker gone mad, so it is found here, where it is only an app's mistake.
+/// treats a violation as a protocol error, so it is found here, where it is only an app's mistake.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
     if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte)) {
         let shown = String::from_utf8_lossy(name);

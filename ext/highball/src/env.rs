@@ -70,7 +70,7 @@ impl EnvKeys {
     /// `fields` put in.
     ///
     /// # Safety
-    /// With the GVL held, and `template` a live Hash that nobody else changes. None of these calls raises, but for
+    /// With the GVL held, and `template` a live Hash that no other thread changes. None of these calls raises, but for
     /// want of memory.
     pub(crate) unsafe fn build(
         &self,
@@ -180,7 +180,7 @@ unsafe fn interned(bytes: &[u8]) -> VALUE {
     // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and that of an empty slice
     // dangles.
     let pointer = if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() };
-    // SAFETY: the pointer is good for so many bytes; Ruby copies.
+    // SAFETY: the pointer is good for that number of bytes; Ruby copies.
     unsafe { rb_sys::rb_interned_str(pointer, bytes.len() as _) }
 }
 

@@ -1,10 +1,10 @@
 //! Highball's Ruby extension: the worker's end of the ring, as `Highball::Ring`, and the few system
 //! calls that Ruby lacks, as `Highball::Native`.
 //!
-//! In reading order: [`ring`] (claim and env), [`ticket`] (what is kept of a request), [`env`] (a request becomes a
+//! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
-//! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`] (who
-//! computes gives way), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
+//! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
+//! (CPU-bound threads yield), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
@@ -22,7 +22,7 @@ mod nogvl;
 mod own_process;
 mod ring;
 mod sending;
-mod ticket;
+mod slot;
 mod turns;
 
 use magnus::{Error, Ruby};

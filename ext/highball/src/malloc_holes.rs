@@ -40,10 +40,10 @@ mod gnu {
 const LARGEST: usize = 64 * 1024;
 /// The smallest piece of memory that malloc deals in, less the word that it needs for itself.
 const SMALLEST: usize = 24;
-/// Up to this size malloc keeps a list of holes for each size, in steps of so much.
+/// Up to this size malloc keeps a list of holes for each size, in steps of [`STEP`].
 const SMALL: usize = SMALLEST + 62 * STEP;
 const STEP: usize = 16;
-/// So many pieces side by side do not come from holes of their size: there are none any more.
+/// Pieces side by side that show that there are no more holes of their size.
 const SIDE_BY_SIDE: usize = 4;
 /// What a thread that fills needs to stand on.
 const STACK_BYTES: usize = 64 * 1024;
@@ -56,7 +56,7 @@ struct Filler {
 /// The fillers of all arenas.
 struct Fillers {
     last: *mut Filler,
-    /// Bytes that may be filled yet: so many are free.
+    /// Bytes that may be filled yet, which are free.
     room: usize,
 }
 
@@ -65,8 +65,8 @@ unsafe impl Send for Fillers {}
 
 static FILLERS: Mutex<Fillers> = Mutex::new(Fillers { last: ptr::null_mut(), room: 0 });
 
-/// `Native.fill_malloc_holes(threads) -> nil`: fills the holes in this thread's arena, and in those that so many other
-/// threads have left. Memory that nobody uses is given back to the system first.
+/// `Native.fill_malloc_holes(threads) -> nil`: fills the holes in this thread's arena, and in those that this number of
+/// other threads have left. Unused memory is given back to the system first.
 pub(crate) fn fill(threads: usize) {
     fillers().room = free_bytes();
     fill_arena();
@@ -88,13 +88,13 @@ pub(crate) fn fill(threads: usize) {
             }
         }
         drop(filled);
-        let _ = done.recv(); // an error, as soon as nobody can send any more
+        let _ = done.recv(); // an error, as soon as all senders are gone
         drop(held);
     });
 }
 
-/// What malloc holds and nobody uses, after as much as possible was given back to the system. Nothing, where another malloc
-/// takes the place of glibc's (`LD_PRELOAD`): it has other holes, and hands them out in other ways.
+/// Unused bytes that malloc holds after it has given back as much as possible to the system. 0 where another malloc
+/// replaces glibc's (`LD_PRELOAD`): it has other holes, and hands them out in other ways.
 #[cfg(target_env = "gnu")]
 fn free_bytes() -> usize {
     // SAFETY: both take malloc's own locks and touch only what is free; any number may be given (malloc_trim(3)).

@@ -35,7 +35,7 @@ fn pidfd(ruby: &Ruby) -> Result<RawFd, Error> {
 }
 
 /// `Native.exit_when_closed(fd) -> nil`: from now on this process ends at once when the other end of the
-/// socket `fd` is closed, whatever Ruby is doing. Call it after `fork`: threads do not survive it.
+/// socket `fd` is closed, whatever Ruby is doing. Call it after `fork`: threads are not inherited.
 fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
     let failed = |e: std::io::Error| {
         Error::new(ruby.exception_runtime_error(), format!("cannot watch the control socket: {e}"))

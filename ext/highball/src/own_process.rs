@@ -16,7 +16,7 @@ const BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct OwnProcess(NonNull<u32>);
 
-// SAFETY: the page belongs to the value, and nobody writes it after `mark`.
+// SAFETY: the page belongs to the value, and is not written after `mark`.
 unsafe impl Send for OwnProcess {}
 
 impl OwnProcess {
@@ -48,7 +48,7 @@ impl OwnProcess {
 
 impl Drop for OwnProcess {
     fn drop(&mut self) {
-        // SAFETY: mapped by `mark` with this length, and borrowed by nobody. It fails only for a bad address.
+        // SAFETY: mapped by `mark` with this length, and not borrowed. It fails only for a bad address.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), BYTES) };
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! A request is known to Ruby by its *ticket*, an Integer made of the entry's position and slot. A ticket is
 //! good until its answer has ended; every method refuses one that is not, so that an app which keeps a
-//! stream for too long can never write into somebody else's answer. In a process that the app forks no ticket is
-//! good.
+//! stream for too long can never write into another's answer. In a process that the app forks no ticket is good.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -11,14 +10,14 @@ use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
-use highball_ring::{RingError, WorkerRing};
+use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
 
 use crate::env::{binary_string, EnvKeys, Repeated};
 use crate::nogvl;
 use crate::own_process::OwnProcess;
-use crate::ticket::{Slot, Stage, Ticket};
+use crate::slot::{Slot, Stage};
 use crate::turns::{Turns, Wait};
 
 /// The Ruby object.
@@ -81,7 +80,7 @@ impl Ring {
     /// `Ring.new(memory, wake, descriptors) -> Ring`: maps the ring behind three descriptor numbers, which
     /// belong to the ring from then on.
     fn open(ruby: &Ruby, memory: RawFd, wake: RawFd, descriptors: RawFd) -> Result<Self, Error> {
-        // SAFETY: Ruby hands over open descriptors that nobody else uses.
+        // SAFETY: Ruby hands over open descriptors that it does not use itself.
         let [memory, wake, descriptors] =
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
@@ -116,7 +115,7 @@ impl Ring {
     }
 
     /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
-    /// aborted. The next thread on this seat has a template of its own.
+    /// aborted. The next thread on this seat has another template.
     fn leave(&self, seat: usize) {
         if let Some(seat) = self.seats.get(seat) {
             seat.repeated.forget();
@@ -137,8 +136,8 @@ impl Ring {
             nogvl::yield_gvl()?;
         }
         while !self.stopped.get() && self.worker.is_here() {
-            if let Some((slot, position)) = self.ring.claim() {
-                return Ok(self.begin(Ticket { position, slot }));
+            if let Some(ticket) = self.ring.claim() {
+                return Ok(self.begin(ticket));
             }
             if let Some(seen) = self.ring.announce_sleep() {
                 let (has_turns, wait) = (self.has_turns(), Cell::new(None));
@@ -149,14 +148,14 @@ impl Ring {
                 let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
                 drop(wait);
                 self.ring.awake();
-                // This thread may be the one that was woken, and it ends: somebody else must look.
+                // This thread may be the one that was woken, and it ends: another thread must look.
                 waited.inspect_err(|_| self.ring.pass_on())?;
             }
         }
         Ok(None)
     }
 
-    /// Whether somebody watches over the turns of this worker's threads: not in processes that it forks.
+    /// Whether the turns of this worker's threads are watched: not in processes that it forks.
     fn has_turns(&self) -> bool {
         self.turns.borrow().is_some() && self.worker.is_here()
     }
@@ -171,7 +170,7 @@ impl Ring {
     }
 
     /// `env(seat, template) -> Hash`: the Rack env of the request that this serving thread has claimed, made from a
-    /// copy of `template`: its own, always the same, and changed by nobody else.
+    /// copy of `template`: its own, always the same, and changed by no other thread.
     fn env(ruby: &Ruby, this: &Self, seat: usize, template: RHash) -> Result<RHash, Error> {
         let seat = this.seat(ruby, seat)?;
         let ticket = this.checked(ruby, seat.ticket.get())?;
@@ -212,11 +211,11 @@ impl Ring {
                 }
             }
             let received = self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?;
-            let Some((tag, descriptor)) = received else { return Ok(None) };
-            // What comes before ours is claimed by now, or was taken back: then nobody is there to keep it for.
-            if let Some(slot) = self.slots.get(usize::from(tag.slot)) {
-                if slot.position.get() == tag.position {
-                    slot.received.replace(Some((tag.position, descriptor)));
+            let Some((ticket, descriptor)) = received else { return Ok(None) };
+            // What comes before ours is claimed by now, or was taken back: then it is not kept.
+            if let Some(slot) = self.slots.get(usize::from(ticket.slot)) {
+                if slot.position.get() == ticket.position {
+                    slot.received.replace(Some((ticket.position, descriptor)));
                 }
             }
         }
@@ -239,7 +238,7 @@ impl Ring {
         self.is_current(ticket) && self.slot(ticket).stage.get() == Stage::Hijacked
     }
 
-    /// `cancelled?(ticket) -> bool`: whether nobody wants the answer any more.
+    /// `cancelled?(ticket) -> bool`: whether the answer is not wanted any more.
     fn is_cancelled(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
         !self.is_current(ticket)
@@ -257,7 +256,7 @@ impl Ring {
         self.ring.interrupt();
     }
 
-    /// `end_turns -> nil`: no thread serves any more, and nobody waits for a turn. The process has one native thread
+    /// `end_turns -> nil`: no thread serves any more, and none waits for a turn. The process has one native thread
     /// less.
     fn end_turns(&self) {
         self.turns.take();
@@ -293,7 +292,7 @@ impl Ring {
         Err(Error::new(ruby.exception_io_error(), why))
     }
 
-    /// The answer has ended: the slot is the front's again, and the ticket is good no more.
+    /// The answer has ended: the slot is the front's again, and the ticket is not valid any more.
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
         slot.position.set(0);

@@ -1,8 +1,8 @@
 //! How an answer gets into the ring: the methods of [`Ring`] that write frames.
 //!
 //! A frame is written whole, with the GVL held throughout: threads that share a ticket cannot mix their frames,
-//! and an interrupt finds none half written. Whoever has no room for a frame waits *before* it, with the GVL
-//! released, and looks anew afterwards whether the answer is still open. The last bytes of room are kept for the
+//! and an interrupt finds none half written. A thread without room for a frame waits *before* it, with the GVL
+//! released, and checks again afterwards whether the answer is still open. The last bytes of room are kept for the
 //! frame that ends the answer: ending never waits.
 #![allow(unsafe_code)]
 
@@ -10,13 +10,14 @@ use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
 use highball_ring::worker::Room;
+use highball_ring::Ticket;
 use magnus::rb_sys::AsRawValue;
 use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
 use crate::answer::{self, Unusual};
 use crate::nogvl;
 use crate::ring::{broken, Ring};
-use crate::ticket::{Stage, Ticket};
+use crate::slot::Stage;
 
 /// Answers whose body is larger are streamed.
 const WHOLE_BODY_BYTES: usize = 48 * 1024;
@@ -74,7 +75,7 @@ impl Ring {
     }
 
     /// `head(ticket, status, headers, hijack) -> true | false`: the head of an answer. `hijack`: a hijack follows
-    /// instead of a body. `false`: nobody wants the answer any more.
+    /// instead of a body. `false`: the answer was cancelled.
     pub(crate) fn head(
         ruby: &Ruby,
         this: &Self,
@@ -142,8 +143,8 @@ impl Ring {
         Ok(true)
     }
 
-    /// `write(ticket, string) -> true | false`: a piece of the body; waits for room with the GVL released.
-    /// `false`: nobody wants the answer any more.
+    /// `write(ticket, string) -> true | false`: a piece of the body; waits for room with the GVL released. `false`: the
+    /// answer was cancelled.
     pub(crate) fn write(ruby: &Ruby, this: &Self, ticket: u64, chunk: Value) -> Result<bool, Error> {
         let chunk = string(ruby, chunk)?;
         let ticket = this.checked(ruby, ticket)?;
@@ -161,8 +162,8 @@ impl Ring {
                 return Ok(false);
             }
             self.at_stage(ruby, ticket, Stage::Body)?;
-            // Read anew: Ruby may have run while we waited, and the String may be another now.
-            // SAFETY: with the GVL held; used up before Ruby runs again.
+            // Read again: Ruby may have run while we waited, and the String may be another now. SAFETY: with the GVL
+            // held; used up before Ruby runs again.
             let bytes = unsafe { answer::string_bytes(chunk.as_raw()) }.get(done..).unwrap_or_default();
             let piece = &bytes[..bytes.len().min(length)];
             if piece.is_empty() {
@@ -198,7 +199,7 @@ impl Ring {
     }
 
     /// `hijack(ticket) -> Integer | nil`: the descriptor of a socket that the client's bytes flow to and from; it
-    /// belongs to the caller. Waits for it with the GVL released. `nil`: nobody wants the answer any more.
+    /// belongs to the caller. Waits for it with the GVL released. `nil`: the answer was cancelled.
     pub(crate) fn hijack(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<RawFd>, Error> {
         let ticket = this.checked(ruby, ticket)?;
         let stage = this.slot(ticket).stage.get();
@@ -222,7 +223,7 @@ impl Ring {
         Ok(socket.map(IntoRawFd::into_raw_fd))
     }
 
-    /// Waits for the descriptor that the front sends for this request. `None`: nobody wants the answer any more.
+    /// Waits for the descriptor that the front sends for this request. `None`: the answer was cancelled.
     fn wait_for_descriptor(&self, ruby: &Ruby, ticket: Ticket) -> Result<Option<OwnedFd>, Error> {
         loop {
             let seen = self.ring.announce_wait_for_descriptor(ticket.slot);
@@ -265,7 +266,7 @@ impl Ring {
     }
 
     /// `fail(ticket, string) -> true | nil`: there is no answer, because the application has raised an exception; the
-    /// string says which, or is empty. `nil`: the answer has begun or ended, or nobody wants it.
+    /// string says which, or is empty. `nil`: the answer has begun or ended, or was cancelled.
     pub(crate) fn fail(ruby: &Ruby, this: &Self, ticket: u64, words: RString) -> Result<Option<bool>, Error> {
         let ticket = Ticket::unpack(ticket);
         let is_open = || this.is_current(ticket) && this.slot(ticket).stage.get() == Stage::Waiting;
@@ -277,7 +278,7 @@ impl Ring {
         if !this.wait_for_room(ruby, ticket, HEADER_BYTES + length)? || !is_open() {
             return Ok(None);
         }
-        // SAFETY: as above; used up before Ruby runs again. (Nobody else has the String.)
+        // SAFETY: as above; used up before Ruby runs again. (No other thread has the String.)
         let bytes = unsafe { answer::string_bytes(words.as_raw()) };
         this.append(ticket, &Header { kind: Kind::Failure, length: bytes.len() }.encode());
         this.append(ticket, bytes);
@@ -293,7 +294,7 @@ impl Ring {
             // Without a head, or without the hijack that the head promised, it is not complete.
             Stage::Waiting | Stage::Promised => Kind::Abort,
             Stage::Body => kind,
-            // Whatever becomes of the request, the connection is the app's.
+            // Even if the request fails, the connection is the app's.
             Stage::Upgraded | Stage::Hijacked => Kind::End,
         };
         self.append(ticket, &Header { kind, length: 0 }.encode());
@@ -315,7 +316,7 @@ impl Ring {
         self.ring.geometry().response_bytes as usize - END_BYTES
     }
 
-    /// Waits until `bytes` can be written. `false`: nobody wants the answer any more.
+    /// Waits until `bytes` can be written. `false`: the answer was cancelled.
     ///
     /// # Errors
     /// What an interrupt raised, or `IOError`: another thread has ended the answer meanwhile.

@@ -1,12 +1,12 @@
-//! Turns at the GVL: a thread that computes gives way to a request.
+//! Turns at the GVL: CPU-bound threads yield to requests that wait.
 //!
 //! Ruby lets a thread that computes go on for 100 ms while others wait for the GVL, its time slice. So a request of two
 //! milliseconds takes fifty times as long where the worker computes something else, and where every worker does, all
 //! requests do. Here a serving thread that looks for a request waits for its turn no longer than about two usual
-//! requests of this worker compute; then the thread that runs is asked to give way. It does so where Ruby switches
-//! threads anyway, and has the GVL again after those that waited.
+//! requests of this worker compute; then the running thread is asked to yield. It does so where Ruby switches threads
+//! anyway, and has the GVL again after those that waited.
 //!
-//! A native thread watches the time, and sleeps where nobody waits. Workers with one thread have none.
+//! A native thread watches the time, and sleeps while no thread waits. Workers with one thread have none.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -23,11 +23,11 @@ use crate::{native, nogvl};
 
 /// Its name is known to `lib/highball/fork_safety.rb`.
 const NAME: &str = "highball-turns";
-/// A turn is waited for so long at least: switching costs something, too.
+/// The shortest wait for a turn: switching costs something, too.
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
-/// And so long at most: Ruby's own time slice.
+/// And the longest: Ruby's own time slice.
 const MOST_PATIENCE: Duration = Duration::from_millis(100);
-/// The time of one request of so many is taken: asking for it is a system call.
+/// One of this number of requests is timed: asking for the time is a system call.
 const SAMPLE: u32 = 16;
 /// The least step by which the usual time changes, in microseconds.
 const LEAST_STEP_US: u64 = 100;
@@ -36,11 +36,11 @@ const LEAST_STEP_US: u64 = 100;
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// How often one of them has got it.
 static TURNS: AtomicU32 = AtomicU32::new(0);
-/// What [`TURNS`] was when a thread was asked to give way.
+/// What [`TURNS`] was when a thread was asked to yield.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// How long a request usually computes, in microseconds: about the median.
 static USUAL_US: AtomicU64 = AtomicU64::new(0);
-/// The thread that watches, and whether it sleeps until somebody waits.
+/// The thread that watches, and whether it sleeps until another waits.
 static WATCH: Mutex<Option<Thread>> = Mutex::new(None);
 static DOZES: AtomicBool = AtomicBool::new(false);
 
@@ -68,9 +68,9 @@ impl Turns {
     pub(crate) fn begin() -> io::Result<Option<Self>> {
         let Some(call) = asking::Call::prepare() else { return Ok(None) };
         let ended = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ended);
+        let watched = Arc::clone(&ended);
         let thread = std::thread::Builder::new().name(NAME.into()).stack_size(64 * 1024);
-        let thread = thread.spawn(move || watch(&told, call))?;
+        let thread = thread.spawn(move || watch(&watched, call))?;
         *lock_watch() = Some(thread.thread().clone());
         Ok(Some(Turns { ended, thread: Some(thread), process: getpid(), begun: Cell::new(0) }))
     }
@@ -160,7 +160,7 @@ fn watch(ended: &AtomicBool, call: asking::Call) {
     }
 }
 
-/// Sleeps until somebody waits. Who begins to wait after the second look finds it dozing, and wakes it.
+/// Sleeps until a thread waits. One that begins to wait after the second look finds it dozing, and wakes it.
 fn doze() {
     DOZES.store(true, SeqCst);
     if WAITING.load(SeqCst) == 0 {
@@ -195,7 +195,7 @@ mod asking {
         pub(super) fn prepare() -> Option<Self> {
             // SAFETY: the function lives as long as the process, and takes no data.
             let handle =
-                unsafe { rb_sys::rb_postponed_job_preregister(0, Some(give_way), std::ptr::null_mut()) };
+                unsafe { rb_sys::rb_postponed_job_preregister(0, Some(yield_turn), std::ptr::null_mut()) };
             (handle != rb_sys::rb_postponed_job_handle_t::MAX).then_some(Call(handle))
         }
 
@@ -207,14 +207,15 @@ mod asking {
     }
 
     /// In the thread that runs. The GVL is handed to the first that waits, and comes back after the others.
-    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+    unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
         if is_for_this_thread() {
             nogvl::step_aside(&|| {});
         }
     }
 }
 
-/// The same before 3.3, where postponed jobs were made for signal handlers, and nothing is said of other threads.
+/// The same before 3.3, where postponed jobs were made for signal handlers, and the documentation does not mention
+/// other threads.
 ///
 /// Ruby counts such a job before it has written what it is, function and data, and takes one off before it has read
 /// them (Ruby bug 19991). A thread that runs jobs in just that moment takes what stood in the place before, or a mixture
@@ -233,7 +234,7 @@ mod asking {
     const PLACES: usize = 16;
     /// Stands for the data of other jobs: all flags in it are set. Larger than what they look at.
     static NO_DATA: [AtomicU32; 1024] = [const { AtomicU32::new(1) }; 1024];
-    /// Who gives way looks so often, and so many times, whether another has taken the GVL.
+    /// The pause between looks of a yielding thread whether another has taken the GVL, and their number.
     const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
     const LOOKS: u32 = 20;
 
@@ -247,7 +248,7 @@ mod asking {
         pub(super) fn prepare() -> Option<Self> {
             for _ in 0..PLACES {
                 // SAFETY: function and data live as long as the process.
-                unsafe { rb_sys::rb_postponed_job_register(0, Some(give_way), no_data()) };
+                unsafe { rb_sys::rb_postponed_job_register(0, Some(yield_turn), no_data()) };
             }
             Some(Call(()))
         }
@@ -256,7 +257,7 @@ mod asking {
         pub(super) fn make(self) {
             // SAFETY: see above. It touches the list of jobs and a flag of the running thread, both by atomic
             // operations. Where there is no place, the thread goes on until it is asked again.
-            unsafe { rb_sys::rb_postponed_job_register_one(0, Some(give_way), no_data()) };
+            unsafe { rb_sys::rb_postponed_job_register_one(0, Some(yield_turn), no_data()) };
         }
     }
 
@@ -264,9 +265,9 @@ mod asking {
         NO_DATA.as_ptr().cast_mut().cast()
     }
 
-    /// In the thread that runs. Who releases the GVL only wakes those that wait, and has it again if it comes back
-    /// before they are there.
-    unsafe extern "C" fn give_way(_: *mut std::ffi::c_void) {
+    /// In the thread that runs. A thread that releases the GVL only wakes those that wait, and has it again if it comes
+    /// back before they are there.
+    unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
         if !is_for_this_thread() {
             return;
         }

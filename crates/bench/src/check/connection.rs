@@ -122,7 +122,7 @@ impl Connection {
                 return Err(if left == 0 { Broken::Head } else { Broken::Reset });
             }
             if !bytes.starts_with(&b"HTTP/1."[..bytes.len().min(7)]) {
-                // After another answer: the end of a body that is longer than its head said.
+                // After another answer: the end of a body that is longer than its Content-Length.
                 return Err(if self.used { Broken::Length } else { Broken::Head });
             }
         }

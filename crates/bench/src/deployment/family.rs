@@ -3,7 +3,7 @@
 //! This process is a subreaper: whatever daemonises below it becomes its child. So every process of a deployment
 //! descends from this process, by its first processes or as such an orphan. An orphan is known by its group or
 //! session, when these were seen before; by a mark in the environment that it inherited; or, when it wrote its title
-//! over that, as the child of this process in a foreign session that nobody else has marked.
+//! over that, as the child of this process in a foreign session that has no other mark.
 
 use crate::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -73,7 +73,7 @@ impl Family {
         Family { mark, roots: Vec::new(), groups: BTreeSet::new() }
     }
 
-    /// A first process was started, the leader of a group of its own.
+    /// A first process was started, the leader of a new group.
     pub(super) fn add_root(&mut self, pid: i32) {
         self.roots.push(pid);
         self.groups.insert(pid);
@@ -136,12 +136,12 @@ impl Family {
         }
     }
 
-    /// Those that are nobody else's to wait for: this process would keep them as zombies.
+    /// Waits for those that no other part waits for: this process would keep them as zombies.
     fn reap_orphans(&self, found: &[Entry]) {
         let own = own_pid();
         let orphans = found.iter().filter(|entry| entry.parent == own && !self.roots.contains(&entry.pid));
         for pid in orphans.filter(|entry| entry.is_dead).filter_map(|entry| Pid::from_raw(entry.pid)) {
-            // An error can only say that somebody else has waited for it.
+            // An error can only mean that another part has waited for it.
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
@@ -192,7 +192,7 @@ pub(super) fn signal(pid: i32, signal: Signal) -> Result<(), Errno> {
     }
 }
 
-/// Waits until one of these processes ends, and no longer than so long.
+/// Waits until one of these processes ends, but no longer than this time.
 pub(super) fn wait_for_end_of_any(pids: &[i32], time: Duration) -> Result<(), Failure> {
     let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
     let opened: Vec<OwnedFd> = pids.iter().filter_map(open).collect();

@@ -12,13 +12,13 @@ const USUAL_FIRST: u16 = 32768;
 /// Below that are ports of well-known services.
 const LEAST: u16 = 10240;
 
-/// Ports of 127.0.0.1 that nobody listens on.
+/// Free ports of 127.0.0.1.
 ///
 /// They are taken from below the range of outgoing connections: a load generator uses up that range, and leaves most of
 /// it in TIME_WAIT for a minute, so that a port found free there may be gone when the server binds it.
 ///
 /// # Errors
-/// There are not so many.
+/// There are too few.
 pub(super) fn free(count: usize) -> Result<Vec<u16>, Failure> {
     let outgoing =
         fs::read_to_string(RANGE).ok().and_then(|range| range.split_whitespace().next()?.parse().ok());

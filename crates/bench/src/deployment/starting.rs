@@ -198,7 +198,7 @@ impl Deployment {
         for name in ["APP_ENV", "RACK_ENV", "RAILS_ENV"] {
             env.insert(name.into(), "production".into());
         }
-        // Rails opens so many connections to its database.
+        // Rails opens this number of connections to its database.
         env.insert("RAILS_MAX_THREADS".into(), setting.threads.to_string());
         env.insert("TMPDIR".into(), self.path().join(TEMPORARY).to_string_lossy().into_owned());
         env.insert(family::MARK.into(), self.path().to_string_lossy().into_owned());

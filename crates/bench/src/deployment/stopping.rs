@@ -33,7 +33,7 @@ impl Deployment {
 
         processes.map_err(|Failure(what)| in_words(what))?;
         if Listener::Tcp(self.address()).is_open() {
-            return Err(in_words(format!("somebody still listens on {}", self.address())));
+            return Err(in_words(format!("a process still listens on {}", self.address())));
         }
         removed.map_err(|error| in_words(format!("files are left, maybe in {}: {error}", path.display())))
     }
@@ -49,7 +49,7 @@ impl Deployment {
         let daemons = self.family.heads().into_iter().filter(|head| roots.iter().all(|(pid, _)| pid != head));
         let daemons: Vec<(i32, Signal)> = daemons.map(|pid| (pid, of_daemons)).collect();
         for (pid, signal) in roots.into_iter().chain(daemons) {
-            // What cannot be signalled is killed, and if it cannot be killed that is said.
+            // What cannot be signalled is killed; one that cannot be killed is reported.
             let _ = family::signal(pid, signal);
         }
         let time = self.processes.iter().map(|process| process.stop_time).max().unwrap_or_default();
@@ -64,7 +64,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Kills until nobody is left, not even a process that still has to be waited for.
+    /// Kills until no process is left, not even one that still has to be waited for.
     fn kill_rest(&mut self, memory: &mut SharedMemory) -> Result<(), Failure> {
         let deadline = Instant::now() + KILL_TIME;
         loop {

@@ -19,9 +19,9 @@ use crate::Failure;
 
 /// What has ended begins again after this: the next request, or the next process.
 const BEGINS_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// What does not boot is tried again so late: so often Highball looks whether the application was changed.
+/// The time until a failed boot is tried again: Highball looks that often for changes of the application.
 const BOOTS_AGAIN_AFTER: Duration = Duration::from_secs(3);
-/// How often somebody changes it.
+/// How often it is changed.
 const CHANGED_EVERY: Duration = Duration::from_secs(1);
 /// How often a burner is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(super) struct Burning {
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-/// Told to the thread that sees to one burner.
+/// The stop signal for the thread that runs one burner.
 struct Stop(Receiver<()>);
 
 impl Burning {
@@ -80,20 +80,20 @@ impl Drop for Burning {
     fn drop(&mut self) {
         self.stop.clear();
         for thread in self.threads.drain(..) {
-            // Whoever drops it has another failure to tell of.
+            // The owner that drops it reports another failure.
             let _ = thread.join();
         }
     }
 }
 
 impl Stop {
-    /// Waits for so long; `false`: it is to stop.
+    /// Waits for `time`; `false`: it is to stop.
     fn goes_on_after(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
 }
 
-/// Changes an application that does not boot, as those do who try to mend it: Highball boots it again.
+/// Changes an application that does not boot, as developers do who try to fix it: Highball boots it again.
 fn change(source: &Path, stop: &Stop) -> io::Result<()> {
     while stop.goes_on_after(CHANGED_EVERY) {
         fs::write(source.join("changed"), "")?;

@@ -73,8 +73,8 @@ impl ServerFolder {
 
     /// How often each of the burners has begun to burn.
     pub(super) fn burnt(&self) -> BTreeMap<String, u64> {
-        let said = fs::read_to_string(self.file(BURNS)).unwrap_or_default();
-        let count = |burner: &str| said.lines().filter(|line| *line == burner).count() as u64;
+        let text = fs::read_to_string(self.file(BURNS)).unwrap_or_default();
+        let count = |burner: &str| text.lines().filter(|line| *line == burner).count() as u64;
         BURNERS.iter().map(|burner| ((*burner).to_owned(), count(burner))).collect()
     }
 

@@ -12,7 +12,8 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many requests can be under way; what arrives when all of them are waits, and its latency counts from its arrival.
+/// The most requests under way; one that arrives when there are that many waits, and its latency counts from its
+/// arrival.
 const UNDER_WAY: usize = 256;
 /// The stack of a thread that sends one request at a time.
 const STACK_BYTES: usize = 256 * 1024;
@@ -27,7 +28,7 @@ pub(crate) struct Arrival {
 }
 
 /// Arrivals at this rate (per second) on average, each independent of the others (a Poisson process), each of them one
-/// of so many requests.
+/// of `requests` requests.
 pub(crate) fn schedule(rate: f64, time: Duration, requests: usize, seed: u64) -> Vec<Arrival> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut at = 0.0;

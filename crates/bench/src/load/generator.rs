@@ -17,7 +17,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub(super) struct Generator {
     name: String,
     child: Child,
-    /// Files and not pipes: nobody reads while it runs.
+    /// Files and not pipes: they are not read while it runs.
     output: File,
     complaints: File,
 }
@@ -45,7 +45,7 @@ impl Generator {
         Ok(Generator { name, child, output, complaints })
     }
 
-    /// Waits for its end, for so long at most.
+    /// Waits for its end, for `at_most`.
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
         let ended = ended_within(&self.child, at_most);
         let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
@@ -56,7 +56,7 @@ impl Generator {
         if !ended {
             return Err(self.failure(&format!("did not end within {} s", at_most.as_secs())));
         }
-        // It has ended, and nobody has waited for it yet: only now are its figures whole and still there.
+        // It has ended, and was not waited for yet: only now are its figures whole and still there.
         let cpu_us = Stat::of(self.child.id() as i32).map_or(0.0, |stat| stat.cpu_us());
         let status =
             self.child.wait().map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
@@ -68,9 +68,9 @@ impl Generator {
 
     /// What it did, with its own words.
     pub(super) fn failure(&mut self, what: &str) -> Failure {
-        let said = text_of(&mut self.complaints) + &text_of(&mut self.output);
-        let end = said.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);
-        Failure(format!("{} {what}: {}", self.name, said[end..].trim()))
+        let printed = text_of(&mut self.complaints) + &text_of(&mut self.output);
+        let end = printed.char_indices().rev().nth(1000).map_or(0, |(at, _)| at);
+        Failure(format!("{} {what}: {}", self.name, printed[end..].trim()))
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn installation(cache: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// Runs oha for so long.
+/// Runs oha for this time.
 pub(super) fn run(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     version()?;
     let runs = Kind::all(target.requests)

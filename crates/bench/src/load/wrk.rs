@@ -24,7 +24,7 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Prints, behind a line of its own, the figures in one line and then each latency in µs and its count.
+/// Prints, behind a separate line, the figures in one line and then each latency in µs and its count.
 const REPORT: &str = r#"
 function done(summary, latency)
   local errors = summary.errors
@@ -49,7 +49,7 @@ pub(super) fn version() -> Result<String, Failure> {
     Ok(format!("wrk {}", number.unwrap_or_default().trim_start_matches("debian/")))
 }
 
-/// Runs wrk for so many seconds.
+/// Runs wrk for this number of seconds.
 pub(super) fn run(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     version()?;
     let unwritten = |error| Failure(format!("the script for wrk cannot be written: {error}"));

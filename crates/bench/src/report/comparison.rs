@@ -107,7 +107,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Those that may be the best by a figure, the best median first: one, where it is clear. None by requests/s
-    /// where a rate is offered: whoever keeps up reaches just that.
+    /// where a rate is offered: every scheme that keeps up reaches just that.
     pub(super) fn leaders(&self, figure: &Figure) -> Vec<Row<'a>> {
         if self.load.rate.is_some() && figure.title == REQUESTS.title {
             return Vec::new();

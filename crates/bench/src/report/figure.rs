@@ -27,7 +27,7 @@ impl Figure {
         (self.of)(sample).filter(|value| value.is_finite())
     }
 
-    /// A value with this figure's decimals: `1,044.3`; from 10,000 on nobody needs them.
+    /// A value with this figure's decimals: `1,044.3`; from 10,000 on without.
     pub(super) fn write(&self, value: f64) -> String {
         number(value, if value.abs() < 10_000.0 { self.decimals } else { 0 })
     }

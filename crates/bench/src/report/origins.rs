@@ -1,4 +1,4 @@
-//! The eleven ways to deploy of 2006, by what stands for them today.
+//! The eleven ways to deploy of 2006, by their present-day equivalents.
 
 use super::comparison::{Comparison, Row};
 
@@ -11,10 +11,10 @@ pub(super) fn rows<'a>(comparison: &Comparison<'a>) -> Vec<Row<'a>> {
     comparison.rows.iter().filter(belongs).cloned().collect()
 }
 
-/// Of each workload with stand-ins, the comparison that is most like that of 2006, in the order of the workloads.
+/// Of each workload with counterparts, the comparison that is most like that of 2006, in the order of the workloads.
 pub(super) fn closest<'c, 'a>(all: &'c [Comparison<'a>]) -> Vec<&'c Comparison<'a>> {
     let mut closest: Vec<&Comparison> = Vec::new();
-    for one in all.iter().filter(|one| stand_ins(one) > 0 && one.load.rate.is_none()) {
+    for one in all.iter().filter(|one| counterparts(one) > 0 && one.load.rate.is_none()) {
         match closest.iter_mut().find(|other| other.workload == one.workload) {
             Some(other) if distance(one) < distance(other) => *other = one,
             Some(_) => (),
@@ -24,12 +24,12 @@ pub(super) fn closest<'c, 'a>(all: &'c [Comparison<'a>]) -> Vec<&'c Comparison<'
     closest
 }
 
-/// Most stand-ins first, then what comes near to the number of connections.
+/// Most counterparts first, then what comes near to the number of connections.
 fn distance(comparison: &Comparison) -> (usize, u32, bool) {
-    let missing = usize::MAX - stand_ins(comparison);
+    let missing = usize::MAX - counterparts(comparison);
     (missing, comparison.load.connections.abs_diff(CONNECTIONS), !comparison.load.keep_alive)
 }
 
-fn stand_ins(comparison: &Comparison) -> usize {
+fn counterparts(comparison: &Comparison) -> usize {
     comparison.rows.iter().filter(|row| row.scheme.stands_for.is_some()).count()
 }

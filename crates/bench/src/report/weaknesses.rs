@@ -6,7 +6,7 @@ use super::words;
 use crate::results::SchemeInfo;
 use crate::statistics::Spread;
 
-/// By what it is judged.
+/// The figures that it is judged by.
 const FIGURES: [Figure; 6] = [CPU, REQUESTS, P50, P99, MEMORY, COLD_START];
 
 /// How Highball stands against others.
@@ -135,7 +135,7 @@ impl<'c, 'a> Standing<'c, 'a> {
     }
 }
 
-/// Whether a figure is judged under this load: an offered rate is what everybody reaches who can, and a cold start is
+/// Whether a figure is judged under this load: every scheme that keeps up reaches an offered rate, and a cold start is
 /// the same for every load of a workload.
 fn counts(figure: &Figure, comparison: &Comparison, first_of_workload: bool) -> bool {
     match figure.title {

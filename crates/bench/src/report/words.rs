@@ -4,7 +4,7 @@ use super::comparison::{Comparison, Places};
 use super::figure::{OTHERS, STOLEN};
 use crate::results::{Errors, Load, Results, Skipped};
 
-/// Above this share of stolen or others' CPU time (in percent), a reader is told that figures may be off.
+/// Above this share of stolen or others' CPU time (in percent), the report warns that figures may be off.
 const NOTEWORTHY_PERCENT: f64 = 5.0;
 
 /// With commas between thousands; `–` where it is no number.
@@ -157,7 +157,7 @@ pub(super) fn warnings(results: &Results, comparisons: &[Comparison]) -> Vec<Str
     warnings
 }
 
-/// What was not measured, why, and what would bring it; the same of several workloads is said once.
+/// What was not measured, why, and what would bring it; the same reason of several workloads comes once.
 pub(super) fn skipped(results: &Results) -> Vec<SkippedWords> {
     let mut found: Vec<(&Skipped, Vec<String>)> = Vec::new();
     for one in &results.skipped {

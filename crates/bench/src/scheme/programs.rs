@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Names a folder with gems that were built by hand: such as `GEM_HOME`, or a gem unpacked, or folders of gems.
 const GEMS: &str = "HIGHBALL_BENCH_GEMS";
-/// Where Debian has servers, which is not in everybody's search path.
+/// Where Debian has servers, which is not in every user's search path.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The program's file, if there is one that can be run.
@@ -36,7 +36,8 @@ pub(crate) fn floor() -> PathBuf {
     highball().with_file_name("highball-floor")
 }
 
-/// By what the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet them by chance.
+/// The variables by which the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet
+/// them by chance.
 pub(crate) fn environment(needs_gem: bool) -> BTreeMap<String, String> {
     let gems = if needs_gem { gem_folders() } else { Vec::new() };
     let of_each =

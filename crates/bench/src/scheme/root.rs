@@ -1,9 +1,9 @@
 //! Other releases of Debian, each in a folder (a root): schemes can take programs from there that this machine's own
 //! release does not have, or has older.
 //!
-//! A process that is started with a root's programs has a mount namespace of its own, in which the root's `/usr` and
-//! `/etc` lie over this machine's. So it finds that release's programs and libraries, and all other folders and ports
-//! as they are; and the mounts are gone when the last process of it is.
+//! A process that is started with a root's programs has its own mount namespace, in which the root's `/usr` and `/etc`
+//! lie over this machine's. So it finds that release's programs and libraries, and all other folders and ports as they
+//! are; and the mounts are gone when the last process of it is.
 
 use super::programs;
 use crate::Failure;
@@ -81,7 +81,7 @@ impl Root {
     }
 
     /// The words that come before a command for it to be this root's. It finds programs and libraries as that
-    /// release does, not as the shell has been told for this machine's.
+    /// release does, not as the shell is set up for this machine's.
     pub(crate) fn enter(&self) -> Vec<String> {
         let mut words = vec!["env".to_owned()];
         words.extend(HIDDEN.iter().map(|name| format!("--unset={name}")));

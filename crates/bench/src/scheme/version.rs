@@ -21,11 +21,11 @@ pub(super) struct Version {
     pub(super) command: Vec<String>,
 }
 
-/// Versions that were told, shared by schemes that ask the same.
+/// Versions that programs have printed, shared by schemes that ask the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told(Arc<Mutex<BTreeMap<Vec<String>, String>>>);
+pub(super) struct KnownVersions(Arc<Mutex<BTreeMap<Vec<String>, String>>>);
 
-impl Told {
+impl KnownVersions {
     /// Name and version, such as "Puma 5.6.5"; where it cannot be asked, the words why. Only answers are kept: what
     /// is missing may be installed.
     pub(super) fn ask(
@@ -40,8 +40,8 @@ impl Told {
             return Ok(version.name.clone());
         };
         let command: Vec<String> = root.map(Root::enter).into_iter().flatten().chain(words).collect();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = told.get(&command) {
+        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = versions.get(&command) {
             return Ok(format!("{} {number}", version.name));
         }
         let printed =
@@ -50,7 +50,7 @@ impl Told {
             .ok_or_else(|| format!("{program} printed no version of {}: {}", version.name, printed.trim()))?
             .to_owned();
         let words = format!("{} {number}", version.name);
-        told.insert(command, number);
+        versions.insert(command, number);
         Ok(words)
     }
 }
@@ -68,7 +68,9 @@ fn run(command: &[String], env: &BTreeMap<String, String>) -> Result<String, Str
     let printed = String::from_utf8_lossy(&printed);
     match output.status.success() {
         true => Ok(printed.into_owned()),
-        false => Err(format!("{}: {}", output.status, printed.lines().next().unwrap_or("it said nothing"))),
+        false => {
+            Err(format!("{}: {}", output.status, printed.lines().next().unwrap_or("it printed nothing")))
+        }
     }
 }
 

@@ -151,14 +151,14 @@ fn both_generators_agree() {
     });
 }
 
-/// Nobody is answered for a second, from the 300th request on.
+/// No request is answered for a second, from the 300th on.
 fn server_that_stalls_once() -> Server {
     let until = Mutex::new(None);
     Server::start(move |number| {
         if number == 300 {
-            *until.lock().expect("nobody panics") = Some(Instant::now() + Duration::from_secs(1));
+            *until.lock().expect("no thread panics") = Some(Instant::now() + Duration::from_secs(1));
         }
-        let until: Option<Instant> = *until.lock().expect("nobody panics");
+        let until: Option<Instant> = *until.lock().expect("no thread panics");
         take(Duration::from_millis(2));
         take(until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now())));
         HELLO
@@ -217,7 +217,7 @@ fn pages_that_are_dynamic_are_not_wrong() {
 }
 
 #[test]
-fn nobody_who_listens_is_a_failure() {
+fn a_refused_connection_is_a_failure() {
     let address = Server::start(|_| HELLO).address; // dropped at once
     let requests = [request("GET")];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };

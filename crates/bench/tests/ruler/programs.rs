@@ -1,4 +1,4 @@
-//! Programs that use a known amount of something. Each is this test binary again, told by a variable what to be.
+//! Programs that use a known amount of something. Each is this test binary again, a variable says which one.
 
 use crate::server::{Server, HELLO};
 use rustix::time::{clock_gettime, ClockId};

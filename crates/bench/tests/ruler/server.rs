@@ -27,7 +27,7 @@ pub(crate) enum Reaction {
 /// What every good answer says.
 pub(crate) const HELLO: Reaction = Reaction::Answer(200, "hello, world");
 
-/// It serves until it is dropped, each connection by a thread of its own.
+/// It serves until it is dropped, each connection on its own thread.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     delays: Arc<Mutex<Vec<Duration>>>,
@@ -130,7 +130,7 @@ fn answer(mut stream: &TcpStream, reaction: Reaction, request: &Request) -> bool
         Reaction::Cut(body, length) => (200, body, length, ""),
         Reaction::Surplus(body, surplus) => (200, body, body.len(), surplus),
         Reaction::Closed(body) => {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = stream.write_all(format!("HTTP/1.1 200 X\r\nConnection: close\r\n\r\n{body}").as_bytes());
             return false;
         }

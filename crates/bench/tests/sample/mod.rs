@@ -234,7 +234,7 @@ fn sample(cost: &Cost, place: usize, workload: &str, factor: f64, load: Load, ro
         },
         context_switches_per_request: 0.8 * wave(seed + 2),
         system_calls_per_request: (cost.info.server != "Itsi").then_some(5.0),
-        // The one figure by which Highball is beaten: it starts a front of its own.
+        // The one figure by which Highball is beaten: it starts its own front.
         cold_start_ms: if cost.info.server == "Highball" { 400.0 } else { 300.0 }
             + f64::from(round)
             + factor * 4.0,

@@ -1,7 +1,7 @@
 //! Where an access log is, and how it is opened.
 //!
-//! As root, a log that lies where nobody but root can put anything is opened by root. One that lies elsewhere belongs to
-//! the application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
+//! As root, a log in a folder that only root can write to is opened by root. One that lies elsewhere belongs to the
+//! application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
 //! there would have root write wherever it leads, and a named pipe or a device would hold the server up.
 
 use std::fs::{File, OpenOptions};
@@ -44,7 +44,7 @@ impl Place {
     /// What is wrong, and what to do.
     #[allow(clippy::disallowed_methods)] // by path where this process has no rights but its own
     pub(crate) fn open(&self) -> Result<OpenLog, String> {
-        let said = |error: io::Error| error.to_string();
+        let text = |error: io::Error| error.to_string();
         let own = |file: io::Result<OwnedFd>| {
             file.map(|file| OpenLog { file: file.into(), user: None }).map_err(|error| error.to_string())
         };
@@ -66,7 +66,7 @@ impl Place {
             };
         }
         if !may_change_users() {
-            let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(said)?;
+            let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(text)?;
             return Ok(OpenLog { file, user: None });
         }
         match (OwnPlace::of(&self.path), &self.user) {
@@ -90,15 +90,15 @@ impl Place {
 fn advice(problem: NotOwn) -> String {
     match problem {
         NotOwn::OfOthers { .. } => format!(
-            "{problem}, and Highball runs as root: whoever can change that could have root write to any file. Choose a \
-             folder of root's, such as /var/log/highball, or write this line into the [[app]] of an application: the log is \
-             then written as that application's user"
+            "{problem}, and Highball runs as root: a user who can change that could make root write to any file. Choose a \
+             folder that belongs to root, such as /var/log/highball, or write this line into the [[app]] of an application: \
+             the log is then written as that application's user"
         ),
         _ => problem.to_string(),
     }
 }
 
-/// Opens a log as root, where nobody else can put anything.
+/// Opens a log as root, in a folder that only root can write to.
 ///
 /// # Errors
 /// What is wrong, and what to do.
@@ -119,12 +119,12 @@ pub fn open_access_logs_by(open: OpenLogBy) {
 }
 
 /// Without waiting for a reader, where it is a named pipe of root's.
-#[allow(clippy::disallowed_methods)] // nobody but root can put anything there
+#[allow(clippy::disallowed_methods)] // only root can write there
 fn open_own(place: &OwnPlace) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     openat(&place.folder, &place.name, flags, Mode::from_raw_mode(MODE)).map_err(|errno| match errno {
-        rustix::io::Errno::NXIO => io::Error::other("it is a named pipe that nobody reads, or a socket"),
+        rustix::io::Errno::NXIO => io::Error::other("it is a named pipe without a reader, or a socket"),
         other => other.into(),
     })
 }

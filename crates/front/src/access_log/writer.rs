@@ -12,9 +12,9 @@ use super::place::{OpenLog, Place};
 
 /// Bytes that may wait to be written.
 const BUFFER_BYTES: usize = 4 << 20;
-/// So many are written at once, and not only at the next tick.
+/// Waiting bytes that are written at once instead of at the next tick.
 const PIECE_BYTES: usize = 64 * 1024;
-/// How often it is said that lines are dropped.
+/// How often the log reports that lines are dropped.
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
 
 /// A log, for the event loop and for the thread that writes it at the moment.
@@ -39,7 +39,7 @@ struct State {
     cannot_write: bool,
     /// Why lines do not come where they should.
     problem: Option<String>,
-    /// Lines that were dropped and of which nothing was said.
+    /// Dropped lines that were not reported yet.
     dropped: u64,
     noticed_at: Option<Instant>,
 }
@@ -69,7 +69,7 @@ impl Writer {
         self.state().problem.clone()
     }
 
-    /// Adds a line. `true`: so much has come together that it should be written.
+    /// Adds a line. `true`: enough lines wait that they should be written.
     pub(super) fn add(&self, line: &str) -> bool {
         let mut state = self.state();
         if state.lines.len() + line.len() > BUFFER_BYTES {
@@ -85,7 +85,7 @@ impl Writer {
         self.state().is_to_open = true;
     }
 
-    /// Has a thread do what there is to do, if none is at it.
+    /// Has a thread do the work, unless one is at it.
     pub(super) fn start(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         self.give_notice();
         let mut state = self.state();
@@ -131,12 +131,12 @@ impl Writer {
                 state.problem = None;
                 drop(state);
                 if again || was_closed {
-                    info!(%path, "the access log was opened anew");
+                    info!(%path, "reopened the access log");
                 }
             }
             Err(error) if again => {
-                error!(%path, error, "the access log cannot be opened anew; lines go to the file that was open before");
-                self.state().problem = Some(format!("{path} cannot be opened anew: {error}"));
+                error!(%path, error, "cannot reopen the access log; lines go to the file that was open before");
+                self.state().problem = Some(format!("cannot reopen {path}: {error}"));
             }
             Err(error) => {
                 error!(%path, error, "the access log cannot be opened; requests are not logged");
@@ -160,9 +160,9 @@ impl Writer {
             Err(error) => {
                 state.dropped += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
                 state.problem = Some(format!("{} cannot be written: {error}", self.place.path.display()));
-                let was_said = std::mem::replace(&mut state.cannot_write, true);
+                let was_reported = std::mem::replace(&mut state.cannot_write, true);
                 drop(state);
-                if !was_said {
+                if !was_reported {
                     error!(path = %self.place.path.display(), %error, "the access log cannot be written");
                 }
             }

@@ -29,7 +29,7 @@ enum Answered {
     Refused(Refusal),
     /// It is cut off.
     CutOff,
-    /// Nobody has answered it, since it may be for a file.
+    /// It was not answered, since it may be for a file.
     GivenBack,
     /// The application has taken the connection over.
     Hijacked(OwnedFd),
@@ -225,7 +225,7 @@ impl Connection {
         let mut scratch = shared.scratch.borrow_mut();
         match ready!(self.stream.poll_read_some(context, &mut scratch)) {
             Ok(0) => {
-                // It may only have ended its side; but a request that nobody has begun is not worth it.
+                // It may only have ended its side; but a request that no worker has begun is not worth it.
                 self.eof = true;
                 self.left_early = self.exchange.borrow().response.progress() == Progress::Waiting;
                 if self.exchange.borrow().place == Place::Queue {

@@ -43,9 +43,9 @@ impl Connection {
     pub(super) async fn relay(&mut self, socket: OwnedFd) {
         self.counted.hijack();
         self.counted.deadline.set(None);
-        self.told_to_leave = false;
+        self.is_limited = false;
         if let Err(error) = self.relay_all(socket).await {
-            // Either side may leave without saying so; there is nobody to tell.
+            // Either side may leave without notice; there is no answer left to send.
             tracing::debug!(%error, "a hijacked connection has ended");
         }
     }
@@ -69,14 +69,14 @@ impl Connection {
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
         self.shared.bound_turn();
-        self.hurry();
-        down.is_limited = self.told_to_leave;
+        self.limit_remaining_time();
+        down.is_limited = self.is_limited;
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
         let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
         let from_client = match up.poll(context, &mut self.stream, application, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                // The application has left; what it said before is still on its way.
+                // The application has left; what it sent before is still on its way.
                 *up = Way { ended: true, closed: true, ..Way::default() };
                 Poll::Ready(())
             }
@@ -101,9 +101,9 @@ impl Connection {
 
 impl Connection {
     /// Limits the time that is left, once the server, the application or the worker is to end.
-    fn hurry(&mut self) {
-        if !self.told_to_leave && (self.shared.is_draining() || self.is_to_leave()) {
-            self.told_to_leave = true;
+    fn limit_remaining_time(&mut self) {
+        if !self.is_limited && (self.shared.is_draining() || self.is_to_leave()) {
+            self.is_limited = true;
             self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
     }

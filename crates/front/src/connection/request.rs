@@ -28,7 +28,7 @@ const IDLE_BYTES: usize = 4096;
 const MOST_WAITS: u8 = 2;
 
 impl Connection {
-    /// Reads the next request's head and decides what becomes of it.
+    /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
         self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
         if !self.buffer.is_empty() {
@@ -116,7 +116,8 @@ impl Connection {
         examined.map(|(step, _)| step)
     }
 
-    /// Parses the head at the start of `bytes`: what becomes of the request, and how many of the bytes are done with.
+    /// Parses the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
+    /// up.
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
@@ -138,7 +139,7 @@ impl Connection {
     }
 
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
-    /// nobody's.
+    /// of neither.
     fn route(&mut self, bytes: &[u8]) -> Step {
         let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
@@ -147,7 +148,7 @@ impl Connection {
             return step;
         }
         self.note(self.head.target(bytes), bytes);
-        let Some((app, prefix_bytes)) = found else { return self.is_nobodys(bytes, keep_alive) };
+        let Some((app, prefix_bytes)) = found else { return self.no_app(bytes, keep_alive) };
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
@@ -198,9 +199,9 @@ impl Connection {
         Some(Step::Static { keep_alive, status: 303, body_bytes: 0 })
     }
 
-    /// There is no application for this host and path. Developers are told which ones there are: names and folders are
-    /// for them alone, so the rule is that of a diagnosis, the strictest of those applications.
-    fn is_nobodys(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
+    /// There is no application for this host and path. Developers get a list of those that there are: names and folders
+    /// are for them alone, so the rule is that of a diagnosis, the strictest of those applications.
+    fn no_app(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
         let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
@@ -224,7 +225,7 @@ impl Connection {
         Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
     }
 
-    /// In the place of the list of applications, for somebody who may be a developer.
+    /// Instead of the list of applications, for a possible developer.
     fn hint_at_link(&mut self, form: Form, keep_alive: bool) -> Step {
         let refusal = Refusal::NoApp;
         let page = Page::of_link(&refusal.in_words(), form);

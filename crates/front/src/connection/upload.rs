@@ -17,7 +17,7 @@ use crate::spool::{SpoolError, SpoolFile};
 /// How often a body is read from before others get their turn.
 const PIECES: u32 = 4;
 
-/// What a client is told to wait whose body has no room, in seconds.
+/// The Retry-After for a body that has no room, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// Where a body goes as it comes: memory first, then a spool file.
@@ -57,7 +57,7 @@ impl Sink {
     }
 }
 
-/// What a client is told whose body of this length (so far) is not stored for want of room; `None`: there is room.
+/// The refusal for a body of this length (so far) that has no room; `None`: there is room.
 fn refusal_for_room(share: &Share, length: u64) -> Option<Refusal> {
     if length > share.limit() {
         return Some(Refusal::BodyTooLarge);

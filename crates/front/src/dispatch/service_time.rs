@@ -30,7 +30,7 @@ impl ServiceTime {
         self.since = now;
     }
 
-    /// So many requests have ended since the last time, one after the other or side by side.
+    /// This number of requests has ended since the last call, one after the other or side by side.
     pub(crate) fn ended(&mut self, requests: u32, now: Instant) {
         let elapsed = now.saturating_duration_since(self.since).as_nanos() as u64;
         self.since = now;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use highball_ring::{FrontRing, Placed};
+use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
 use super::service_time::ServiceTime;
@@ -14,8 +14,8 @@ use crate::failure::method_and_path;
 use crate::spool::SpoolFile;
 use crate::NewWorker;
 
-/// After so many overdue ticks without beginning a request a worker counts as unresponsive: stopped by a signal,
-/// or swapped out.
+/// Overdue ticks without beginning a request after which a worker counts as unresponsive: stopped by a signal, or
+/// swapped out.
 const UNRESPONSIVE_TICKS: u32 = 10;
 
 /// Whether a worker gets requests.
@@ -29,7 +29,7 @@ pub(crate) enum State {
     Retiring,
     /// It has finished, and the supervisor knows.
     Retired,
-    /// It wrote the impossible; whatever it writes is not read.
+    /// It broke the protocol; the front reads nothing more from it.
     Broken,
 }
 
@@ -44,23 +44,24 @@ pub(crate) struct Worker {
     pub(crate) state: State,
     /// The requests in the ring, by slot.
     pub(crate) slots: Vec<Option<Rc<Exchange>>>,
-    /// The spool files of their bodies: the worker has each open until its request has ended, whoever else has gone.
+    /// The spool files of their bodies: the worker has each open until its request has ended, even if the client has
+    /// gone.
     bodies: Vec<Option<Rc<SpoolFile>>>,
-    /// How many of them there are.
+    /// Their number.
     pub(crate) in_flight: u32,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
     /// Those that the worker has not begun, as far as is known, in order.
-    pub(crate) unclaimed: VecDeque<Placed>,
+    pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
     rung: u32,
-    /// The oldest request that it had not begun when it was last looked at, and how often it was that one.
+    /// The oldest request that it had not begun at the last look, and the number of looks that found it so.
     oldest: (u64, u32),
     /// How often in a row it did not begin what it was given: those that were better are asked first.
     pub(crate) unresponsive: u32,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
-    /// How many it had served when the count for [`crate::Command::NameWarmWorker`] began.
+    /// The number that it had served when the count for [`crate::Command::NameWarmWorker`] began.
     pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
     _wake: AsyncFd<OwnedFd>,
@@ -118,13 +119,13 @@ impl Worker {
     }
 
     /// Notes that `exchange` was placed.
-    pub(crate) fn placed(&mut self, placed: Placed, exchange: Rc<Exchange>, body: Option<Rc<SpoolFile>>) {
+    pub(crate) fn placed(&mut self, ticket: Ticket, exchange: Rc<Exchange>, body: Option<Rc<SpoolFile>>) {
         if self.is_idle() {
             self.time.begin(Instant::now());
         }
-        self.slots[usize::from(placed.slot)] = Some(exchange);
-        self.bodies[usize::from(placed.slot)] = body;
-        self.unclaimed.push_back(placed);
+        self.slots[usize::from(ticket.slot)] = Some(exchange);
+        self.bodies[usize::from(ticket.slot)] = body;
+        self.unclaimed.push_back(ticket);
         self.in_flight += 1;
     }
 
@@ -135,17 +136,17 @@ impl Worker {
     }
 
     /// Takes a request back that was not begun; it is then free to go elsewhere.
-    pub(crate) fn take_back(&mut self, placed: Placed) -> Option<Rc<Exchange>> {
-        if !self.ring.take_back(placed) {
+    pub(crate) fn take_back(&mut self, ticket: Ticket) -> Option<Rc<Exchange>> {
+        if !self.ring.take_back(ticket) {
             return None;
         }
-        self.unclaimed.retain(|other| *other != placed);
+        self.unclaimed.retain(|other| *other != ticket);
         if self.unclaimed.is_empty() {
             self.rung = 0;
         }
         self.in_flight -= 1;
-        self.bodies[usize::from(placed.slot)] = None;
-        self.slots[usize::from(placed.slot)].take()
+        self.bodies[usize::from(ticket.slot)] = None;
+        self.slots[usize::from(ticket.slot)].take()
     }
 
     /// Takes back the first of those that were not begun.
@@ -155,7 +156,7 @@ impl Worker {
         self.take_back(first)
     }
 
-    /// The worker has said its last about the request in `slot`.
+    /// The worker has ended its answer to the request in `slot`.
     pub(crate) fn ended(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
             self.bodies[usize::from(slot)] = None;
@@ -207,7 +208,7 @@ impl Worker {
 
     /// Notes, on an overdue tick, whether it still has not begun what it had not begun before.
     pub(crate) fn note_overdue(&mut self) {
-        let oldest = self.unclaimed.front().map_or(0, |placed| placed.position);
+        let oldest = self.unclaimed.front().map_or(0, |ticket| ticket.position);
         let (before, ticks) = self.oldest;
         self.oldest = (oldest, if oldest == before { ticks.saturating_add(1) } else { 0 });
         if oldest != 0 && self.oldest.1 == UNRESPONSIVE_TICKS {
@@ -215,9 +216,9 @@ impl Worker {
         }
     }
 
-    /// Whether it has not begun what it was given for so long that others should.
+    /// Whether others should begin its requests, as it has not for too long.
     pub(crate) fn is_overdue(&self) -> bool {
         let (oldest, ticks) = self.oldest;
-        ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|placed| placed.position == oldest)
+        ticks >= UNRESPONSIVE_TICKS && self.unclaimed.front().is_some_and(|ticket| ticket.position == oldest)
     }
 }

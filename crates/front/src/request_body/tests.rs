@@ -34,7 +34,7 @@ fn chunked(input: &str) -> Decoded {
 }
 
 #[test]
-fn a_length_takes_just_so_many_bytes() {
+fn a_length_takes_exactly_that_number_of_bytes() {
     let whole = |length| decode(BodyFraming::Length(length), b"hello, next", &[2]);
     assert_eq!(whole(5), Ok(Some((b"hello".to_vec(), 5))));
     assert_eq!(whole(11), Ok(Some((b"hello, next".to_vec(), 11))));
@@ -130,7 +130,7 @@ fn limits_are_kept() {
     assert!(matches!(chunked(&body(&[1000])), Ok(Some(_))));
     assert!(matches!(chunked(&body(&[500, 500])), Ok(Some(_))));
     assert_eq!(chunked(&body(&[500, 501])), Err(Refusal::BodyTooLarge));
-    assert_eq!(chunked("ffffffffffffffff\r\n"), Err(Refusal::BodyTooLarge), "told before it is sent");
+    assert_eq!(chunked("ffffffffffffffff\r\n"), Err(Refusal::BodyTooLarge), "refused before it is sent");
     let extension = |length: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(length));
     assert!(matches!(chunked(&extension(EXTENSION_BYTES - 2)), Ok(Some(_))));
     assert_eq!(chunked(&extension(EXTENSION_BYTES)), Err(Refusal::ChunkExtensionsTooLarge));
@@ -139,7 +139,7 @@ fn limits_are_kept() {
     assert_eq!(unlimited.decode(many.as_bytes(), |_| {}), Err(Refusal::ChunkExtensionsTooLarge));
 }
 
-/// The rules once more, in the plainest way: over the whole input, without extensions and trailers.
+/// The same rules in the plainest way: over the whole input, without extensions and trailers.
 fn naive(mut input: &[u8]) -> Result<Option<Vec<u8>>, ()> {
     let mut body = Vec::new();
     loop {

@@ -22,7 +22,7 @@ impl FieldKey {
         self.0
     }
 
-    /// A bit of its own for each well-known key.
+    /// One bit for each well-known key.
     pub(super) fn bit(self) -> Option<u128> {
         (usize::from(self.0) < KEYS.len()).then(|| 1 << self.0)
     }

@@ -19,7 +19,7 @@ pub struct RingContext<'a> {
     pub server_port: u16,
     /// SCRIPT_NAME: the prefix that the application is reached below; empty if there is none.
     pub script_name: &'a str,
-    /// So many bytes of the path, as it was sent, are that prefix; the rest is PATH_INFO.
+    /// The bytes of that prefix in the path as it was sent; the rest is PATH_INFO.
     pub prefix_bytes: usize,
     /// Whether the client speaks TLS with us.
     pub https: bool,

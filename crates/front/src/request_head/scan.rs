@@ -84,7 +84,7 @@ impl Scan {
         Ok(())
     }
 
-    /// What can be said of a head that is not whole yet, at a cost that does not grow with it.
+    /// Checks a head that is not whole yet, at a cost that does not grow with it.
     fn check_partial(&self, head: &[u8], limits: &Limits) -> Result<(), Refusal> {
         if self.lines > 0 {
             let too_large = head.len() > limits.head_bytes;
@@ -97,7 +97,7 @@ impl Scan {
 
 /// Checks the beginning of a request line, at a cost that does not grow with it.
 fn check_line_so_far(line: &[u8], limits: &Limits) -> Result<(), Refusal> {
-    // A TLS handshake or other noise is told at once, not when the time for the head is over.
+    // A TLS handshake or other noise is refused at once, not when the time for the head is over.
     if line.first().is_some_and(|&byte| !is_token_byte(byte)) {
         return Err(Refusal::BadRequestLine);
     }

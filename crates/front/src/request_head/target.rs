@@ -25,7 +25,7 @@ impl Host {
 pub(super) struct Target<'a> {
     /// The authority of an absolute-form target.
     pub(super) authority: Option<&'a [u8]>,
-    /// The path; empty stands for `/`, or for `*` if the whole server is meant.
+    /// The path; empty stands for `/`, or for `*` for the whole server.
     pub(super) path: &'a [u8],
     /// The target means the server as a whole.
     pub(super) whole_server: bool,
@@ -33,8 +33,8 @@ pub(super) struct Target<'a> {
     pub(super) query: &'a [u8],
 }
 
-/// Splits a target in origin-form, absolute-form or asterisk-form. CONNECT, the one method with a form
-/// of its own, is refused.
+/// Splits a target in origin-form, absolute-form or asterisk-form. CONNECT, the one method with another form, is
+/// refused.
 pub(super) fn split<'a>(target: &'a [u8], method: Method, method_name: &[u8]) -> Result<Target<'a>, Refusal> {
     if method_name == b"CONNECT" {
         return Err(Refusal::ConnectMethod);

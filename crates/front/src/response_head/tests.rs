@@ -176,7 +176,7 @@ fn statuses_without_a_phrase_keep_the_space() {
 }
 
 #[test]
-fn nonsense_is_a_breach() {
+fn malformed_bytes_are_a_breach() {
     assert_eq!(breach(b""), "is too short");
     assert_eq!(breach(&payload(99, &[])), "has a status outside 100 to 999");
     assert_eq!(breach(&payload(1000, &[])), "has a status outside 100 to 999");

@@ -91,7 +91,7 @@ impl ByOpener {
     async fn look(self: Rc<Self>, path: Option<SafePath<'static>>) {
         let Some(held) = self.turn.come_soon().await else { return self.give_up(path) };
         if self.knows(path.as_ref()) {
-            return; // it was found out for somebody else
+            return; // it was found out for another request
         }
         let (finder, wanted) = (Arc::clone(&self.finder), path.clone());
         let found = held.spend(move || {

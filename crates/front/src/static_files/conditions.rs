@@ -104,7 +104,7 @@ fn judge_range(range: &[u8], whole: u64) -> Verdict {
 enum Range {
     /// From one position to another, both included.
     From(u64, u64),
-    /// So many bytes at the end.
+    /// The last bytes, of this number.
     Last(u64),
 }
 

@@ -9,7 +9,7 @@ use super::fingerprint;
 use super::folder::Folder;
 use super::found_file::FoundFile;
 use super::pipeline::{Assets, Pipeline};
-use super::reading::{Known, Said, Unread};
+use super::reading::{Facts, Known, Unread};
 use super::safe_path::SafePath;
 
 /// Finds the files of one application.
@@ -30,8 +30,8 @@ impl Finder {
     /// Finds the files in the folder `root`, which need not exist (yet), to be sent with these header fields added.
     pub(crate) fn new(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> Self {
         let extra_fields = encode_extra_fields(headers);
-        let is_said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
-        let immutable = if is_said { b"" } else { fingerprint::IMMUTABLE };
+        let is_set = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cache-control"));
+        let immutable = if is_set { b"" } else { fingerprint::IMMUTABLE };
         Finder {
             folder: Folder::new(root, follow_symlinks),
             fields_of_immutable: [&extra_fields, immutable].concat(),
@@ -72,7 +72,7 @@ impl Finder {
         self.pipeline.as_ref().map(Pipeline::prefix)
     }
 
-    /// The file that is meant by this path; `None`: there is none.
+    /// The file at this path; `None`: there is none.
     ///
     /// # Errors
     /// This one has to be read before.
@@ -115,9 +115,9 @@ impl Finder {
     }
 
     /// A file has been read, up to `now_ms`.
-    pub(super) fn learn(&mut self, read: std::io::Result<(Known, Said)>, now_ms: u64) {
+    pub(super) fn learn(&mut self, read: std::io::Result<(Known, Facts)>, now_ms: u64) {
         match (read, &mut self.pipeline) {
-            (Ok((known, said)), Some(pipeline)) => pipeline.learn(known, said, now_ms),
+            (Ok((known, facts)), Some(pipeline)) => pipeline.learn(known, facts, now_ms),
             (Ok(_), None) => {}
             (Err(error), _) => {
                 tracing::debug!(%error, "an asset could not be read; the application is asked");

@@ -2,7 +2,7 @@
 
 use highball_ring::frame::is_token_byte;
 
-/// What is said of files that never change: they can be kept for a year without asking.
+/// The header field of files that never change: they can be kept for a year without asking.
 pub(super) const IMMUTABLE: &[u8] = b"cache-control: public, max-age=31536000, immutable\r\n";
 
 /// Where Webpacker and Shakapacker put what they have built.
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_told_from_words_and_dates() {
+    fn digests_are_distinguished_from_words_and_dates() {
         let sha = "5808fd585e58fa1f22e61d7f386268f38f56605b416259b201054efcce61b66f";
         for (path, expected) in [
             (format!("assets/application-{sha}.css"), true),

@@ -50,7 +50,7 @@ pub(super) enum Names {
     None,
     /// These, and those of pages (`name.html`) without their ending.
     Known(Arc<HashSet<Box<[u8]>>>),
-    /// It cannot be told, or there are too many.
+    /// They are unknown, or too many.
     Any,
 }
 
@@ -113,7 +113,7 @@ impl Folder {
     }
 
     /// The names in the folder at `path` below this one (empty for this one itself); none if it is not there. `None`:
-    /// they cannot be told, or are too many.
+    /// they are unknown, or too many.
     pub(super) fn names(&self, path: &[u8]) -> Option<Vec<Entry>> {
         let Some(opened) = self.opened.as_ref() else { return Some(Vec::new()) };
         let path = if path.is_empty() { b"." } else { path };

@@ -1,4 +1,4 @@
-//! Files that this process opens itself: at once, by whoever looks them up.
+//! Files that this process opens itself, during the lookup.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ fn read(unread: Unread, finder: Rc<RefCell<Finder>>, turn: Turn) -> Pending {
     Pending::new(async move {
         let held = turn.come().await;
         if finder.borrow().knows(&unread, now_ms()) {
-            return; // it has been read for somebody else
+            return; // it has been read for another request
         }
         if let Some((read, _held)) = held.spend(move || unread.read()).await {
             finder.borrow_mut().learn(read, now_ms());

@@ -1,8 +1,8 @@
 //! Source files of a Rails application that its asset pipeline, in development, would give out as they are.
 //!
-//! The pipeline itself has said which those are. Here is decided only what is beyond doubt: whatever the pipeline might
-//! answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not that
-//! of the content) is left to it.
+//! The pipeline itself has reported which those are. Only what is beyond doubt is decided here: whatever the pipeline
+//! might answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not
+//! that of the content) is left to it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
-use super::reading::{Known, Said, Sayings, Unread};
+use super::reading::{Facts, Known, KnownFacts, Unread};
 use super::safe_path::first_component;
 use crate::content_type;
 
@@ -31,7 +31,7 @@ const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 /// What is larger is left to the pipeline wherever its content decides: one that is all hole has no end.
 const DIGESTED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// A file without a digest in its name is asked for anew each time.
+/// A file without a digest in its name is revalidated at each request.
 const REVALIDATED: &[u8] = b"cache-control: no-cache\r\n";
 
 /// What the application says about its assets.
@@ -87,7 +87,7 @@ pub(super) struct Pipeline {
     prefix: Vec<u8>,
     folders: Vec<Folder>,
     rules: AssetPipeline,
-    sayings: Sayings,
+    known_facts: KnownFacts,
 }
 
 /// What a path asks a pipeline for: `folder/stem-digest.extension`.
@@ -103,7 +103,7 @@ struct AskedAsset<'a> {
 impl Pipeline {
     pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
         let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
-        Pipeline { prefix, folders, rules, sayings: Sayings::default() }
+        Pipeline { prefix, folders, rules, known_facts: KnownFacts::default() }
     }
 
     /// The folder that paths begin with, with its slash.
@@ -130,15 +130,15 @@ impl Pipeline {
         let content_decides = asked.digest.is_some() || plain.depends_on_content();
         let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES });
         if content_decides {
-            let said = match self.said_by(&found, plain, now_ms)? {
-                Ok(said) => said,
+            let facts = match self.facts_of(&found, plain, now_ms)? {
+                Ok(facts) => facts,
                 Err(unread) => return Some(Err(unread)),
             };
-            if !said.is_plain || asked.digest.is_some_and(|digest| said.digest.as_bytes() != digest) {
+            if !facts.is_plain || asked.digest.is_some_and(|digest| facts.digest.as_bytes() != digest) {
                 return None;
             }
         }
-        // What is in memory is what was read; another file may change while it is sent, and that must not be kept.
+        // A file in memory cannot change while it is sent, as another one can: only the former may be kept by clients.
         let never_changes = asked.digest.is_some() && matches!(found.content, Content::Bytes(_));
         let fields = if never_changes { IMMUTABLE } else { REVALIDATED };
         let known = self.rules.types.get(asked.extension).map(String::as_str);
@@ -146,36 +146,37 @@ impl Pipeline {
         Some(Ok(FoundFile::alone(found, content_type, fields)))
     }
 
-    /// What the content of a file says; `None`: that is left to the pipeline.
-    fn said_by(
+    /// The facts about the content of a file; `None`: that is left to the pipeline.
+    fn facts_of(
         &self,
         found: &Representation,
         plain: &PlainAsset,
         now_ms: u64,
-    ) -> Option<Result<Said, Unread>> {
+    ) -> Option<Result<Facts, Unread>> {
         let file = match &found.content {
-            Content::Bytes(bytes) => return Some(Ok(Said::by(bytes, &self.rules.digest, plain))),
+            Content::Bytes(bytes) => return Some(Ok(Facts::of(bytes, &self.rules.digest, plain))),
             Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
             Content::File(_) if found.length > DIGESTED_BYTES => return None,
             Content::File(file) => Arc::clone(file),
         };
         let unread = Unread { file, digest: self.rules.digest.clone(), plain: plain.clone() };
-        let said = self.sayings.of(&unread.known().ok()?, now_ms).cloned();
-        Some(said.ok_or(unread))
+        let facts = self.known_facts.of(&unread.known().ok()?, now_ms).cloned();
+        Some(facts.ok_or(unread))
     }
 
-    /// Whether it is known what this file says.
+    /// Whether the facts about this file are known.
     pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
-        unread.known().is_ok_and(|known| self.sayings.of(&known, now_ms).is_some())
+        unread.known().is_ok_and(|known| self.known_facts.of(&known, now_ms).is_some())
     }
 
     /// A file has been read, up to `now_ms`.
-    pub(super) fn learn(&mut self, known: Known, said: Said, now_ms: u64) {
-        self.sayings.remember(known, said, now_ms);
+    pub(super) fn learn(&mut self, known: Known, facts: Facts, now_ms: u64) {
+        self.known_facts.remember(known, facts, now_ms);
     }
 }
 
-/// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is meant.
+/// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is the
+/// right one.
 fn open(
     folders: &mut [Folder],
     rules: &AssetPipeline,
@@ -285,8 +286,8 @@ impl PlainAsset {
 }
 
 impl<'a> AskedAsset<'a> {
-    /// Takes a path below the pipeline's; `None` for names that pipelines read in ways of their own: a plus as a space,
-    /// two dots as an attack, a word behind a hyphen as a digest.
+    /// Takes a path below the pipeline's; `None` for names that pipelines read in their own way: a plus as a space, two
+    /// dots as an attack, a word behind a hyphen as a digest.
     fn of(path: &'a [u8]) -> Option<Self> {
         if path.contains(&b'+') || memchr::memmem::find(path, b"..").is_some() {
             return None;
@@ -320,7 +321,7 @@ mod tests {
     const OTHER_DIGEST: &str = "11d3b0a8f4c45a01a8e4c1f9e3a4b5c6";
 
     fn digest_of(digest: &AssetDigest, content: &[u8]) -> String {
-        Said::by(content, digest, &PlainAsset::default()).digest
+        Facts::of(content, digest, &PlainAsset::default()).digest
     }
 
     /// Two folders of assets, and a pipeline over them.
@@ -477,8 +478,8 @@ mod tests {
         let read = |pipeline: &mut Pipeline, path: &str| {
             let unread = pipeline.find(path.as_bytes(), 0).expect("a file").expect_err("not read yet");
             assert!(!pipeline.knows(&unread, 0));
-            let (known, said) = unread.read().unwrap();
-            pipeline.learn(known, said, 0);
+            let (known, facts) = unread.read().unwrap();
+            pipeline.learn(known, facts, 0);
             assert!(pipeline.knows(&unread, 0));
             assert!(!pipeline.knows(&unread, FRESH_MS), "it may have changed within the same time stamp");
             pipeline.find(path.as_bytes(), 0)

@@ -1,7 +1,7 @@
-//! What the content of a source file says: its digest, and whether a pipeline gives it out as it is.
+//! Facts about the content of a source file: its digest, and whether a pipeline gives it out as it is.
 //!
-//! Large files are not read by the front's thread, for which all clients would wait, but aside; and what they say is known
-//! until they change.
+//! Large files are not read by the front's thread, for which all clients would wait, but aside; and the facts about
+//! them are known until they change.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,27 +18,27 @@ use super::FRESH_MS;
 /// How much of a file is read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Most files of which it is known what they say; beyond that all are forgotten.
+/// Most files with known facts; beyond that all are forgotten.
 const KNOWN_FILES: usize = 1024;
 
-/// What the content of a file says.
+/// The facts about the content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Facts {
     /// The digits that belong into its name.
     pub(super) digest: String,
     /// Whether it is given out as it is.
     pub(super) is_plain: bool,
 }
 
-impl Said {
-    pub(super) fn by(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
+impl Facts {
+    pub(super) fn of(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
         let mut hasher = digest.begin();
         hasher.take(content);
-        Said { digest: digest.end(hasher), is_plain: plain.allows(content) }
+        Facts { digest: digest.end(hasher), is_plain: plain.allows(content) }
     }
 }
 
-/// A large file that has to be read before anybody can tell whether it is the one that is asked for.
+/// A large file that has to be read before it is known whether it is the one that is asked for.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) file: Arc<File>,
@@ -48,7 +48,7 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Reads the file, which may take some seconds.
-    pub(super) fn read(&self) -> io::Result<(Known, Said)> {
+    pub(super) fn read(&self) -> io::Result<(Known, Facts)> {
         let known = self.known()?;
         let mut hasher = self.digest.begin();
         let mut text = Vec::new();
@@ -65,10 +65,10 @@ impl Unread {
             }
             offset += length as u64;
         }
-        Ok((known, Said { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
+        Ok((known, Facts { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
     }
 
-    /// By what it will be known.
+    /// The key of the facts about it.
     pub(super) fn known(&self) -> io::Result<Known> {
         Ok(Known { file: about(&*self.file)?, plain: self.plain.clone() })
     }
@@ -88,28 +88,31 @@ impl Known {
     }
 }
 
-/// What large files have said.
+/// The facts about large files.
 #[derive(Debug, Default)]
-pub(super) struct Sayings(HashMap<Known, Remembered>);
+pub(super) struct KnownFacts(HashMap<Known, Remembered>);
 
 #[derive(Debug)]
 struct Remembered {
-    said: Said,
+    facts: Facts,
     /// Until when that is believed, in milliseconds.
     until_ms: u64,
 }
 
-impl Sayings {
-    pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Said> {
-        self.0.get(known).filter(|remembered| now_ms < remembered.until_ms).map(|remembered| &remembered.said)
+impl KnownFacts {
+    pub(super) fn of(&self, known: &Known, now_ms: u64) -> Option<&Facts> {
+        self.0
+            .get(known)
+            .filter(|remembered| now_ms < remembered.until_ms)
+            .map(|remembered| &remembered.facts)
     }
 
-    /// Remembers what a file has said that was read up to `now_ms`.
-    pub(super) fn remember(&mut self, known: Known, said: Said, now_ms: u64) {
+    /// Remembers the facts about a file that was read up to `now_ms`.
+    pub(super) fn remember(&mut self, known: Known, facts: Facts, now_ms: u64) {
         if self.0.len() >= KNOWN_FILES {
             self.0.clear();
         }
         let until_ms = if known.is_settled() { u64::MAX } else { now_ms + FRESH_MS };
-        self.0.insert(known, Remembered { said, until_ms });
+        self.0.insert(known, Remembered { facts, until_ms });
     }
 }

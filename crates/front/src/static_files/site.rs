@@ -1,5 +1,5 @@
-//! Files without an application behind them: what is not there has a page of its own, and a folder's path ends in a
-//! slash, so that its page's relative links lead where its author meant.
+//! Files without an application behind them: a path without a file gets the site's 404 page, and a folder's path ends
+//! in a slash, so that its page's relative links lead where its author meant.
 
 use super::{write_answer, write_status_line, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
 use crate::refusal::Refusal;

@@ -384,7 +384,7 @@ fn compressed_siblings_are_sent_to_those_who_take_them() {
     }
     tags.sort();
     tags.dedup();
-    assert_eq!(tags.len(), 5, "each has a tag of its own");
+    assert_eq!(tags.len(), 5, "each has its own tag");
     let direct = get("/app.js.gz", "gzip");
     assert_eq!(
         (direct.field("content-type"), direct.field("content-encoding")),

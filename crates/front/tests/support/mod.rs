@@ -1,4 +1,4 @@
-//! A front on a thread of its own, workers that are played by the test, and clients.
+//! A front on its own thread, workers that are played by the test, and clients.
 #![allow(dead_code, unused_imports)] // each test file uses its part
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
@@ -65,12 +65,12 @@ impl Front {
     ) -> Front {
         let settings = Arc::new(settings);
         let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
-        let (commands, obeyed) = mpsc::channel(16);
-        let (said, mut events_in) = mpsc::unbounded_channel();
+        let (commands, commands_in) = mpsc::channel(16);
+        let (from_front, mut events_in) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
         let key = Arc::new(DeveloperKey::new([7; 32]));
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, key, listeners, opening, obeyed, said).unwrap();
+            highball_front::run(for_front, key, listeners, opening, commands_in, from_front).unwrap();
         });
         let (events_out, events) = sync_channel(1000);
         std::thread::spawn(move || {
@@ -88,12 +88,12 @@ impl Front {
         self.commands.as_ref().unwrap().blocking_send(command).unwrap();
     }
 
-    /// Tells it something of the first application.
+    /// Sends a command about the first application.
     pub(crate) fn tell_app(&self, command: AppCommand) {
         self.tell_of(0, command);
     }
 
-    /// Tells it something of the application that is so many-th in the settings.
+    /// Sends a command about the application with this index in the settings.
     pub(crate) fn tell_of(&self, app: usize, command: AppCommand) {
         self.tell(Command::ToApp(self.id(app), command));
     }
@@ -102,7 +102,7 @@ impl Front {
         self.settings.apps[app].id
     }
 
-    /// The next thing that the front says, but for [`AppEvent::Wanted`]: that depends on who is there when.
+    /// The next event of the front, but for [`AppEvent::Wanted`]: that depends on the timing.
     pub(crate) fn event(&self) -> Event {
         loop {
             let event = self.events.recv_timeout(PATIENCE).expect("an event");
@@ -112,7 +112,7 @@ impl Front {
         }
     }
 
-    /// The next thing that the front says of an application, as above.
+    /// The next event of an application, as above.
     pub(crate) fn app_event(&self) -> AppEvent {
         match self.event() {
             Event::OfApp(_, event) => event,
@@ -120,7 +120,7 @@ impl Front {
         }
     }
 
-    /// What the front has said by now, and nobody has heard.
+    /// The events that the front has sent and the test has not taken.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.events.try_iter().collect()
     }
@@ -136,7 +136,7 @@ impl Front {
         eventually(what, || condition(&self.report()));
     }
 
-    /// Adds a worker with so many threads.
+    /// Adds a worker with this number of threads.
     pub(crate) fn worker(&self, threads: u16) -> FakeWorker {
         self.worker_of(1, threads)
     }
@@ -148,7 +148,7 @@ impl Front {
         worker
     }
 
-    /// Adds a worker of the application that is so many-th in the settings, with so many threads.
+    /// Adds a worker of the application with this index in the settings.
     pub(crate) fn worker_for(&self, app: usize, threads: u16) -> FakeWorker {
         let (worker, new) = self.new_worker(1, threads);
         self.tell_of(app, AppCommand::AddWorker(new));
@@ -188,7 +188,7 @@ impl Front {
         self.tell_of(app, AppCommand::RemoveWorker { worker: worker.number, killed: false });
     }
 
-    /// One request to this host, on a connection of its own.
+    /// One request to this host, on a new connection.
     pub(crate) fn get_from(&self, host: &str, path: &str) -> Client {
         let mut client = self.connect();
         client.get_from(host, path);
@@ -199,7 +199,7 @@ impl Front {
         Client::tcp(self.port)
     }
 
-    /// One request on a connection of its own.
+    /// One request on a new connection.
     pub(crate) fn get(&self, path: &str) -> Client {
         let mut client = self.connect();
         client.get(path);
@@ -264,7 +264,7 @@ pub(crate) fn set_apps(settings: &mut Settings, reached_at: &[(&[&str], &str)]) 
 
 /// One of several, to be changed.
 pub(crate) fn app_of(settings: &mut Settings, app: usize) -> &mut App {
-    Arc::get_mut(&mut settings.apps[app]).expect("nobody else has it yet")
+    Arc::get_mut(&mut settings.apps[app]).expect("the only owner")
 }
 
 /// Waits until `condition` holds.
@@ -283,7 +283,7 @@ pub(crate) fn private_bytes() -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Bytes by which every position can be told from its neighbours.
+/// Bytes that differ at every position from their neighbours.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length as u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

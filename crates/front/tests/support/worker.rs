@@ -14,7 +14,7 @@ use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::frame::{Header, Kind, MAX_PAYLOAD};
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
-use highball_ring::{WorkerFds, WorkerRing};
+use highball_ring::{Ticket, WorkerFds, WorkerRing};
 
 use super::PATIENCE;
 
@@ -36,7 +36,7 @@ impl FakeWorker {
 
     /// Begins the next request, if there is one.
     pub(crate) fn try_claim(&self) -> Option<Job> {
-        let (slot, position) = self.ring.claim()?;
+        let Ticket { slot, position } = self.ring.claim()?;
         Some(Job::begin(Arc::clone(&self.ring), &self.spooled, slot, position))
     }
 
@@ -48,7 +48,7 @@ impl FakeWorker {
     pub(crate) fn claim_within(&self, time: Duration) -> Option<Job> {
         let deadline = Instant::now() + time;
         loop {
-            // What is found only when the time is over, nobody was woken for.
+            // A request that is found only when the time is over has woken no thread.
             let left = deadline.checked_duration_since(Instant::now())?;
             if let Some(job) = self.try_claim() {
                 return Some(job);
@@ -60,7 +60,7 @@ impl FakeWorker {
         }
     }
 
-    /// Serves with so many threads until the result is dropped.
+    /// Serves with this number of threads until the result is dropped.
     pub(crate) fn serve(self, threads: usize, answer: impl Fn(Job) + Send + Sync + 'static) -> Serving {
         let (worker, answer) = (Arc::new(self), Arc::new(answer));
         let (stop, claiming) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(())));
@@ -87,7 +87,7 @@ impl FakeWorker {
     }
 }
 
-/// A worker that serves on threads of its own.
+/// A worker that serves on its own threads.
 pub(crate) struct Serving {
     pub(crate) worker: Arc<FakeWorker>,
     stop: Arc<AtomicBool>,
@@ -138,8 +138,8 @@ impl Job {
         let is_spooled = fixed.flags & BODY_SPOOLED != 0;
         if is_spooled {
             let mut files = spooled.lock().unwrap();
-            while let Some((tag, file)) = ring.receive_descriptor().unwrap() {
-                files.insert(tag.position, file.into());
+            while let Some((ticket, file)) = ring.receive_descriptor().unwrap() {
+                files.insert(ticket.position, file.into());
             }
             files.remove(&position).expect("the file of a spooled body").read_to_end(&mut body).unwrap();
             assert_eq!(body.len() as u64, fixed.body_bytes);
@@ -192,8 +192,8 @@ impl Job {
         self.raw(&frame(Kind::Hijack, b""));
         loop {
             let seen = self.ring.announce_wait_for_descriptor(self.slot);
-            if let Some((tag, socket)) = self.ring.receive_descriptor().unwrap() {
-                assert_eq!((tag.slot, tag.position), (self.slot, self.position));
+            if let Some((ticket, socket)) = self.ring.receive_descriptor().unwrap() {
+                assert_eq!((ticket.slot, ticket.position), (self.slot, self.position));
                 return socket.into();
             }
             self.ring.sleep_for_room(self.slot, seen);
@@ -229,7 +229,7 @@ impl Job {
         }
     }
 
-    /// Writes as many of these bytes as there is room for: how many.
+    /// Writes as many of these bytes as there is room for. Returns their number.
     pub(crate) fn try_raw(&mut self, bytes: &[u8]) -> usize {
         let more = self.ring.write(self.slot, self.written, bytes);
         self.written = self.written.wrapping_add(more as u32);

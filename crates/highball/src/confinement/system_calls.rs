@@ -1,9 +1,10 @@
 //! System calls that the server never makes. seccomp has them fail with EPERM.
 //!
-//! A list of what is denied, and not of what is allowed: which calls a process makes is also for its C library and its
-//! kernel's age to say, and one that is missing in a list would end a server that serves. What this list cannot
-//! know, calls newer than it, does not exist for the server (ENOSYS, as on an older kernel): the C library then uses the
-//! older ones. A denied call fails, and does not end the process: a mistake in the list costs a function, not all clients.
+//! A list of what is denied, and not of what is allowed: which calls a process makes also depends on its C library and
+//! the age of its kernel, and one that is missing in a list would end a running server. What this list cannot know,
+//! calls newer than it, does not exist for the server (ENOSYS, as on an older kernel): the C library then uses the
+//! older ones. A denied call fails, and does not end the process: a mistake in the list costs a function, not all
+//! clients.
 
 use libc::*;
 use rustix::process::getpid;
@@ -40,7 +41,7 @@ const DENIED: &[c_long] = &[
     // Objects that all processes of a user share.
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop, SYS_msgget, SYS_msgsnd,
     SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink, SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Parts of the kernel that are large and open to everybody: flaws are found in them.
+    // Parts of the kernel that are large and open to all users: flaws are found in them.
     SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
     SYS_io_setup, SYS_io_submit, SYS_remap_file_pages, SYS_lookup_dcookie,
     // The machine.

@@ -1,4 +1,4 @@
-//! Each test confines a process of its own: this program again, which runs one ignored test.
+//! Each test confines another process: this program again, which runs one ignored test.
 
 use super::*;
 use highball_front::budget::{Budget, Share};
@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 /// Names a folder for the test, with folders `spool` and `other` in it: a confined process could not remove them.
 const FOLDER: &str = "HIGHBALL_TEST_FOLDER";
 
-/// Runs this ignored test in a process of its own.
+/// Runs this ignored test in another process.
 fn run(name: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     for name in ["spool", "other"] {
@@ -28,9 +28,9 @@ fn run(name: &str) -> Output {
 
 fn passes(name: &str) {
     let done = run(name);
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
-    assert!(said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{output}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(output.contains("1 passed"), "{output}");
 }
 
 fn kind<T>(result: std::io::Result<T>) -> Option<ErrorKind> {

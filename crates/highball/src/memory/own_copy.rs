@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Goes on from the beginning in a copy of this program that nobody else runs. Returns in that copy, and where the
-/// system does not run copies: then the figures are a little less exact, which is no reason not to tell them.
+/// Goes on from the beginning in a copy of this program that no other process runs. Returns in that copy, and where the
+/// system does not run copies: then the figures are a little less exact.
 pub(crate) fn run_from_own_copy() {
     let program = fs::read_link("/proc/self/exe").unwrap_or_default();
     if !program.to_string_lossy().starts_with("/memfd:") {

@@ -1,4 +1,4 @@
-//! The processes of this machine: who they are, and who descends from whom.
+//! The processes of this machine, and their descent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     /// The effective user id.
     pub(crate) uid: u32,
-    /// Its command line; one that names itself anew has one argument, its title.
+    /// Its command line; one that has set its title has that as its one argument.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl ProcessList {
     /// The parent, its parent, and so on.
     pub(crate) fn ancestors(&self, pid: i32) -> impl Iterator<Item = &Process> {
         let parent = |process: &&Process| self.get(process.parent);
-        // Pids can be used anew while /proc is read: nobody is descended from himself, nor from a thousand.
+        // Pids can be used again while /proc is read: the limit breaks circles.
         std::iter::successors(self.get(pid), parent).skip(1).take(1000)
     }
 }

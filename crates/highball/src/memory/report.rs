@@ -24,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct InstanceReport {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    pub(crate) apps: Vec<AppReport>,
+    pub(crate) apps: Vec<AppMemory>,
     pub(crate) binds: Vec<String>,
     pub(crate) processes: Vec<ProcessReport>,
     pub(crate) total: MemoryTotal,
@@ -33,7 +33,7 @@ pub(crate) struct InstanceReport {
 
 /// One of its applications.
 #[derive(Debug, Serialize)]
-pub(crate) struct AppReport {
+pub(crate) struct AppMemory {
     pub(crate) name: String,
     pub(crate) app: PathBuf,
     pub(crate) environment: String,
@@ -85,7 +85,7 @@ pub(crate) struct Memory {
     pub(crate) swap_mib: f64,
     /// Resident pages of rings that it has mapped.
     pub(crate) ring_rss_mib: f64,
-    /// Those among them that nobody else has mapped.
+    /// Those among them that no other process has mapped.
     pub(crate) ring_private_dirty_mib: f64,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Heap {
 /// Several Ruby heaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct HeapTotal {
-    /// The processes that told their heap.
+    /// The number of processes that reported their heap.
     pub(crate) heaps: usize,
     pub(crate) live_slots: u64,
     pub(crate) free_slots: u64,
@@ -193,7 +193,7 @@ impl From<RubyHeap> for Heap {
 }
 
 impl HeapTotal {
-    /// The sum of what these processes have told.
+    /// The sum of these heaps.
     pub(crate) fn of<'a>(heaps: impl Iterator<Item = &'a Heap>) -> HeapTotal {
         let mut total = HeapTotal::default();
         for heap in heaps {

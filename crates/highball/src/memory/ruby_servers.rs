@@ -187,7 +187,7 @@ fn script_of<'a, 'b>(words: &'a [&'b str]) -> Option<(&'b str, &'a [&'b str])> {
     None
 }
 
-/// The server that `rackup` or `rails server` was told to use, else `otherwise`.
+/// The server that the options of `rackup` or `rails server` name, else `otherwise`.
 fn chosen_server(options: &[&str], otherwise: &'static str) -> &'static str {
     let named = options.iter().enumerate().find_map(|(index, option)| match *option {
         "-s" | "--server" | "-u" | "--using" => options.get(index + 1).copied(),

@@ -1,7 +1,7 @@
 //! What `highball memory` shows to people: tables of at most 100 columns.
 
 use super::report::{
-    AppReport, Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport,
+    AppMemory, Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport,
 };
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ pub(crate) fn tables(report: &Report) -> String {
 }
 
 fn instance_tables(instance: &InstanceReport) -> String {
-    let runs_on = |app: &AppReport| {
+    let runs_on = |app: &AppMemory| {
         let framework = app.framework.as_deref().unwrap_or("not booted yet");
         let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
         format!("{framework}{ruby}")
@@ -48,7 +48,7 @@ fn instance_tables(instance: &InstanceReport) -> String {
         _ => vec![highball],
     };
     if instance.apps.len() > 1 {
-        let line = |app: &AppReport| {
+        let line = |app: &AppMemory| {
             format!("{}: {}, {} ({})", app.name, runs_on(app), app.app.display(), app.environment)
         };
         lines.extend(instance.apps.iter().map(line));
@@ -247,7 +247,7 @@ mod tests {
         let instance = InstanceReport {
             pid: 4_194_304,
             version: "0.1.0".into(),
-            apps: vec![AppReport {
+            apps: vec![AppMemory {
                 name: "long".into(),
                 app: format!("/srv/{}", "long/".repeat(40)).into(),
                 environment: "production".into(),

@@ -14,6 +14,6 @@ Rails.application.configure do
   config.public_file_server.enabled = true
   config.public_file_server.headers = { "cache-control" => "public, max-age=31536000" }
 
-  # It signs cookies that nobody is interested in.
+  # It signs cookies without any use.
   config.secret_key_base = "0123456789abcdef" * 8
 end

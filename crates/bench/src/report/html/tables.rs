@@ -1,4 +1,4 @@
-//! Tables with all figures; each scrolls in a box of its own where it is wider than the page.
+//! Tables with all figures; each scrolls in a separate box where it is wider than the page.
 
 use super::{escape, Colours};
 use crate::report::comparison::{best_first, Comparison, Row};

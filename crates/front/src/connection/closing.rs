@@ -15,7 +15,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 
 impl Connection {
     /// Ends the connection.
-    pub(super) async fn farewell(mut self, end: End) {
+    pub(super) async fn close(mut self, end: End) {
         match end {
             End::Done | End::Gone => {}
             End::CutOff => self.stream.reset_at_close(),

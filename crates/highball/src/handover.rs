@@ -4,7 +4,7 @@
 
 use crate::at_root;
 use crate::pidfile::Pidfile;
-use crate::wiring::UNHEARD;
+use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
 use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, UpgradeContext};
@@ -19,7 +19,7 @@ use tracing::{error, info};
 /// Time for what a boot takes beyond the application's own.
 const OWN_TIME: Duration = Duration::from_secs(10);
 
-/// What a candidate has to know of an application.
+/// An event of an application that a candidate waits for.
 #[derive(Debug)]
 pub(crate) enum News {
     /// The first worker waits for requests, and was sent one.
@@ -36,7 +36,7 @@ pub(crate) enum News {
     FirstAnswered(u32, Result<u16, String>),
 }
 
-/// Where the news go; nobody is told once connections are accepted, or if they were from the start.
+/// Where the news go; none is sent once connections are accepted, or if they were from the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidate {
     to: Option<mpsc::Sender<(AppId, News)>>,
@@ -45,7 +45,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate where there is somebody to be succeeded, and where the news of it arrive. Applications that do not
+    /// A candidate where there is a process to be succeeded, and the receiver of its news. Applications that do not
     /// serve there, or boot when they are asked for, are not waited for.
     pub(crate) fn of(
         predecessor: Option<&Arc<Predecessor>>,
@@ -54,7 +54,7 @@ impl Candidate {
         let Some(predecessor) = predecessor else { return (Candidate::default(), None) };
         let awaited = apps.iter().filter(|app| app.prestart && !predecessor.is_without(&app.name));
         let awaited = awaited.map(|app| (app.id, None)).collect();
-        let (to, news) = mpsc::channel(UNHEARD);
+        let (to, news) = mpsc::channel(CHANNEL_CAPACITY);
         (Candidate { to: Some(to), awaited: Arc::new(Mutex::new(awaited)) }, Some(news))
     }
 
@@ -81,7 +81,7 @@ impl Candidate {
         awaited.get(&app).is_some_and(|first| *first == Some(worker))
     }
 
-    /// Tells it; the candidate listens as long as it is one.
+    /// Sends it; the candidate listens as long as it is one.
     pub(crate) fn tell(&self, app: AppId, news: News) {
         if let Some(to) = &self.to {
             let _ = to.try_send((app, news));
@@ -124,14 +124,14 @@ impl Staffing {
         self.is_site || (self.first_has_answered && self.ready.len() >= others)
     }
 
-    /// Takes note of what was heard; the worker that may be admitted by now, or why nothing will come of it.
-    fn hear(&mut self, news: News) -> Result<Option<u32>, String> {
+    /// Records the news. Returns the worker that may be admitted by now, or why the handover fails.
+    fn record(&mut self, news: News) -> Result<Option<u32>, String> {
         match news {
             News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
             News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
             News::SiteOpened => self.is_site = true,
-            News::Removed => {} // nobody waits for it any more
+            News::Removed => {} // it is not waited for any more
             News::FirstAnswered(worker, answer) => {
                 self.judge(answer)?;
                 (self.first_has_answered, self.deadline) = (true, None);
@@ -167,8 +167,8 @@ impl Staffing {
     }
 }
 
-/// All that taking over takes.
-pub(crate) struct Succession {
+/// What taking over needs.
+pub(crate) struct Handover {
     pub(crate) settings: Arc<Settings>,
     /// The addresses.
     pub(crate) binds: Vec<String>,
@@ -177,7 +177,7 @@ pub(crate) struct Succession {
     pub(crate) front: mpsc::Sender<Command>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     /// What the next process will be made from.
-    pub(crate) heritage: Option<UpgradeContext>,
+    pub(crate) upgrade_context: Option<UpgradeContext>,
     /// Becomes true when connections are accepted.
     pub(crate) serving: watch::Sender<bool>,
     /// How the workers come up.
@@ -187,9 +187,9 @@ pub(crate) struct Succession {
     pub(crate) launcher: Launcher,
 }
 
-impl Succession {
-    /// Takes over, where there is somebody to take over from, or has this process end; then waits for ever. The file
-    /// with the process id is ours once we serve.
+impl Handover {
+    /// Takes over, where there is an old process, or has this process end; then waits for ever. The file with the
+    /// process id is ours once we serve.
     pub(crate) async fn take_over(
         &mut self,
         predecessor: Option<&Predecessor>,
@@ -204,8 +204,8 @@ impl Succession {
             }
             *pidfile = self.begin_to_serve(old).await;
         }
-        if let Some(heritage) = self.heritage.take() {
-            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(heritage))).await;
+        if let Some(upgrade_context) = self.upgrade_context.take() {
+            let _ = self.supervisor.send(Order::MayUpgrade(Box::new(upgrade_context))).await;
             // as above
         }
         self.serving.send_replace(true);
@@ -221,7 +221,7 @@ impl Succession {
         // By then the supervisor listens to signals: from here on the old process passes HUP on.
         tokio::task::yield_now().await;
         old.booting(env!("CARGO_PKG_VERSION"), patience(&self.settings));
-        let gone = || "the process that was to be succeeded has gone, or wants it no more".to_string();
+        let gone = || "the old process has gone, or has cancelled the hot restart".to_string();
         tokio::select! {
             staffed = self.staffed(news) => staffed?,
             _ = old.yields() => return Err(gone()),
@@ -255,16 +255,16 @@ impl Succession {
             .collect();
         while !coming.values().all(Staffing::is_done) {
             let next = coming.values().filter_map(|app| Some((app.deadline?, app))).min_by_key(|(at, _)| *at);
-            let heard = match next {
+            let received = match next {
                 Some((at, app)) => timeout_at(at, news.recv()).await.map_err(|_| app.silent())?,
                 None => news.recv().await,
             };
-            let Some((id, news)) = heard else { return Err("the run has ended".into()) };
+            let Some((id, news)) = received else { return Err("the run has ended".into()) };
             if matches!(news, News::Removed) {
                 coming.remove(&id);
             }
             let Some(app) = coming.get_mut(&id) else { continue };
-            if let Some(worker) = app.hear(news)? {
+            if let Some(worker) = app.record(news)? {
                 let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
                 let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }

@@ -1,26 +1,9 @@
-//! Requests as Ruby knows them, and how far the answer to each has come.
+//! What the worker keeps of each slot: its request, and how far the answer has come.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 
-/// A request that was claimed: the entry's position and its slot. Ruby holds it as one Integer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ticket {
-    pub(crate) position: u64,
-    pub(crate) slot: u16,
-}
-
-impl Ticket {
-    pub(crate) fn pack(self) -> u64 {
-        self.position << 16 | u64::from(self.slot)
-    }
-
-    pub(crate) fn unpack(ticket: u64) -> Self {
-        Ticket { position: ticket >> 16, slot: ticket as u16 }
-    }
-}
-
-/// How far an answer has come. The front takes frames out of order for a worker gone mad, so a method that is
+/// How far an answer has come. The front treats frames out of order as a protocol error, so a method that is
 /// called at the wrong stage writes nothing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
