@@ -34,15 +34,15 @@ complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Confi
 complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_needs_command" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
-complete -c highball -n "__fish_highball_needs_command" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Which clients get the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_needs_command" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
 complete -c highball -n "__fish_highball_needs_command" -l prefix -d 'Path that the application is reached below [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
 complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
-complete -c highball -n "__fish_highball_needs_command" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l prestart -d 'Whether the application boots when the server starts, instead of at its first request [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l sleep-after -d 'Stop an idle application after this time [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-fields -d 'Most header fields in a request [default: 128]' -r
@@ -60,18 +60,18 @@ complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Long
 complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
-complete -c highball -n "__fish_highball_needs_command" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_needs_command" -l probe-path -d 'Path of the request that a new version of the application has to answer during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
 complete -c highball -n "__fish_highball_needs_command" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -97,15 +97,15 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config 
 complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Which clients get the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l prefix -d 'Path that the application is reached below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l prestart -d 'Whether the application boots when the server starts, instead of at its first request [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after -d 'Stop an idle application after this time [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fields -d 'Most header fields in a request [default: 128]' -r
@@ -123,18 +123,18 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout
 complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-path -d 'Path of the request that a new version of the application has to answer during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -148,15 +148,15 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Which clients get the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l prefix -d 'Path that the application is reached below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Whether the application boots when the server starts, instead of at its first request [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after -d 'Stop an idle application after this time [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fields -d 'Most header fields in a request [default: 128]' -r
@@ -174,18 +174,18 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeou
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-path -d 'Path of the request that a new version of the application has to answer during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
@@ -200,15 +200,15 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config
 complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Who is shown what went wrong, in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l name -d 'What the application is called, in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Which clients get the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hosts -d 'Host name that the application is reached by [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l prefix -d 'Path that the application is reached below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l variables -d 'Variable in the environment of the application\'s processes, beside those that Highball was started with [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l pass-variables -d 'Variable of Highball\'s own environment that an application of another user gets as well [default: only those that `docs/users.md` lists]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l prestart -d 'Whether the application boots when the server starts, or when it is asked for first [default: on; with several applications in development off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l sleep-after -d 'How long nobody has to ask for the application until its processes end [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l prestart -d 'Whether the application boots when the server starts, instead of at its first request [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l sleep-after -d 'Stop an idle application after this time [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-fields -d 'Most header fields in a request [default: 128]' -r
@@ -226,18 +226,18 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeou
 complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without asking it [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l probe-path -d 'Path that a new version of the application is asked for during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l probe-path -d 'Path of the request that a new version of the application has to answer during a restart, before clients\' requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix` [default: /]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'After how many requests of one worker all are forked anew from it, so that they share the memory that it has filled by then [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-failures -d 'How many workers may die before they served, one after the other, until the server gives up [default: 5]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'How much the processes of an application of another user may print in a second [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
