@@ -7,6 +7,7 @@ require_relative "env_template"
 require_relative "exception_words"
 require_relative "hijack"
 require_relative "log"
+require_relative "request_log"
 
 module Highball
   # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
@@ -110,6 +111,7 @@ module Highball
       env["rack.hijack"] = Hijack.new(@ring, ticket, env)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
+      @ring.note_logged(ticket) if @development && env[RequestLog::LOGGED]
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
       @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
       answered = true
