@@ -54,4 +54,7 @@ module Highball
   end
 
   DefaultHandler.install
+  if defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load)
+    ::ActiveSupport.on_load(:action_dispatch_system_test_case) { require_relative "highball/system_tests" }
+  end
 end

@@ -100,8 +100,11 @@ module Highball
 
     # A thread that the app killed is replaced, so that the worker keeps its size.
     def replace(number)
-      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign?
+      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign? || ending?
     end
+
+    # At the end of a process Ruby kills all of its threads, and waits until none is left.
+    def ending? = !Thread.main.alive?
 
     # The life of one request.
     def serve(number, ticket, template)

@@ -137,7 +137,8 @@ module Highball
     # Receives an order. Returns it if it ends serving; carries out all others.
     def obey
       message, = @control.receive
-      exit!(1) unless message # the supervisor has ended
+      return supervisor_gone unless message
+
       case message[:type]
       when "drain" then return :drain
       when "promote" then return :promote
@@ -149,7 +150,9 @@ module Highball
       nil
     end
 
-    def report_fitness
+    def supervisor_gone = exit!(1)
+
+    def tell_whether_fit
       problem = @fork_safety.problem(serving: true)
       problem ? @control.say(:unfit, why: problem) : @control.say(:fit)
     end
