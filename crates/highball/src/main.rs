@@ -7,7 +7,7 @@
 //! `instance` (the socket by which a running Highball is asked), `control_places` (where those sockets are, and who may be at
 //! the other end), `asking` (finding instances, and one question to one), `commands` (`status`, `restart`, `refork`,
 //! `upgrade` and `stop`, which ask), `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed
-//! boot), `doctor` (which boots without serving), `memory` (which asks as well, and looks at processes), `succession`
+//! boot), `doctor` (which boots without serving), `init` (which writes what an application is deployed with), `memory` (which asks as well, and looks at processes), `succession`
 //! (taking over from an older process, in a hot restart), `started_path` (what the next one is started from),
 //! `service_notification` (telling systemd).
 
@@ -20,6 +20,7 @@ mod control_places;
 mod developer_key;
 mod diagnosis_page;
 mod doctor;
+mod init;
 mod instance;
 mod log;
 mod memory;
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Config(deployment)) => print_config(&deployment),
+        Ok(Invocation::Init { dry_run, folder, unit }) => done(init::init(&folder, &unit, dry_run)),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
