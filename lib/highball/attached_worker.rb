@@ -38,6 +38,6 @@ module Highball
     def supervisor_gone = :drain
 
     # A process that runs tests becomes no mold.
-    def tell_whether_fit = @control.say(:unfit, why: "it serves in a process that runs tests")
+    def report_fitness = @control.say(:unfit, why: "it serves in a process that runs tests")
   end
 end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Highball
-  # Looks at an application that has been loaded for what will make trouble later: always for what does not survive
-  # the forks that come next and for what fails in the first request, and for `highball doctor` for more.
+  # Looks for problems in a loaded application: always for what its forked workers do not inherit or must not share, and
+  # for what fails in the first request; for more if `highball doctor` examines it.
   class Checkup
     # A problem: see `Finding` in the supervisor's messages.
     Finding = Struct.new(:cause, :what, :file, :line, :remedy, :command, keyword_init: true)

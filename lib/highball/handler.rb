@@ -5,8 +5,8 @@ require_relative "binary"
 require_relative "rails_server"
 
 module Highball
-  # What Rack and Rackup call a handler: `rackup -s highball`, `rails server -u highball`, and `rails server` where
-  # Highball is the default (Highball::DefaultHandler) end up here, by way of a module that is named like the server.
+  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it, and `rails server` where
+  # Highball is the default (Highball::DefaultHandler), by way of a module with the name of the server.
   #
   # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
   # process id. Given only an application object, this process is its mold (Highball::CallerMold).
@@ -37,7 +37,7 @@ module Highball
       @mold&.stop
     end
 
-    # What may follow `rackup -O`.
+    # The options for `rackup -O`.
     def valid_options
       {
         "Host=HOST" => "Address to listen on, or unix:/path",

@@ -152,7 +152,7 @@ module Highball
 
     def supervisor_gone = exit!(1)
 
-    def tell_whether_fit
+    def report_fitness
       problem = @fork_safety.problem(serving: true)
       problem ? @control.say(:unfit, why: problem) : @control.say(:fit)
     end
