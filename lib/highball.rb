@@ -6,10 +6,13 @@
 # diagnosis) and forks a Highball::Worker for each order that comes over its Highball::ControlSocket;
 # the worker's Highball::Server takes requests from its ring.
 #
-# This file is loaded before Bundler is, so it must require nothing but Highball's own files.
+# This file is loaded before Bundler is, so it must require nothing but Highball's own files. It is also what Bundler
+# requires for `gem "highball"`: in a process that starts servers it makes Highball the default one
+# (highball/default_handler).
 module Highball
   require_relative "highball/version"
   require_relative "highball/hooks"
+  require_relative "highball/default_handler"
 
   # Hooks are set in config/highball.rb, which is loaded before the application, or anywhere in the application.
   @hooks = Hooks.new
@@ -48,5 +51,10 @@ module Highball
 
     # The reason given to fork_unsafe!, or nil.
     attr_reader :fork_unsafe
+  end
+
+  DefaultHandler.install
+  if defined?(::ActiveSupport) && ::ActiveSupport.respond_to?(:on_load)
+    ::ActiveSupport.on_load(:action_dispatch_system_test_case) { require_relative "highball/system_tests" }
   end
 end

@@ -20,7 +20,7 @@ class DocsTest < Minitest::Test
   OF_APPS = %w[bin/rails bin/dev bin/jobs bin/thrust test/application_system_test_case.rb highball.toml fly.toml
                RESULTS.md].freeze
   # Written on other branches.
-  COMING = %w[docs/migrating/puma-statements.md docs/rails.md].freeze
+  COMING = %w[docs/migrating/puma-statements.md].freeze
 
   def test_paths_exist
     each_piece_of_code do |document, code|

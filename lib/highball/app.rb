@@ -2,6 +2,8 @@
 
 require_relative "assets"
 require_relative "detection"
+require_relative "rails_log"
+require_relative "request_log"
 
 module Highball
   # An application in its folder: loads it, and describes it to the supervisor.
@@ -38,7 +40,7 @@ module Highball
     def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
       settings = File.join(folder, SETTINGS)
       require settings if File.exist?(settings)
-      new(found.load, folder, found)
+      new(found.load, folder, found).tap(&:show_log)
     end
 
     # found:: the detector that found it; nil for an application that was given as an object.
@@ -49,6 +51,12 @@ module Highball
       @rack_app = rack_app
       @folder = folder
       @found = found
+    end
+
+    # In development the application's log is where Highball's is: in the terminal.
+    def show_log
+      of_rails = rails? && RailsLog.show
+      RequestLog.watch(of_rails) if ENV.fetch("RACK_ENV", "development") == "development"
     end
 
     # "Rails 6.1.7", or "Rack" where no framework is known.

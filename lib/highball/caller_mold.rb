@@ -15,8 +15,7 @@ module Highball
       ours, theirs = ::Socket.pair(:UNIX, :SEQPACKET)
       super(ControlSocket.new(ours))
       @app = App.new(rack_app)
-      environment = Binary.environment.merge("HIGHBALL_MOLD" => "stdin")
-      @highball = Process.spawn(environment, Binary.path, "serve", *arguments, in: theirs)
+      @highball = spawn_highball(arguments, in: theirs)
       theirs.close
     end
 
@@ -34,11 +33,16 @@ module Highball
     # Asks `highball` to drain and end. Safe in a signal handler.
     def stop
       @control.say(:stop)
-    rescue SystemCallError
+    rescue SystemCallError, IOError
       nil # it is ending already
     end
 
     private
+
+    def spawn_highball(arguments, environment = {}, **streams)
+      environment = Binary.environment.merge("HIGHBALL_MOLD" => "stdin").merge(environment)
+      Process.spawn(environment, Binary.path, "serve", *arguments, **streams)
+    end
 
     # From a terminal `highball` gets INT as well; being asked to stop twice is no harm.
     def take_signals

@@ -2,7 +2,7 @@
 
 module Highball
   # Looks for problems in a loaded application: always for what its forked workers do not inherit or must not share, and
-  # for more if `highball doctor` examines it.
+  # for what fails in the first request; for more if `highball doctor` examines it.
   class Checkup
     # A problem: see `Finding` in the supervisor's messages.
     Finding = Struct.new(:cause, :what, :file, :line, :remedy, :command, keyword_init: true)
@@ -19,7 +19,7 @@ module Highball
 
     # All problems, as the control protocol describes them.
     def findings
-      found = threads + connections
+      found = threads + connections + [secret_key].compact
       found += more if @threads
       found.first(MOST).map(&:to_h)
     rescue StandardError => e # a check that fails is no reason not to serve
@@ -63,6 +63,25 @@ module Highball
       address.unix_path unless address.unix_path.empty?
     rescue SystemCallError, SocketError
       nil # it is listening, or was closed
+    end
+
+    # Rails asks for it in the first request that has a session, and only in production: elsewhere it makes one up.
+    # Applications keep it in many places.
+    def secret_key
+      return if !@production || !rails || !rails.secret_key_base.to_s.empty?
+
+      no_secret_key
+    rescue ArgumentError
+      no_secret_key
+    rescue StandardError
+      nil # credentials that cannot be read have their own warning
+    end
+
+    def no_secret_key
+      Finding.new(cause: :missing_secret_key_base,
+                  what: "the application has no secret_key_base: requests with a session or a signed cookie will fail",
+                  remedy: "Set SECRET_KEY_BASE in the environment, and keep it, or add it to the credentials.",
+                  command: "export SECRET_KEY_BASE=$(openssl rand -hex 64)")
     end
 
     def more
@@ -126,11 +145,19 @@ module Highball
     def development_gems
       return unless @production
 
-      loaded = Gem.loaded_specs.keys & DEVELOPMENT_GEMS
+      loaded = (Gem.loaded_specs.keys & DEVELOPMENT_GEMS).select { |gem| required?(gem) }
       return if loaded.empty?
 
       Finding.new(cause: :development_gems, what: "gems for development are loaded in production: #{loaded.join(', ')}",
                   remedy: "Put them into `group :development` of the Gemfile.", **place(/#{loaded.first}/, "Gemfile"))
+    end
+
+    # Bundler activates the gems of all groups; it requires those of some. `web-console` is required as `web_console` or
+    # `web/console`, and the application's own file of that name is something else.
+    def required?(gem)
+      files = [gem, gem.tr("-", "_"), gem.tr("-", "/")].uniq.map { |name| "/#{name}.rb" }
+      own = %w[app lib config].map { |folder| "#{@root}/#{folder}/" }
+      $LOADED_FEATURES.any? { |path| path.end_with?(*files) && !path.start_with?(*own) }
     end
 
     def assets

@@ -129,9 +129,11 @@ module Highball
     # The file that shows what an application without config.ru is made with, or nil.
     def source_file = folder.candidates.find { |name| self.class::CODE.match?(folder.read(name)) }
 
+    # A config.ru finds those parts of the standard library that other servers load before it: URI, Set, Time#httpdate,
+    # Date, Tempfile and FileUtils by way of Rack's own files.
     def rack_up(file)
-      require "rack"
-      Array(Rack::Builder.parse_file(folder.join(file))).first # Rack 2 returns the application and options
+      %w[rack rack/utils socket stringio].each { |library| require library }
+      Array(Rack::Builder.parse_file(folder.join(file))).first # Rack 2 gives options beside the application
     end
 
     # Loads an application that has the framework's layout and no config.ru.

@@ -120,8 +120,16 @@ module Highball
 
       gem = message[/gem '([\w-]+)|find (?:gem )?'?([\w-]+?)(?:-\d|'|,)/, 1] || Regexp.last_match&.[](2)
       lines = File.foreach(path).first(2000)
-      wanted = @cause.name == :wrong_ruby ? /^\s*ruby\b/ : /\b#{Regexp.escape(gem || "\0")}\b/
-      [path, (lines.index { |line| wanted.match?(line) } || 0) + 1]
+      index = wanted_lines(gem).lazy.filter_map { |wanted| lines.index { |line| wanted.match?(line) } }.first
+      [path, (index || 0) + 1]
+    end
+
+    # What the line looks like, the likeliest first: that of the gem itself, or one that names it and is no comment.
+    def wanted_lines(gem)
+      return [/^\s*ruby\b/] if @cause.name == :wrong_ruby
+
+      name = Regexp.escape(gem || "\0")
+      [/^\s*gem[\s(]+["']#{name}["']/, /^\s*[^#\s].*\b#{name}\b|^\s*#{name}\b/]
     end
 
     # The versions of what is loaded.

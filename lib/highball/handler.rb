@@ -2,9 +2,11 @@
 
 require_relative "../highball"
 require_relative "binary"
+require_relative "rails_server"
 
 module Highball
-  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it.
+  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it, and `rails server` where
+  # Highball is the default (Highball::DefaultHandler), by way of a module with the name of the server.
   #
   # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
   # process id. Given only an application object, this process is its mold (Highball::CallerMold).
@@ -18,74 +20,87 @@ module Highball
     # Options for which `rails server` has defaults; the user's configuration takes precedence over those.
     WEAK = %i[Host Port].freeze
 
-    class << self
-      # Serves the application until it is stopped. Yields itself, as other handlers do their servers.
-      def run(app, **options)
-        yield self if block_given?
-        folder = folder_of(options)
-        arguments = arguments_for(options)
-        exec(Binary.environment, Binary.path, "serve", *arguments, folder) if folder
+    extend self
 
-        serve_object(app, arguments)
-      end
+    # Serves the application until it is stopped. Yields itself, as other handlers do their servers.
+    def run(app, **options)
+      yield self if block_given?
+      folder = folder_of(options)
+      arguments = arguments_for(options)
+      become_highball(arguments, folder, options) if folder
 
-      # Ends the run of an application object. (With a config.ru, signals go to `highball` itself.)
-      def shutdown
-        @mold&.stop
-      end
+      serve_object(app, arguments)
+    end
 
-      # The options for `rackup -O`.
-      def valid_options
-        {
-          "Host=HOST" => "Address to listen on, or unix:/path",
-          "Port=PORT" => "Port to listen on",
-          "workers=N" => "Worker processes, or auto (also wc=N)",
-          "threads=N" => "Threads in each worker (also tc=N)",
-          "early_hints=on" => "Whether the application may send early hints"
-        }
-      end
+    # Ends the run of an application object. (With a config.ru, signals go to `highball` itself.)
+    def shutdown
+      @mold&.stop
+    end
 
-      # The command line for these options.
-      def arguments_for(options)
-        OPTIONS.flat_map do |name, keys|
-          key = keys.find { |candidate| given?(options, candidate) } or next []
-          [name, value(key, options[key])]
-        end
-      end
+    # The options for `rackup -O`.
+    def valid_options
+      {
+        "Host=HOST" => "Address to listen on, or unix:/path",
+        "Port=PORT" => "Port to listen on",
+        "workers=N" => "Worker processes, or auto (also wc=N)",
+        "threads=N" => "Threads in each worker (also tc=N)",
+        "early_hints=on" => "Whether the application may send early hints"
+      }
+    end
 
-      private
-
-      # The folder of the config.ru from which the caller has read the application.
-      def folder_of(options)
-        config = options[:config] && File.expand_path(options[:config])
-        File.dirname(config) if config && File.basename(config) == "config.ru" && File.file?(config)
-      end
-
-      def given?(options, key)
-        return false if options[key].nil? || options[key].to_s.empty?
-
-        chosen = options[:user_supplied_options]
-        chosen.nil? || chosen.include?(key) || !WEAK.include?(key)
-      end
-
-      def value(key, value)
-        case key
-        when :pid then File.expand_path(value)
-        when :Threads then value.to_s[/\d+\z/] # "0:16" for Puma
-        when :early_hints then ["on", true].include?(value) ? "on" : "off"
-        when :Host then value.to_s.sub(/\A\*\z/, "0.0.0.0")
-        else value.to_s
-        end
-      end
-
-      def serve_object(app, arguments)
-        require_relative "caller_mold"
-        @mold = CallerMold.new(app, arguments)
-        status = @mold.start
-        exit(status.exitstatus || 1) unless status.success?
-      ensure
-        @mold = nil
+    # The command line for these options.
+    def arguments_for(options)
+      OPTIONS.flat_map do |name, keys|
+        key = keys.find { |candidate| given?(options, candidate) } or next []
+        [name, value(key, options[key])]
       end
     end
+
+    # The folder whose config.ru the caller has read the application from. (A caller that runs as a daemon has changed
+    # to `/` by now.)
+    def folder_of(options)
+      config = options[:config] or return
+      places = [Dir.pwd, *(::Rails.root if defined?(::Rails.root)), *ENV.fetch("PWD", nil)]
+      files = places.map { |place| File.expand_path(config, place) }
+      file = files.find { |path| File.basename(path) == "config.ru" && File.file?(path) }
+      File.dirname(file) if file
+    end
+
+    private
+
+    # Under the same process id. Ruby does not write what it has buffered when another program takes its place.
+    def become_highball(arguments, folder, options)
+      show_log = { true => "on", false => "off" }[options[:log_stdout]]
+      [$stdout, $stderr].each(&:flush)
+      exec(Binary.environment.merge("HIGHBALL_SHOW_LOG" => show_log), Binary.path, "serve", *arguments, folder)
+    end
+
+    def given?(options, key)
+      return false if options[key].nil? || options[key].to_s.empty?
+
+      chosen = options[:user_supplied_options]
+      chosen.nil? || chosen.include?(key) || !WEAK.include?(key)
+    end
+
+    def value(key, value)
+      case key
+      when :pid then File.expand_path(value)
+      when :Threads then value.to_s[/\d+\z/] # "0:16" for Puma
+      when :early_hints then ["on", true].include?(value) ? "on" : "off"
+      when :Host then value.to_s.sub(/\A\*\z/, "0.0.0.0")
+      else value.to_s
+      end
+    end
+
+    def serve_object(app, arguments)
+      require_relative "caller_mold"
+      @mold = CallerMold.new(app, arguments)
+      status = @mold.start
+      exit(status.exitstatus || 1) unless status.success?
+    ensure
+      @mold = nil
+    end
   end
+
+  RailsServer.install if defined?(::Rails::Server)
 end

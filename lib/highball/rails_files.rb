@@ -3,8 +3,8 @@
 require_relative "detector"
 
 module Highball
-  # Checks a Rails application's files and environment before it is loaded: its keys and its database. The warnings
-  # never contain values, because these are secrets.
+  # What the files and the environment of a Rails application tell about its boot, before it is loaded: credentials and
+  # the database. Values are never repeated: they are secrets.
   class RailsFiles
     # The gems that Rails loads for a DATABASE_URL.
     ADAPTERS = {
@@ -24,7 +24,7 @@ module Highball
     def warnings
       return [] unless @folder.file?("config/application.rb") # a single-file application may set all this in code
 
-      [credentials, secret_key_base, database].compact
+      [credentials, database].compact
     end
 
     private
@@ -40,18 +40,6 @@ module Highball
 
       warning("#{file} cannot be read: there is neither #{key} nor RAILS_MASTER_KEY",
               "Put the key into #{key}, or set RAILS_MASTER_KEY in the environment.")
-    end
-
-    # Only production needs one; elsewhere Rails generates it.
-    def secret_key_base
-      return if @environment != "production" || given?("SECRET_KEY_BASE") || given?("SECRET_KEY_BASE_DUMMY")
-      return if @folder.file?("config/credentials.yml.enc") || @folder.file?("config/credentials/production.yml.enc")
-      return if %w[config/secrets.yml config/secrets.yml.enc config/application.rb config/environments/production.rb]
-                .any? { |name| @folder.read(name).include?("secret") }
-      return if Dir[File.join(@folder.path, "config/initializers/*secret*.rb")].any?
-
-      warning("there is no SECRET_KEY_BASE in the environment, and no credentials to take it from",
-              "Set it: export SECRET_KEY_BASE=$(openssl rand -hex 64), and keep it; or run: bin/rails credentials:edit")
     end
 
     def database

@@ -7,6 +7,7 @@ require_relative "env_template"
 require_relative "exception_words"
 require_relative "hijack"
 require_relative "log"
+require_relative "request_log"
 
 module Highball
   # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
@@ -105,8 +106,11 @@ module Highball
 
     # A thread that the app killed is replaced, so that the worker keeps its size.
     def replace(number)
-      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign?
+      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign? || ending?
     end
+
+    # At the end of a process Ruby kills all of its threads, and waits until none is left.
+    def ending? = !Thread.main.alive?
 
     # The life of one request.
     def serve(number, ticket, template)
@@ -117,6 +121,7 @@ module Highball
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
       reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
+      @ring.note_logged(ticket) if @development && env[RequestLog::LOGGED]
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
       @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
       answered = true

@@ -137,7 +137,8 @@ module Highball
     # Receives an order. Returns it if it ends serving; carries out all others.
     def obey
       message, = @control.receive
-      exit!(1) unless message # the supervisor has ended
+      return supervisor_gone unless message
+
       case message[:type]
       when "drain" then return :drain
       when "promote" then return :promote
@@ -148,6 +149,8 @@ module Highball
       end
       nil
     end
+
+    def supervisor_gone = exit!(1)
 
     def report_fitness
       problem = @fork_safety.problem(serving: true)

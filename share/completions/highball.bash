@@ -28,6 +28,9 @@ _highball() {
             highball,help)
                 cmd="highball__subcmd__help"
                 ;;
+            highball,init)
+                cmd="highball__subcmd__init"
+                ;;
             highball,memory)
                 cmd="highball__subcmd__memory"
                 ;;
@@ -61,6 +64,9 @@ _highball() {
             highball__subcmd__help,help)
                 cmd="highball__subcmd__help__subcmd__help"
                 ;;
+            highball__subcmd__help,init)
+                cmd="highball__subcmd__help__subcmd__init"
+                ;;
             highball__subcmd__help,memory)
                 cmd="highball__subcmd__help__subcmd__memory"
                 ;;
@@ -89,7 +95,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -821,7 +827,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__help)
-            opts="serve doctor config status restart refork upgrade stop memory bench help"
+            opts="serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -877,6 +883,20 @@ _highball() {
             return 0
             ;;
         highball__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        highball__subcmd__help__subcmd__init)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -977,6 +997,20 @@ _highball() {
         highball__subcmd__help__subcmd__upgrade)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        highball__subcmd__init)
+            opts="-h --dry-run --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

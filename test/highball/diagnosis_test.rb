@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bundler"
 require "minitest/autorun"
 require "tmpdir"
 require "highball/diagnosis"
@@ -27,6 +28,19 @@ class DiagnosisTest < Minitest::Test
   def test_what_an_exit_hides_comes_to_light
     error = diagnose("begin; raise KeyError, 'the reason'; rescue KeyError; exit 1; end")
     assert_equal ["KeyError", "the reason"], error.values_at(:class, :message)
+  end
+
+  def test_a_missing_gem_points_to_its_own_line
+    { "# See github.com/rails/sprockets-rails\ngem \"rack\" # no sprockets-rails\ngem \"sprockets-rails\"\n" => 3,
+      "# sprockets-rails\ngems = %w[sprockets-rails]\ngems.each { |name| gem name }\n" => 2,
+      "# sprockets-rails\n" => 1 }.each do |gemfile, line|
+      Dir.mktmpdir do |root|
+        File.write(File.join(root, "Gemfile"), gemfile)
+        missing = Bundler::GemNotFound.new("Could not find gem 'sprockets-rails' in locally installed gems.")
+        error = Highball::Diagnosis.new(missing, root: root).error
+        assert_equal [File.join(root, "Gemfile"), line], error.values_at(:file, :line), gemfile
+      end
+    end
   end
 
   def test_it_stays_within_bounds

@@ -38,6 +38,12 @@ class MoldTest < Minitest::Test
     assert_empty File.read(File.join(@folder, "loaded"))
   end
 
+  # As where Rack starts the server.
+  def test_a_config_ru_finds_parts_of_the_standard_library
+    boot("config.ru" => "[URI, Set, Date, Tempfile, FileUtils, StringIO, Socket, Time.now.httpdate]\n#{HELLO}")
+    assert_equal "booted", until_said("booted", "failed").last[:type]
+  end
+
   def test_a_failure_names_step_place_and_remedy
     boot("config.ru" => "require 'no_such_gem_at_all'\n")
     failure = until_said("failed").last

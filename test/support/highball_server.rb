@@ -95,7 +95,7 @@ class HighballServer
 
   # The TCP port, from the log.
   def port
-    @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:(\d+)}, 1]&.to_i
+    @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:([1-9]\d*)}, 1]&.to_i
   end
 
   # The link from the terminal, which developers open in a browser, with another host or path.

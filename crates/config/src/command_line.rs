@@ -20,6 +20,7 @@ pub(crate) enum Command {
     Serve { paths: Vec<PathBuf>, given: Given },
     Doctor { json: bool, paths: Vec<PathBuf>, given: Given },
     Config { program: String, host: Option<String>, paths: Vec<PathBuf>, given: Given },
+    Init { dry_run: bool, path: Option<PathBuf> },
     Status { json: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
@@ -48,6 +49,10 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             let program = text("PROGRAM").expect("clap requires it");
             Ok(Command::Config { program, host: text("host"), paths, given })
         }
+        Some(("init", matches)) => Ok(Command::Init {
+            dry_run: matches.get_flag("dry-run"),
+            path: matches.get_one::<PathBuf>("PATH").cloned(),
+        }),
         Some(("status", matches)) => {
             Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
         }
@@ -94,6 +99,7 @@ pub fn command() -> clap::Command {
             .arg(json()),
         )
         .subcommand(config())
+        .subcommand(init())
         .subcommand(
             with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
                 .arg(json()),
@@ -138,6 +144,24 @@ fn config() -> clap::Command {
              say otherwise",
         );
     with_serve_args(command.arg(program)).arg(host)
+}
+
+fn init() -> clap::Command {
+    let dry_run = Arg::new("dry-run")
+        .long("dry-run")
+        .action(ArgAction::SetTrue)
+        .help("Say what would be written, and write nothing");
+    let path = Arg::new("PATH")
+        .value_parser(value_parser!(PathBuf))
+        .help("The application's folder [default: the current folder]");
+    clap::Command::new("init")
+        .about(
+            "Write what the application at PATH is deployed with, where it is not there yet: a configuration file, a \
+             Procfile and a unit of systemd; and say what to change in its Dockerfile and its deploy.yml. No file is \
+             changed or removed",
+        )
+        .arg(dry_run)
+        .arg(path)
 }
 
 /// Its options are the benchmark's own business.
@@ -264,8 +288,8 @@ fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
     let commands = [
-        "serve", "doctor", "config", "status", "restart", "refork", "upgrade", "stop", "memory", "bench",
-        "help",
+        "serve", "doctor", "config", "init", "status", "restart", "refork", "upgrade", "stop", "memory",
+        "bench", "help",
     ];
     did_you_mean(path.to_str()?, commands.into_iter())
 }

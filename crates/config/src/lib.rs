@@ -56,6 +56,7 @@ pub use trust::why_not_roots;
 pub use highball_users::User;
 
 use command_line::Command;
+use given::Given;
 
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +72,16 @@ pub enum Invocation {
     },
     /// Print the configuration of another program for an application.
     Config(Box<Deployment>),
-    /// Show the state of a running instance.
+    /// Write what an application is deployed with.
+    Init {
+        /// Only say what would be written.
+        dry_run: bool,
+        /// The application's folder, as it was given.
+        folder: PathBuf,
+        /// The application as systemd is to know it.
+        unit: Box<Deployment>,
+    },
+    /// Say how a running instance is doing.
     Status {
         /// As JSON for programs, instead of a table for people.
         json: bool,
@@ -165,6 +175,12 @@ pub fn parse(
         }
         Command::Config { program, host, paths, given } => {
             Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env)?))
+        }
+        Command::Init { dry_run, path } => {
+            let folder = path.unwrap_or_else(|| ".".into());
+            let paths = vec![folder.clone()];
+            let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env)?;
+            Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
         Command::Status { json, selector } => Invocation::Status { json, selector },
         Command::Restart { selector } => Invocation::Restart { selector },

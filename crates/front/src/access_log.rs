@@ -48,16 +48,25 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     writer: Arc<Writer>,
+    /// Whether each line is written when it is added: a developer watches.
+    is_prompt: bool,
     /// The thread that was started last.
     writing: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl AccessLog {
     /// The log at `path`, which is opened at the first [`flush`](Self::flush): that of this user's application, if it is one
-    /// of another user. If it cannot be opened, the log reports that once, and the server runs without it.
-    pub(crate) fn new(path: &Path, user: Option<&User>) -> Self {
+    /// of another user. If it cannot be opened, the log reports that once, and the server runs without it. In the terminal
+    /// of a developer (`in_development`) lines stand in order with those of the application.
+    pub(crate) fn new(path: &Path, user: Option<&User>, in_development: bool) -> Self {
         let place = Place { path: path.to_owned(), user: user.cloned() };
-        AccessLog { writer: Arc::new(Writer::new(place)), writing: RefCell::new(None) }
+        let is_prompt = in_development && place.is_in_terminal();
+        AccessLog { writer: Arc::new(Writer::new(place)), is_prompt, writing: RefCell::new(None) }
+    }
+
+    /// Whether lines go where those of the server and the application go: to standard output or standard error.
+    pub(crate) fn is_in_terminal(&self) -> bool {
+        self.writer.place().is_in_terminal()
     }
 
     /// Whether this is the log at that path, of that user's.
@@ -89,7 +98,7 @@ impl AccessLog {
         let line = format!(
             "{remote} - - [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" {seconds:.6}\n"
         );
-        if self.writer.add(&line) {
+        if self.writer.add(&line) || self.is_prompt {
             self.flush();
         }
     }

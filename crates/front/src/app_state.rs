@@ -371,7 +371,9 @@ impl AppState {
 fn access_log(app: &App, log: Option<&Rc<AccessLog>>) -> Option<Rc<AccessLog>> {
     match &app.access_log {
         LogPlace::OfServer => log.map(Rc::clone),
-        LogPlace::Own(path) => Some(Rc::new(AccessLog::new(path, app.runs_as.another()))),
+        LogPlace::Own(path) => {
+            Some(Rc::new(AccessLog::new(path, app.runs_as.another(), app.is_development())))
+        }
         LogPlace::Off => None,
     }
 }

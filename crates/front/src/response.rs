@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use highball_ring::frame::HIJACK_FOLLOWS;
+use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
 use highball_ring::RingError;
 use highball_tenant::OpenError;
 
@@ -116,6 +116,8 @@ pub struct Response {
     pub status: u16,
     /// Body bytes sent so far.
     pub body_bytes: u64,
+    /// Whether the application, as it says, writes a line about this request into the terminal itself.
+    pub is_logged_by_app: bool,
     /// Whether the connection can be kept after this answer.
     pub keep_alive: bool,
     /// The first bytes to write; what comes behind them waits in `later`.
@@ -161,6 +163,7 @@ impl Response {
             progress: Progress::Waiting,
             status: 0,
             body_bytes: 0,
+            is_logged_by_app: false,
             keep_alive: false,
             out: Vec::new(),
             later: VecDeque::new(),
@@ -191,6 +194,7 @@ impl Response {
         self.progress = Progress::Waiting;
         self.status = 0;
         self.body_bytes = 0;
+        self.is_logged_by_app = false;
         self.keep_alive = self.context.keep_alive;
         self.later.clear();
         self.later_bytes = 0;
@@ -355,12 +359,14 @@ impl Response {
         }
         let mut context = self.context;
         context.complete_body_length = whole_body_length(behind);
-        context.hijack = payload.get(2).is_some_and(|flags| flags & HIJACK_FOLLOWS != 0);
+        let has_flag = |flag: u8| payload.get(2).is_some_and(|flags| flags & flag != 0);
+        context.hijack = has_flag(HIJACK_FOLLOWS);
         match response_head::encode(payload, &context, date, &mut self.out) {
             Ok(head) if head.is_interim() => Ok(()),
             Ok(head) => {
                 self.progress = Progress::Streaming;
                 self.status = head.status;
+                self.is_logged_by_app = has_flag(LOGGED_BY_APP);
                 self.keep_alive = head.keep_alive;
                 self.framing = head.framing;
                 self.hijack_announced = context.hijack;

@@ -340,7 +340,8 @@ fn access_log(settings: &Settings) -> Option<AccessLog> {
         [app] => app.runs_as.another(),
         _ => None,
     };
-    settings.log.access.as_deref().map(|path| AccessLog::new(path, user))
+    let in_development = settings.apps.iter().any(|app| app.is_development());
+    settings.log.access.as_deref().map(|path| AccessLog::new(path, user, in_development))
 }
 
 /// One client connection, counted while this lives.

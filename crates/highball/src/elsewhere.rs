@@ -9,8 +9,8 @@ use std::path::Path;
 /// Variables that say where a control socket is.
 const PLACES: [&str; 2] = [VARIABLE, "XDG_RUNTIME_DIR"];
 /// Commands, which run and are no servers.
-const COMMANDS: [&str; 9] =
-    ["status", "restart", "refork", "upgrade", "stop", "memory", "bench", "doctor", "config"];
+const COMMANDS: [&str; 10] =
+    ["status", "restart", "refork", "upgrade", "stop", "memory", "bench", "doctor", "config", "init"];
 /// Hints that are given; other users decide how many servers run.
 const MOST: usize = 8;
 

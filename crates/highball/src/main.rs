@@ -8,7 +8,7 @@
 //! instances, and one question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask
 //! instances that were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
 //! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
-//! `doctor` (which boots without serving), `memory` (the figures of `highball memory`), `handover` (taking over from an
+//! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of `highball memory`), `handover` (taking over from an
 //! older process, in a hot restart), `started_path` (what the next one is started from), `service_notification`
 //! (telling systemd).
 
@@ -23,6 +23,7 @@ mod diagnosis_page;
 mod doctor;
 mod elsewhere;
 mod handover;
+mod init;
 mod instance;
 mod listening;
 mod log;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Serve(settings)) => serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Config(deployment)) => print_config(&deployment),
+        Ok(Invocation::Init { dry_run, folder, unit }) => done(init::init(&folder, &unit, dry_run)),
         Ok(Invocation::Status { json, selector }) => done(commands::status(json, &selector)),
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),

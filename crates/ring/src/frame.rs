@@ -16,6 +16,9 @@ pub const FILE_PAYLOAD: usize = 16;
 /// Flag in a `HEAD` payload: a `HIJACK` frame follows, so that there is no body to be framed.
 pub const HIJACK_FOLLOWS: u8 = 1;
 
+/// Flag in a `HEAD` payload: the application writes a line about this request into the terminal itself.
+pub const LOGGED_BY_APP: u8 = 2;
+
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use highball_ring::frame::{is_token_byte, Header, Kind, HEADER_BYTES, HIJACK_FOLLOWS};
+use highball_ring::frame::{is_token_byte, Header, Kind, HEADER_BYTES};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -29,7 +29,7 @@ impl fmt::Display for Unusual {
     }
 }
 
-/// Appends a `HEAD` frame of at most `most` bytes.
+/// Appends a `HEAD` frame of at most `most` bytes, with these flags.
 ///
 /// # Errors
 /// [`Unusual`]; `out` is then unfinished and must be dropped.
@@ -38,7 +38,7 @@ impl fmt::Display for Unusual {
 /// With the GVL held, `headers` a live value.
 pub(crate) unsafe fn head(
     status: u16,
-    hijack: bool,
+    flags: u8,
     headers: VALUE,
     most: usize,
     out: &mut Vec<u8>,
@@ -46,7 +46,7 @@ pub(crate) unsafe fn head(
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.extend_from_slice(&status.to_le_bytes());
-    out.extend_from_slice(&[if hijack { HIJACK_FOLLOWS } else { 0 }, 0]);
+    out.extend_from_slice(&[flags, 0]);
     // SAFETY: the caller's promise. The callback neither raises nor changes the Hash.
     unsafe {
         if !is(headers, ruby_value_type::RUBY_T_HASH) {

@@ -17,6 +17,7 @@ use crate::malloc_holes;
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     let native = highball.define_module("Native")?;
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
+    native.define_singleton_method("pidfd_of", function!(pidfd_of, 1))?;
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
@@ -29,7 +30,14 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
 /// `Native.pidfd -> Integer`: a descriptor that refers to this process (pidfd_open(2)). The caller
 /// closes it.
 fn pidfd(ruby: &Ruby) -> Result<RawFd, Error> {
-    pidfd_open(getpid(), PidfdFlags::empty())
+    pidfd_of(ruby, getpid().as_raw_pid())
+}
+
+/// `Native.pidfd_of(pid) -> Integer`: the same for another process.
+fn pidfd_of(ruby: &Ruby, pid: i32) -> Result<RawFd, Error> {
+    Pid::from_raw(pid)
+        .ok_or(rustix::io::Errno::INVAL)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
         .map(OwnedFd::into_raw_fd)
         .map_err(|e| Error::new(ruby.exception_runtime_error(), format!("pidfd_open: {e}")))
 }

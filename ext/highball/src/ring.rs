@@ -56,6 +56,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("leave", method!(Ring::leave, 1))?;
     class.define_method("env", method!(Ring::env, 2))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
+    class.define_method("note_logged", method!(Ring::note_logged, 1))?;
     class.define_method("head", method!(Ring::head, 4))?;
     class.define_method("begin", method!(Ring::begin_body, 4))?;
     class.define_method("early_hints", method!(Ring::early_hints, 2))?;

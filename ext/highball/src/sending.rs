@@ -8,7 +8,9 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
-use highball_ring::frame::{Header, Kind, FILE_PAYLOAD, HEADER_BYTES, MAX_FAILURE};
+use highball_ring::frame::{
+    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, LOGGED_BY_APP, MAX_FAILURE,
+};
 use highball_ring::worker::Room;
 use highball_ring::Ticket;
 use magnus::rb_sys::AsRawValue;
@@ -51,7 +53,7 @@ impl Ring {
         buffer.clear();
         // SAFETY: as above.
         let encoded = unsafe {
-            answer::head(status, false, headers.as_raw(), this.most_bytes(), &mut buffer)
+            answer::head(status, this.flags(ticket), headers.as_raw(), this.most_bytes(), &mut buffer)
                 .and_then(|()| answer::body(body.as_raw(), WHOLE_BODY_BYTES, &mut buffer))
         };
         let result = match encoded {
@@ -72,6 +74,23 @@ impl Ring {
         }
         self.end_with(ticket, Kind::End);
         Ok(true)
+    }
+
+    /// `note_logged(ticket) -> nil`: the application writes a line about this request into the terminal itself. To be said
+    /// before the head of the answer.
+    pub(crate) fn note_logged(ruby: &Ruby, this: &Self, ticket: u64) -> Result<(), Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        this.slot(ticket).is_logged.set(true);
+        Ok(())
+    }
+
+    /// Those of the head of an answer.
+    fn flags(&self, ticket: Ticket) -> u8 {
+        if self.slot(ticket).is_logged.get() {
+            LOGGED_BY_APP
+        } else {
+            0
+        }
     }
 
     /// `head(ticket, status, headers, hijack) -> true | false`: the head of an answer. `hijack`: a hijack follows
@@ -129,8 +148,9 @@ impl Ring {
     ) -> Result<bool, Error> {
         self.at_stage(ruby, ticket, Stage::Waiting)?;
         let mut frame = Vec::new();
+        let flags = self.flags(ticket) | if hijack { HIJACK_FOLLOWS } else { 0 };
         // SAFETY: with the GVL held; Ruby keeps the argument alive.
-        unsafe { answer::head(status, hijack, headers.as_raw(), self.most_bytes(), &mut frame) }
+        unsafe { answer::head(status, flags, headers.as_raw(), self.most_bytes(), &mut frame) }
             .map_err(|unusual| Error::new(ruby.exception_arg_error(), unusual.to_string()))?;
         if !self.wait_for_room(ruby, ticket, frame.len())? {
             return Ok(false);

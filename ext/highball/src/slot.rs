@@ -28,6 +28,8 @@ pub(crate) struct Slot {
     /// Bytes of its answer written so far, free-running.
     pub(crate) written: Cell<u32>,
     pub(crate) stage: Cell<Stage>,
+    /// Whether the application writes a line about this request itself.
+    pub(crate) is_logged: Cell<bool>,
     /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
     pub(crate) begun_us: Cell<Option<u64>>,
     /// Whether a thread has waited for room, and perhaps still does.
@@ -43,6 +45,7 @@ impl Slot {
         self.position.set(position);
         self.written.set(0);
         self.stage.set(Stage::Waiting);
+        self.is_logged.set(false);
         self.waited.set(false);
     }
 }

@@ -5,7 +5,10 @@ require_relative "../../highball/handler"
 # For Rackup 2 and later.
 module Rackup
   module Handler
-    Highball = ::Highball::Handler
+    # Rails shows the last part of its name.
+    module Highball
+      extend ::Highball::Handler
+    end
     register(:highball, Highball)
   end
 end

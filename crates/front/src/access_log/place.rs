@@ -37,7 +37,20 @@ pub(crate) struct OpenLog {
     user: Option<User>,
 }
 
+/// The names of standard output, and of standard error.
+const STANDARD_OUTPUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+const STANDARD_ERROR: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
+
 impl Place {
+    /// Whether this is standard output or standard error.
+    pub(super) fn is_in_terminal(&self) -> bool {
+        self.is_one_of(&STANDARD_OUTPUT) || self.is_one_of(&STANDARD_ERROR)
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        self.path.to_str().is_some_and(|path| names.contains(&path))
+    }
+
     /// Opens it for appending. This may take long, and is not for the event loop.
     ///
     /// # Errors
@@ -48,14 +61,11 @@ impl Place {
         let own = |file: io::Result<OwnedFd>| {
             file.map(|file| OpenLog { file: file.into(), user: None }).map_err(|error| error.to_string())
         };
-        match self.path.to_str() {
-            Some("-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => {
-                return own(io::stdout().as_fd().try_clone_to_owned());
-            }
-            Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => {
-                return own(io::stderr().as_fd().try_clone_to_owned());
-            }
-            _ => {}
+        if self.is_one_of(&STANDARD_OUTPUT) {
+            return own(io::stdout().as_fd().try_clone_to_owned());
+        }
+        if self.is_one_of(&STANDARD_ERROR) {
+            return own(io::stderr().as_fd().try_clone_to_owned());
         }
         if let Some(open) = BY_ANOTHER.get() {
             return match (open(&self.path), &self.user) {

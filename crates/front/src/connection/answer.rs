@@ -52,7 +52,7 @@ impl Connection {
         };
         match answered {
             Answered::Whole => {
-                self.log(if self.left_early { CLIENT_LEFT } else { status }, body_bytes);
+                self.log_answer(app, status, body_bytes);
                 Ok(keep_alive)
             }
             // The application is well, and so is the connection.
@@ -66,14 +66,24 @@ impl Connection {
                 Ok(true)
             }
             Answered::CutOff => {
-                self.log(status, body_bytes);
+                self.log_answer(app, status, body_bytes);
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => {
-                self.log(status, body_bytes);
+                self.log_answer(app, status, body_bytes);
                 self.relay(socket).await;
                 Err(End::Linger)
             }
+        }
+    }
+
+    /// In development the terminal gets no second line about a request that the application logs there itself.
+    fn log_answer(&mut self, app: &AppState, status: u16, body_bytes: u64) {
+        let is_logged = self.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
+        if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
+            self.entry = None;
+        } else {
+            self.log(if self.left_early { CLIENT_LEFT } else { status }, body_bytes);
         }
     }
 
