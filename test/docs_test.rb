@@ -19,9 +19,6 @@ class DocsTest < Minitest::Test
   # Files of applications, with names that this tree might have too.
   OF_APPS = %w[bin/rails bin/dev bin/jobs bin/thrust test/application_system_test_case.rb highball.toml fly.toml
                RESULTS.md].freeze
-  # Written on other branches.
-  COMING = %w[docs/migrating/puma-statements.md].freeze
-
   def test_paths_exist
     each_piece_of_code do |document, code|
       code.scan(PATH) { |path| assert_path(document, path) }
@@ -154,14 +151,14 @@ class DocsTest < Minitest::Test
   end
 
   def assert_path(document, path)
-    return if MADE.include?(path) || COMING.include?(path) || OF_APPS.include?(path)
+    return if MADE.include?(path) || OF_APPS.include?(path)
 
     assert File.exist?(File.join(ROOT, path)), "#{document} names #{path}, which does not exist"
   end
 
   # Both GitHub and the site (Python-Markdown) have to find the heading.
   def assert_anchor(document, path, anchor)
-    return if MADE.include?(path) || COMING.include?(path)
+    return if MADE.include?(path)
 
     assert_includes Document.new(path).anchors, anchor, "#{document} links to #{path}"
     refute_match(/--|[^\x21-\x7e]/, anchor, "#{document}: the site would call it something else")

@@ -40,8 +40,22 @@ module Highball
     def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
       settings = File.join(folder, SETTINGS)
       require settings if File.exist?(settings)
-      new(found.load, folder, found).tap(&:show_log)
+      puma = puma_file(folder)
+      PumaHooks.load(puma) if puma
+      application = found.load
+      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log)
     end
+
+    # The Puma configuration that stands in the place of one for Highball, if there is one in this release of the
+    # application.
+    def self.puma_file(folder)
+      path = ENV.fetch("HIGHBALL_PUMA_FILE", nil) and path = File.expand_path(path, folder)
+      return unless path && File.exist?(path)
+
+      require_relative "puma_hooks"
+      path
+    end
+    private_class_method :puma_file
 
     # found:: the detector that found it; nil for an application that was given as an object.
     def initialize(rack_app, folder = Dir.pwd, found = nil)

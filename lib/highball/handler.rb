@@ -5,8 +5,8 @@ require_relative "binary"
 require_relative "rails_server"
 
 module Highball
-  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it, and `rails server` where
-  # Highball is the default (Highball::DefaultHandler), by way of a module with the name of the server.
+  # The handler for Rack and Rackup: `rackup -s highball` and `rails server -u highball` call it. So does `rails server`
+  # where Highball is the default (Highball::DefaultHandler), by way of a module with the name of the server.
   #
   # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
   # process id. Given only an application object, this process is its mold (Highball::CallerMold).

@@ -142,12 +142,22 @@ module Highball
     # Returns the worker in the new process, and nil here.
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
+      Highball.hooks.run(:before_worker_fork, message[:worker])
       worker = fork_process(message, descriptors)
+      forked(message[:worker]) unless worker
+      worker
     rescue StandardError => e # there is no worker now; the next fork may succeed
       refuse(message, e.message)
       nil
     ensure
       descriptors.each(&:close) unless worker
+    end
+
+    # A Puma configuration has hooks for this.
+    def forked(number)
+      Highball.hooks.run(:after_worker_fork, number)
+      Highball.hooks.run(:after_booted) unless @has_forked
+      @has_forked = true
     end
 
     # Forks through an intermediate process, so that the worker becomes a child of `highball`, which reaps it. Uses

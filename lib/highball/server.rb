@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../highball"
 require_relative "answer"
 require_relative "diagnosis"
 require_relative "early_hints"
@@ -90,6 +91,7 @@ module Highball
     # The life of a serving thread. However it ends, its claimed request ends too, and another thread replaces it.
     def live(number)
       Thread.handle_interrupt(Object => :immediate) do
+        Highball.hooks.run(:thread_start)
         template = EnvTemplate.new(threads: @size)
         while (ticket = @ring.claim(number))
           serve(number, ticket, template)

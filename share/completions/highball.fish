@@ -28,9 +28,9 @@ complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP por
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
-complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_needs_command" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_needs_command" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
@@ -57,7 +57,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How muc
 complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_needs_command" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
-complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
@@ -92,9 +92,9 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
@@ -121,7 +121,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
@@ -143,9 +143,9 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
@@ -172,7 +172,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
@@ -195,9 +195,9 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l early-hints -d 'Whether the application may send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file [default: config/highball.toml or highball.toml in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby to run the application with [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server itself runs as where root starts it: the processes that read what clients send [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l pidfile -d 'File to write the process id to [default: none is written] [env: PIDFILE]' -r -F
@@ -224,7 +224,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -
 complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r

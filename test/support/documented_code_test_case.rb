@@ -15,8 +15,6 @@ class DocumentedCodeTestCase < E2ETest
     "public/application.css" => "body {}\n"
   }.freeze
   APPS = %w[blog shop wiki redmine].freeze
-  # Commands of other branches.
-  COMING = %w[].freeze
 
   def self.blocks(language) = Document.for_users.flat_map(&:blocks).select { |block| block.language == language }
 
@@ -42,8 +40,6 @@ class DocumentedCodeTestCase < E2ETest
   # Highball prints its help only if it has understood the words before `--help`.
   def assert_command(document, words)
     name = words.first.to_s
-    return if COMING.include?(name)
-
     assert_includes subcommands, name, "#{document}: highball #{words.join(' ')}" if name.match?(/\A[a-z]+\z/)
     return if name == "bench" # its options are its own
 

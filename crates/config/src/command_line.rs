@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
+use crate::counterparts;
 use crate::deployment;
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
@@ -90,6 +91,7 @@ pub fn command() -> clap::Command {
         .override_usage("highball [OPTIONS] [PATH…]\n       highball COMMAND [OPTIONS] …")
         .subcommand(with_serve_args(
             clap::Command::new("serve")
+                .alias("start")
                 .about("Serve the application at PATH, or several (the same as no command)"),
         ).after_help(CONTROL))
         .subcommand(
@@ -202,6 +204,8 @@ fn argument(option: &'static Opt) -> Arg {
         .help(format!("{} [default: {default}]{variables}", help::first_sentence(option)))
         .long_help(format!("{}\n[default: {default}]\n[env: {all_variables}]", help::plain_doc(option)));
     let arg = if option.form.is_path() { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
+    // Puma's letter.
+    let arg = if option.name == "config" { arg.short_alias('C') } else { arg };
     match option.short {
         Some(short) => arg.short(short),
         None => arg,
@@ -291,7 +295,8 @@ pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
         "serve", "doctor", "config", "init", "status", "restart", "refork", "upgrade", "stop", "memory",
         "bench", "help",
     ];
-    did_you_mean(path.to_str()?, commands.into_iter())
+    let word = path.to_str()?;
+    counterparts::command(word).or_else(|| did_you_mean(word, commands.into_iter()))
 }
 
 /// Help and version are errors to clap, and answers to the user.
@@ -300,7 +305,12 @@ fn not_a_command(error: &clap::Error) -> Result<Command, ConfigError> {
     match error.kind() {
         ErrorKind::DisplayHelp => Ok(Command::Help(text)),
         ErrorKind::DisplayVersion => Ok(Command::Version(text)),
-        _ => Err(ConfigError::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),
+        _ => {
+            let written = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+            let instead = written.as_deref().and_then(counterparts::option);
+            let instead = instead.map(|instead| format!("\n\nInstead: {instead}.")).unwrap_or_default();
+            Err(ConfigError::Usage(format!("{}{instead}", text.trim_start_matches("error: ").trim_end())))
+        }
     }
 }
 

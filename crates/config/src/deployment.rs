@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::given::Given;
 use crate::ownership::owner;
+use crate::puma::AskRuby;
 use crate::resolve::gather;
 use crate::settings::{App, Bind, Settings};
 
@@ -75,8 +76,9 @@ impl Deployment {
         paths: Vec<PathBuf>,
         given: Given,
         env: &dyn Fn(&str) -> Option<String>,
+        ask: Option<AskRuby<'_>>,
     ) -> Result<Deployment, ConfigError> {
-        let mut sources = gather(paths, given, env)?;
+        let mut sources = gather(paths, given, env, ask)?;
         sources.top.default_environment("production");
         let user = sources.take_user()?;
         let arguments = sources.as_arguments()?;

@@ -28,6 +28,8 @@ pub(crate) enum Form {
     Count(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
     /// A whole number in a range, or `auto`.
     CountOrAuto(RangeInclusive<u64>, fn(&mut Fields, Option<u64>) -> Result<(), String>),
+    /// A whole number in a range, or two with a colon between them, of which the larger one counts.
+    CountOrRange(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
     /// Bytes in a range.
     Size(RangeInclusive<u64>, fn(&mut Fields, usize)),
     /// Bytes in a range, or `none`.
@@ -90,6 +92,9 @@ impl Form {
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
             Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
+            Form::CountOrRange(range, set) => {
+                one(raws, |raw| set(to, value::count_or_range(&raw.text, range)?))?;
+            }
             Form::CountOrAuto(range, set) => {
                 one(raws, |raw| set(to, value::count_or_auto(&raw.text, range)?))?;
             }
@@ -178,7 +183,7 @@ impl Form {
     pub(crate) fn metavar(&self) -> &'static str {
         match self {
             Form::Addresses(_) => "ADDR",
-            Form::Count(..) => "N",
+            Form::Count(..) | Form::CountOrRange(..) => "N",
             Form::CountOrAuto(..) => "N|auto",
             Form::Size(..) => "SIZE",
             Form::SizeOrNone(..) => "SIZE|none",

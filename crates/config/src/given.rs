@@ -128,6 +128,42 @@ impl Given {
         OPTIONS.iter().any(|option| option.is_user() && self.has(option))
     }
 
+    /// Whether this option was given on the command line, or by Highball's own variable: for this start.
+    pub(crate) fn is_for_this_start(&self, name: &str) -> bool {
+        let origin = self.values.get(name).and_then(|raws| raws.first()).map(|raw| &raw.origin);
+        match origin {
+            Some(Origin::CommandLine { .. }) => true,
+            Some(Origin::Environment { variable }) => variable.starts_with("HIGHBALL_"),
+            _ => false,
+        }
+    }
+
+    /// Takes away what variables of platforms and frameworks say (WEB_CONCURRENCY) where a Puma configuration says something
+    /// else, which usually has read them itself. The environment stays: what Rails obeys is RAILS_ENV.
+    pub(crate) fn yield_to(&mut self, puma: &Given) {
+        let values = std::mem::take(&mut self.values);
+        let stays = |name: &str| {
+            let is_environment =
+                named(name).is_some_and(|option| matches!(option.form, Form::Environment(_)));
+            is_environment || !puma.values.contains_key(name)
+        };
+        let of_platform = |raws: &[Raw]| {
+            matches!(raws.first().map(|raw| &raw.origin),
+                     Some(Origin::Environment { variable }) if !variable.starts_with("HIGHBALL_"))
+        };
+        self.values = values.into_iter().filter(|(name, raws)| stays(name) || !of_platform(raws)).collect();
+    }
+
+    /// Whether the option of this name is given.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// Whether the environment of the application is given.
+    pub(crate) fn names_environment(&self) -> bool {
+        OPTIONS.iter().any(|option| matches!(option.form, Form::Environment(_)) && self.has(option))
+    }
+
     pub(crate) fn has(&self, option: &Opt) -> bool {
         self.values.contains_key(option.name)
     }

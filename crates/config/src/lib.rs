@@ -5,8 +5,9 @@
 //!
 //! - `options`: the table, one entry per option; `form`: how each kind of value is read and stored; `fields`: where;
 //! - `command_line`: the command line, made from the table, read into what was *given*; `help`: what `--help` prints;
+//!   `counterparts`: what other servers call its commands and options;
 //! - `given`: what was given, where, and which of it counts;
-//! - `file`: the configuration file;
+//! - `file`: the configuration file; [`puma`]: a Puma configuration in its place;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `cpus`: how many CPUs this process may use;
 //! - `ownership`: the user that an application runs as;
@@ -20,6 +21,7 @@
 
 mod changes;
 mod command_line;
+mod counterparts;
 mod cpus;
 mod deployment;
 mod error;
@@ -31,6 +33,7 @@ mod help;
 mod manual;
 mod options;
 mod ownership;
+mod puma;
 mod resolve;
 mod root_table;
 pub mod settings;
@@ -45,10 +48,11 @@ pub use command_line::command;
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;
+pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, RunsAs, Settings,
-    ShowDiagnosis, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, PumaNote, RunsAs,
+    Settings, ShowDiagnosis, StaticFiles,
 };
 pub use trust::why_not_roots;
 
@@ -168,18 +172,32 @@ pub fn parse(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
+    parse_asking(args, env, None)
+}
+
+/// The same, where Puma configurations can be evaluated.
+///
+/// # Errors
+/// As [`parse`]; and a Puma configuration raises an exception.
+pub fn parse_asking(
+    args: impl IntoIterator<Item = OsString>,
+    env: &dyn Fn(&str) -> Option<String>,
+    ask: Option<AskRuby<'_>>,
+) -> Result<Invocation, ConfigError> {
     Ok(match command_line::read(args)? {
-        Command::Serve { paths, given } => Invocation::Serve(Box::new(resolve::resolve(paths, given, env)?)),
+        Command::Serve { paths, given } => {
+            Invocation::Serve(Box::new(resolve::resolve(paths, given, env, ask)?))
+        }
         Command::Doctor { json, paths, given } => {
-            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env)?) }
+            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env, ask)?) }
         }
         Command::Config { program, host, paths, given } => {
-            Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env)?))
+            Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env, ask)?))
         }
         Command::Init { dry_run, path } => {
             let folder = path.unwrap_or_else(|| ".".into());
             let paths = vec![folder.clone()];
-            let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env)?;
+            let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env, ask)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
         Command::Status { json, selector } => Invocation::Status { json, selector },

@@ -31,6 +31,9 @@ The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config
 `highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
 Relative paths in the file begin at the application's folder, all others at the current one.
 
+Without such a file, an existing `config/puma.rb` is read in its place, and a warning names each statement that has no
+counterpart: see [migrating/puma-statements.md](migrating/puma-statements.md).
+
 With several applications ([many-apps.md](many-apps.md)) the file is the server's: options at its top hold for
 the server and for all applications, and each has its own `[[app]]`. Relative paths at its top, and the `path` of
 an entry, begin at the folder that the file lies in (for `config/highball.toml` at the one around it), those within an
@@ -81,7 +84,9 @@ fn entry(option: &Opt) -> String {
 
 fn range(form: &Form) -> Option<String> {
     match form {
-        Form::Count(range, _) => Some(format!("{} to {}", range.start(), range.end())),
+        Form::Count(range, _) | Form::CountOrRange(range, _) => {
+            Some(format!("{} to {}", range.start(), range.end()))
+        }
         Form::CountOrAuto(range, _) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
         Form::Size(range, _) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
         Form::SizeOrNone(..) => Some("any size, or `none`".into()),
@@ -121,7 +126,7 @@ fn example_file() -> String {
 
 fn toml_value(option: &Opt) -> String {
     match option.form {
-        Form::Count(..) | Form::CountOrAuto(..) => option.example.to_owned(),
+        Form::Count(..) | Form::CountOrAuto(..) | Form::CountOrRange(..) => option.example.to_owned(),
         _ if option.form.repeats() => format!("[\"{}\"]", option.example),
         Form::Switch(_) => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),

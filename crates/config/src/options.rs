@@ -208,26 +208,27 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('w'),
         env: &["WEB_CONCURRENCY"],
-        form: Form::CountOrAuto(1..=512, |f, count| {
+        form: Form::CountOrAuto(0..=512, |f, count| {
             f.app.workers = None;
-            count.map_or(Ok(()), |count| fit(count, f.app.workers.insert(0)))
+            count.map_or(Ok(()), |count| fit(count.max(1), f.app.workers.insert(0)))
         }),
         default: Default::InDevelopment { yes: "1", no: "auto" },
         section: Section::Server,
         example: "4",
         doc: "Worker processes. `auto` is one for each CPU that this process may use, by its affinity and by the quota \
-              of its cgroup (a container's CPU limit), rounded up.",
+              of its cgroup (a container's CPU limit), rounded up. 0 is one worker, as for Puma.",
     },
     Opt {
         name: "threads",
         scope: Scope::App,
         short: Some('t'),
-        env: &["RAILS_MAX_THREADS"],
-        form: Form::Count(1..=256, |f, count| fit(count, &mut f.app.threads)),
+        env: &["RAILS_MAX_THREADS", "PUMA_MAX_THREADS", "MAX_THREADS"],
+        form: Form::CountOrRange(1..=256, |f, count| fit(count, &mut f.app.threads)),
         default: Default::Is("3"),
         section: Section::Server,
         example: "5",
-        doc: "Threads in each worker. The database pool of the application has to be at least as large.",
+        doc: "Threads in each worker. The database pool of the application has to be at least as large. Of a range as Puma \
+              has it (`1:5`) the larger number counts: all threads are started at once.",
     },
     Opt {
         name: "early_hints",
@@ -246,10 +247,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: Some('c'),
         env: &[],
         form: Form::Path(|f, path| f.server.config = Some(path)),
-        default: Default::Without("config/highball.toml or highball.toml in the application, where there is one"),
+        default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, where there is one"),
         section: Section::Server,
         example: "/etc/highball/blog.toml",
-        doc: "Configuration file.",
+        doc: "Configuration file. One whose name ends in `.rb` is a Puma configuration; see \
+              [migrating/puma-statements.md](migrating/puma-statements.md).",
     },
     Opt {
         name: "ruby",
@@ -578,7 +580,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         name: "idle_timeout",
         scope: Scope::Server,
         short: None,
-        env: &[],
+        env: &["PUMA_PERSISTENT_TIMEOUT"],
         form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.idle_timeout = time),
         default: Default::Is("65s"),
         section: Section::Times,
@@ -852,7 +854,9 @@ mod tests {
     #[test]
     fn the_ends_of_each_range_fit_its_field() {
         for option in OPTIONS {
-            if let Form::Count(range, _) | Form::CountOrAuto(range, _) = &option.form {
+            if let Form::Count(range, _) | Form::CountOrAuto(range, _) | Form::CountOrRange(range, _) =
+                &option.form
+            {
                 for end in [range.start(), range.end()] {
                     assert!(stored(option, &end.to_string()).is_ok(), "{}: {end}", option.name);
                 }

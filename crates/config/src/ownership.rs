@@ -114,6 +114,11 @@ impl Starter {
         }
     }
 
+    /// Whether the file is another user's, or cannot be looked at.
+    pub(crate) fn is_of_another(self, file: &Path) -> bool {
+        symlink_metadata(file).map_or(true, |about| about.uid() != self.uid)
+    }
+
     /// Whether this is root, and applications of others are to be kept apart.
     pub(crate) fn is_root(self) -> bool {
         self.uid == 0

@@ -14,6 +14,7 @@ use crate::form::Place;
 use crate::given::{Given, Origin};
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
+use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{AccessLog, App, AppId, Limits, Log, Named, RunsAs, Settings};
 use crate::value;
 
@@ -22,8 +23,9 @@ pub(crate) fn resolve(
     paths: Vec<PathBuf>,
     given: Given,
     env: &dyn Fn(&str) -> Option<String>,
+    ask: Option<AskRuby<'_>>,
 ) -> Result<Settings, ConfigError> {
-    gather(paths, given, env)?.settings()
+    gather(paths, given, env, ask)?.settings()
 }
 
 /// All options that were given, and the applications that they are for.
@@ -35,6 +37,7 @@ pub(crate) struct Sources<'a> {
     apps: Vec<AppSources>,
     named: Named,
     place: Place<'a>,
+    ask: Option<AskRuby<'a>>,
 }
 
 /// Adds environment and files to what the command line gave.
@@ -42,14 +45,20 @@ pub(crate) fn gather<'a>(
     paths: Vec<PathBuf>,
     mut given: Given,
     env: &'a dyn Fn(&str) -> Option<String>,
+    ask: Option<AskRuby<'a>>,
 ) -> Result<Sources<'a>, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env);
     let place = Place { current, env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
     let current = &place.current;
+    let puma = named.as_deref().filter(|path| is_puma(path));
+    let puma = puma.map(|path| puma_of_one(path, &paths)).transpose()?;
+    let named = named.filter(|_| puma.is_none());
     let file_place = named.as_deref().map(file::folder_of);
-    let file = server_file(named.clone(), &paths, &given, &place)?;
+    let found = if puma.is_some() { None } else { server_file(named.clone(), &paths, &given, &place)? };
+    let puma = puma.unwrap_or(if found.is_some() { Source::None } else { Source::OfServer });
+    let file = found.unwrap_or_default();
     if let [first, others @ ..] = &paths[..] {
         // A single one may be the folder that the file was found in.
         let is_about_file =
@@ -71,16 +80,33 @@ pub(crate) fn gather<'a>(
         several(paths.collect(), &given, &file.top, &place)?
     } else {
         let app = Where::of(paths.into_iter().next(), current)?;
-        vec![AppSources { app, entry: Given::default(), file: Ok(Given::default()) }]
+        vec![AppSources { app, entry: Given::default(), file: Ok(Given::default()), puma, layer: None }]
     };
-    Ok(Sources { given, top: file.top, apps, named, place })
+    Ok(Sources { given, top: file.top, apps, named, place, ask })
+}
+
+/// A Puma configuration that was named: it is for the only application.
+fn puma_of_one(path: &Path, paths: &[PathBuf]) -> Result<Source, ConfigError> {
+    if paths.len() > 1 {
+        let path = path.display();
+        return Err(ConfigError::Usage(format!(
+            "{path} is a Puma configuration, which is for one application, and there are several: write a highball.toml"
+        )));
+    }
+    Starter::now().believes_named(path)?;
+    Ok(Source::Named(path.to_owned()))
 }
 
 impl Sources<'_> {
     /// The settings that result.
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
-        let Sources { mut given, top, apps, named, place } = self;
+        let Sources { mut given, mut top, mut apps, named, place, ask } = self;
         let many = apps.len() > 1;
+        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, many, &place, ask));
+        for layer in apps.iter().filter_map(|app| app.layer.as_ref()) {
+            given.yield_to(&layer.server);
+            top.add_all(&layer.server, |_| true);
+        }
         let files = apps.iter().filter_map(|app| app.file.as_ref().ok());
         let of_server = files.flat_map(|file| file.of_scope(|scope| scope == Scope::Server));
         let ignored = of_server.map(Origin::to_string).collect();
@@ -164,22 +190,53 @@ struct AppSources {
     entry: Given,
     /// By its own file; or why that, or the folder, cannot be used.
     file: Result<Given, ConfigError>,
+    /// Where a Puma configuration may be, which is read in the place of its own file.
+    puma: Source,
+    /// What that says.
+    layer: Option<Layer>,
 }
 
-/// The file that is named, or, for a single application, its own.
+impl AppSources {
+    /// Reads its Puma configuration, if it has one and Ruby can be asked.
+    fn read_puma(
+        &mut self,
+        weighty: &Given,
+        top: &Given,
+        many: bool,
+        place: &Place<'_>,
+        ask: Option<AskRuby<'_>>,
+    ) {
+        let (Some(ask), true) = (ask, self.file.is_ok() && !matches!(self.puma, Source::None)) else {
+            return;
+        };
+        let has_environment = [weighty, &self.entry, top].into_iter().any(Given::names_environment);
+        let has_server_user = weighty.names("server_user");
+        let read = app(&self.app, &self.entry, weighty, top, many, place)
+            .and_then(|app| self.puma.read(&app, weighty, (has_environment, has_server_user), ask));
+        match read {
+            Ok(layer) => {
+                self.app.file =
+                    self.app.file.take().or(layer.as_ref().and_then(|layer| layer.rackup.clone()));
+                self.layer = layer;
+            }
+            Err(error) => self.file = Err(error),
+        }
+    }
+}
+
+/// The file that is named, or, for a single application, its own, if it has one.
 fn server_file(
     named: Option<PathBuf>,
     paths: &[PathBuf],
     given: &Given,
     place: &Place<'_>,
-) -> Result<File, ConfigError> {
+) -> Result<Option<File>, ConfigError> {
     let current = place.current.as_path();
     if let Some(path) = &named {
         Starter::now().believes_named(path)?;
     }
     if paths.len() > 1 {
-        let read = |path: PathBuf| file::read_named(&path, &file::folder_of(&path));
-        return named.map_or_else(|| Ok(File::default()), read);
+        return named.map(|path| file::read_named(&path, &file::folder_of(&path))).transpose();
     }
     // What is named need not lie in an application: that of a server with several applications does not.
     match (named, Where::of(paths.first().cloned(), current)) {
@@ -188,14 +245,19 @@ fn server_file(
             if file.entries.is_empty() {
                 app?;
             }
-            Ok(file)
+            Ok(Some(file))
         }
         (None, app) => own_file(&app?, &[given], false, place),
     }
 }
 
 /// What an application's own file says, if it has one. `asked`: the sources that may name its user, by priority.
-fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Result<File, ConfigError> {
+fn own_file(
+    app: &Where,
+    asked: &[&Given],
+    many: bool,
+    place: &Place<'_>,
+) -> Result<Option<File>, ConfigError> {
     let starter = Starter::now();
     // Where this process cannot change users, it makes no difference to who reads the file; and `highball config` may
     // name one.
@@ -217,7 +279,7 @@ fn own_file(app: &Where, asked: &[&Given], many: bool, place: &Place<'_>) -> Res
         }
         found = Some((name, file));
     }
-    Ok(found.map(|(_, file)| file).unwrap_or_default())
+    Ok(found.map(|(_, file)| file))
 }
 
 /// Each of several applications, with what its entry and its own file say.
@@ -240,15 +302,11 @@ fn several(
                 app.link.display()
             )));
         }
-        let file = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place)).map(|file| {
-            // Entries make it that of a server, of which this application may be one.
-            if file.entries.is_empty() {
-                file.top
-            } else {
-                Given::default()
-            }
-        });
-        all.push(AppSources { app, entry, file });
+        let found = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place));
+        let puma = if matches!(found, Ok(None)) { Source::OfApp } else { Source::None };
+        // Entries make it that of a server, of which this application may be one.
+        let own = |file: Option<File>| file.filter(|file| file.entries.is_empty()).unwrap_or_default().top;
+        all.push(AppSources { app, entry, file: found.map(own), puma, layer: None });
     }
     Ok(all)
 }
@@ -262,15 +320,21 @@ fn app_or_fault(
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let AppSources { app: at, entry, file } = sources;
+    let AppSources { app: at, entry, file, layer, .. } = sources;
+    let layer = layer.unwrap_or_default();
     let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
+    let mut cli_and_env = cli_and_env.clone();
+    cli_and_env.yield_to(&layer.app);
+    let cli_and_env = &cli_and_env;
     let whole = file.and_then(|file| {
         if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
             return Err(ConfigError::App { path: at.link.clone(), problem });
         }
         let mut own = entry.clone();
         own.add_all(&file, |option| option.scope != Scope::Server);
-        app(&at, &own, cli_and_env, top, many, place)
+        own.add_all(&layer.app, |_| true);
+        let whole = app(&at, &own, cli_and_env, top, many, place)?;
+        Ok(App { puma_file: layer.file, puma_notes: layer.notes, ..whole })
     });
     match whole {
         Err(error) if many => {
@@ -341,6 +405,8 @@ fn app(
         link: app.link.clone(),
         file: app.file.clone(),
         name,
+        puma_file: None,
+        puma_notes: Vec::new(),
         fault: None,
     })
 }

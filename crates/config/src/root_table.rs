@@ -12,6 +12,7 @@ use crate::form::Place;
 use crate::given::Given;
 use crate::options::Scope;
 use crate::ownership::{owner, Starter};
+use crate::puma::is_puma;
 use crate::resolve::split_file;
 use crate::settings::{Bind, RunsAs};
 use crate::trust::Author;
@@ -45,6 +46,8 @@ pub fn root_table(
     let place = Place { current: current.clone(), env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
     let file = match (&named, own_file_of_root(&paths, &current)) {
+        // A Puma configuration decides nothing here.
+        (Some(path), _) if is_puma(path) => File::default(),
         (Some(path), _) => {
             Starter::now().believes_named(path)?;
             file::read_named(path, &file::folder_of(path))?

@@ -138,6 +138,10 @@ pub struct App {
     pub access_log: AccessLog,
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
+    /// The Puma configuration whose hooks its processes run, below its folder or absolute.
+    pub puma_file: Option<PathBuf>,
+    /// What is not carried out of a Puma configuration.
+    pub puma_notes: Vec<PumaNote>,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
     pub fault: Option<Fault>,
@@ -178,9 +182,41 @@ impl App {
             access_log: differing.access_log,
             show_diagnosis: differing.show_diagnosis,
             max_output_bytes: differing.max_output_bytes,
+            puma_notes: differing.puma_notes,
             ..self.clone()
         };
         same == *other
+    }
+}
+
+/// A statement of a Puma configuration that is not carried out as it says, or all of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PumaNote {
+    /// The statement; empty: the whole file.
+    pub statement: String,
+    /// What Highball does.
+    pub what: String,
+    /// What to do instead.
+    pub remedy: String,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: Option<usize>,
+}
+
+impl PumaNote {
+    /// Where the statement stands: `config/puma.rb:12`.
+    pub fn place(&self) -> String {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{}{line}", self.file.display())
+    }
+
+    /// What is not carried out.
+    pub fn text(&self) -> String {
+        if self.statement.is_empty() {
+            return self.what.clone();
+        }
+        format!("`{}`: {}", self.statement, self.what)
     }
 }
 

@@ -126,6 +126,14 @@ pub(crate) fn count_or_auto(text: &str, range: &RangeInclusive<u64>) -> Result<O
     count(text, range).map(Some).map_err(|problem| format!("{problem}, or auto"))
 }
 
+/// A whole number, or the larger one of `1:5`.
+pub(crate) fn count_or_range(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let Some((least, most)) = text.split_once(':') else { return count(text, range) };
+    // Puma's smallest number may be 0.
+    let least = count(least, &(0..=*range.end()))?;
+    Ok(least.max(count(most, range)?))
+}
+
 /// Whole numbers with commas between them; none for `off`.
 pub(crate) fn counts(text: &str, range: &RangeInclusive<u64>) -> Result<Vec<u64>, String> {
     if switch(text) == Ok(false) {

@@ -6,8 +6,9 @@ use crate::instance::InstanceSocket;
 use crate::openers::Openers;
 use crate::output::complain;
 use crate::pidfile::Pidfile;
+use crate::puma;
 use crate::service_notification;
-use highball_config::{Bind, ConfigError, Invocation, Settings};
+use highball_config::{AskRuby, Bind, ConfigError, Invocation, Settings};
 use highball_front as front;
 use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use highball_spawner::channel::{pair, receive, send, Received};
@@ -103,7 +104,9 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
 }
 
 fn read_here() -> Result<Invocation, ConfigError> {
-    highball_config::parse(std::env::args_os(), &|name| std::env::var(name).ok())
+    // An application that was given as an object is loaded already, with what configures it.
+    let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
+    highball_config::parse_asking(std::env::args_os(), &|name| std::env::var(name).ok(), ask)
 }
 
 /// Reads the configuration for the server, as root, and ends.

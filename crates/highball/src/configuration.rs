@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 const READING_TIME: Duration = Duration::from_secs(10);
 const NOT_READ: &str =
     "the configuration stays as it was, as it could not be read in time: the file system of an \
-                        application's configuration file does not answer";
+                        application's configuration file does not answer, or its config/puma.rb takes too long";
 
 /// The current settings.
 #[derive(Debug, Clone)]

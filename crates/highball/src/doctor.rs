@@ -1,7 +1,7 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
 use crate::output::print;
-use highball_config::{App, LogFormat, Settings};
+use highball_config::{App, LogFormat, PumaNote, Settings};
 use highball_front as front;
 use highball_supervisor::{
     visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
@@ -104,6 +104,12 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     let mut checks: Vec<Check> = app.fault.is_none().then(configured).into_iter().collect();
     checks.extend(user(app));
     checks.extend(withheld(app));
+    checks.extend(
+        app.puma_file.as_ref().map(|file| {
+            Check::ok("puma", format!("{} is read, as there is no highball.toml", file.display()))
+        }),
+    );
+    checks.extend(app.puma_notes.iter().map(not_carried_out));
     checks.extend(settings.binds.iter().map(address));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
@@ -134,6 +140,18 @@ fn application(booted: &Booted, app: &App) -> Vec<Check> {
     let is_met = |finding: &&Finding| app.workers > 1 || finding.cause != OF_SEVERAL_WORKERS;
     let findings = booted.findings.iter().filter(is_met).map(Check::warning);
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
+}
+
+/// A statement of a Puma configuration.
+fn not_carried_out(note: &PumaNote) -> Check {
+    Check {
+        name: "puma_statement".into(),
+        state: State::Warning,
+        what: note.text(),
+        at: Some(note.place()),
+        remedy: Some(note.remedy.clone()),
+        command: None,
+    }
 }
 
 /// The user that it runs as, where there is a choice.

@@ -3,7 +3,7 @@
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
-//! reloads), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
+//! reloads), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
 //! running Highball), `control_places` (where those sockets are, and who may be at the other end), `asking` (finding
 //! instances, and one question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask
 //! instances that were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -31,6 +31,7 @@ mod memory;
 mod openers;
 mod output;
 mod pidfile;
+mod puma;
 mod readiness;
 mod root_policy;
 mod service_notification;
@@ -204,6 +205,7 @@ impl ListeningServer {
         confinement::confine(&settings, &launcher);
         warn_of_root(&settings);
         warn_of_ignored(&settings);
+        puma::report(&settings);
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let pid_proxy = predecessor.and_then(|predecessor| {
@@ -418,7 +420,7 @@ fn mold_source(app: &App) -> Result<MoldSource, Box<dyn Error>> {
 }
 
 /// The gem's folder `lib`: named, or somewhere above the binary (target/release of a source tree, or the gem).
-fn gem_lib() -> Option<PathBuf> {
+pub(crate) fn gem_lib() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("HIGHBALL_LIB") {
         return Some(named.into());
     }

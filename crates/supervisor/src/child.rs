@@ -9,11 +9,14 @@ use highball_config::{App, User};
 use rustix::io::{fcntl_setfd, FdFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Names a mold the Puma configuration whose hooks it runs.
+const PUMA_FILE: &str = "HIGHBALL_PUMA_FILE";
 
 /// The description of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +57,10 @@ impl Child {
         let mut environment = environment::of_app(app, folder, own_environment());
         let preload = if app.process.preload { "on" } else { "off" };
         environment.insert("HIGHBALL_PRELOAD".into(), preload.into());
+        environment.remove(OsStr::new(PUMA_FILE));
+        if let Some(file) = &app.puma_file {
+            environment.insert(PUMA_FILE.into(), file.into());
+        }
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
         }
@@ -119,6 +126,20 @@ impl Child {
         }
         Ok(command)
     }
+}
+
+/// The command that runs a script of Highball's own Ruby code for an application of which there is no process yet: by the
+/// application's Ruby, in its folder, with its environment, and as the user of this process.
+///
+/// # Errors
+/// There is no Ruby.
+pub fn ruby_command(app: &App, script: &Path) -> Result<Command, String> {
+    let environment = environment::of_app(app, &app.folder, own_environment());
+    let env = |name: &str| environment.get(OsStr::new(name)).cloned();
+    let ruby = Interpreter::choose(app.ruby.as_deref(), &app.folder, None, &env)?;
+    let mut command = Command::new(&ruby.program);
+    command.args(ruby.arguments()).arg(script).current_dir(&app.folder).env_clear().envs(&environment);
+    Ok(command)
 }
 
 /// What this application inherits of Highball's environment and of its user's login: Ruby is looked for by this.

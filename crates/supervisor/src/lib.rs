@@ -34,7 +34,7 @@ mod visible;
 mod watch;
 
 pub use app_output::OutputSink;
-pub use child::withheld_variables;
+pub use child::{ruby_command, withheld_variables};
 pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
 pub use diagnosis::request_failure::{RequestFailure, What};

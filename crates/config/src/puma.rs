@@ -1,0 +1,269 @@
+//! A Puma configuration, `config/puma.rb`, that an application has in the place of a `highball.toml`.
+//!
+//! It is Ruby, so the application's own Ruby evaluates it ([`AskRuby`]) and reports what it says: a source as a file is one.
+//! It runs with the rights of this process. So root evaluates none that another user could have written, and none of an
+//! application that runs as another user.
+
+use std::path::{Path, PathBuf};
+
+use highball_tenant::TenantFolder;
+use serde::Deserialize;
+
+use crate::error::ConfigError;
+use crate::given::{Given, Origin, Raw};
+use crate::options::{named, Opt, Scope};
+use crate::ownership::Starter;
+use crate::settings::{App, PumaNote};
+use crate::trust::Author;
+
+/// Where an application has one, but for the one of its environment, which goes before it.
+const USUAL: &str = "config/puma.rb";
+
+/// Evaluates a Puma configuration.
+///
+/// # Errors
+/// Ruby cannot be run, or has not answered; why.
+pub type AskRuby<'a> = &'a dyn Fn(&PumaQuestion<'_>) -> Result<PumaAnswer, String>;
+
+/// What Ruby is to evaluate.
+#[derive(Debug)]
+pub struct PumaQuestion<'a> {
+    /// The application, as it is configured without the file: its Ruby, folder and environment.
+    pub app: &'a App,
+    /// The file; relative paths begin at the application's folder.
+    pub file: &'a Path,
+    /// Whether the application's environment (`production`) was given. Else the file decides.
+    pub has_environment: bool,
+}
+
+/// What a Puma configuration says, as lib/highball/puma_config.rb reports it.
+#[derive(Debug, Default, Deserialize)]
+pub struct PumaAnswer {
+    settings: Vec<Setting>,
+    notes: Vec<PumaNote>,
+    rackup: Option<NamedFile>,
+    error: Option<Raised>,
+}
+
+/// The value of an option.
+#[derive(Debug, Deserialize)]
+struct Setting {
+    name: String,
+    value: String,
+    file: PathBuf,
+    line: Option<usize>,
+}
+
+/// A file that a statement names.
+#[derive(Debug, Deserialize)]
+struct NamedFile {
+    path: PathBuf,
+    file: PathBuf,
+    line: Option<usize>,
+}
+
+/// The file has raised an exception.
+#[derive(Debug, Deserialize)]
+struct Raised {
+    message: String,
+    file: PathBuf,
+    line: Option<usize>,
+}
+
+/// Where a Puma configuration may be.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// There is another configuration.
+    None,
+    /// In the application's folder, and it is the server's configuration too.
+    OfServer,
+    /// In the application's folder, and the server is configured elsewhere, or has several applications.
+    OfApp,
+    /// The one that `--config` names.
+    Named(PathBuf),
+}
+
+/// What counts of a file.
+enum Standing {
+    /// Everything.
+    Whole,
+    /// Options of the application alone; why.
+    App(String),
+    /// It is left to the application's own processes; why.
+    Hooks(String),
+    /// Nothing; why.
+    Nothing(String),
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Layer {
+    /// What counts for the application, and what for the server.
+    pub(crate) app: Given,
+    pub(crate) server: Given,
+    /// The file, for the application's processes, which run its hooks.
+    pub(crate) file: Option<PathBuf>,
+    /// The file to load the application from, below its folder.
+    pub(crate) rackup: Option<PathBuf>,
+    pub(crate) notes: Vec<PumaNote>,
+}
+
+/// Whether this configuration file is one of Puma's.
+pub(crate) fn is_puma(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "rb")
+}
+
+impl Source {
+    /// Reads it, if there is one. `app` is the application as it is configured without; `outweighs` is given by people for
+    /// this start, and `has_server_user` if that names another user for the server.
+    pub(crate) fn read(
+        &self,
+        app: &App,
+        outweighs: &Given,
+        (has_environment, has_server_user): (bool, bool),
+        ask: AskRuby<'_>,
+    ) -> Result<Option<Layer>, ConfigError> {
+        let Some(file) = self.find(app) else { return Ok(None) };
+        let path = app.folder.join(&file);
+        let standing = self.standing(app, &file, has_server_user);
+        if let (Source::Named(_), Standing::Hooks(why) | Standing::Nothing(why)) = (self, &standing) {
+            let problem = format!("it is not evaluated, as {why}; write a highball.toml, and name that");
+            return Err(ConfigError::File { path, line: None, problem });
+        }
+        let (Standing::Whole | Standing::App(_)) = &standing else {
+            return Ok(Some(Layer::unread(path, file, standing)));
+        };
+        let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
+        let answer = ask(&PumaQuestion { app, file: &file, has_environment }).map_err(wrong)?;
+        if let Some(Raised { message, file, line }) = answer.error {
+            let problem = format!(
+                "{message}; correct it, or write a config/highball.toml, which is read in the place of this file"
+            );
+            return Err(ConfigError::File { path: file, line, problem });
+        }
+        Layer::of(answer, file, app, outweighs, standing).map(Some)
+    }
+
+    /// The file, below the application's folder or absolute.
+    fn find(&self, app: &App) -> Option<PathBuf> {
+        match self {
+            Source::None => None,
+            Source::Named(path) => Some(path.clone()),
+            Source::OfServer | Source::OfApp => {
+                let folder = TenantFolder::open(&app.folder, app.runs_as.another()).ok()?;
+                let of_environment = format!("config/puma/{}.rb", app.environment);
+                let of_environment = Some(of_environment).filter(|_| !app.environment.contains('/'));
+                let mut places = of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from);
+                places.find(|place| folder.has_file(place))
+            }
+        }
+    }
+
+    fn standing(&self, app: &App, file: &Path, has_server_user: bool) -> Standing {
+        let starter = Starter::now();
+        if let Some(user) = app.runs_as.another() {
+            return Standing::Hooks(format!("root has started Highball, and the application runs as {user}"));
+        }
+        match (starter.author(&app.folder, &app.link.join(file)), self) {
+            (Author::App(stranger), _) if starter.changes_users() => {
+                Standing::Nothing(stranger.reason(&app.link.join(file)))
+            }
+            (Author::App(stranger), _) => Standing::App(stranger.reason(&app.link.join(file))),
+            (Author::Server, Source::OfApp) => Standing::App("the server is configured elsewhere".into()),
+            (Author::Server, _) if has_server_user && starter.changes_users() => {
+                Standing::App("the server runs as `server_user`".into())
+            }
+            (Author::Server, _) => Standing::Whole,
+        }
+    }
+}
+
+impl Layer {
+    /// Of a file that was not evaluated.
+    fn unread(path: PathBuf, file: PathBuf, standing: Standing) -> Layer {
+        let (hooks, what) = match standing {
+            Standing::Hooks(why) => (
+                Some(file),
+                format!(
+                    "its settings are not read, as {why}: only its hooks count, in the application's processes"
+                ),
+            ),
+            Standing::Nothing(why) | Standing::App(why) => {
+                (None, format!("it is not read, and its hooks do not run, as {why}"))
+            }
+            Standing::Whole => (None, String::new()),
+        };
+        let remedy = "Write the settings into config/highball.toml.".into();
+        let note = PumaNote { statement: String::new(), what, remedy, file: path, line: None };
+        Layer { file: hooks, notes: vec![note], ..Layer::default() }
+    }
+
+    fn of(
+        answer: PumaAnswer,
+        file: PathBuf,
+        app: &App,
+        outweighs: &Given,
+        standing: Standing,
+    ) -> Result<Layer, ConfigError> {
+        let mut layer = Layer { file: Some(file), notes: answer.notes, ..Layer::default() };
+        let mut settings = answer.settings;
+        // As with Puma: who names a port on the command line has named where to listen.
+        if outweighs.is_for_this_start("port") {
+            settings.retain(|setting| setting.name != "bind");
+        }
+        while let Some(first) = settings.first() {
+            let Some(option) = named(&first.name) else {
+                return Err(ConfigError::Usage(format!("there is no option `{}`", first.name)));
+            };
+            let (of_option, others) = settings.into_iter().partition(|other| other.name == option.name);
+            settings = others;
+            layer.add(option, of_option, &app.folder, &standing);
+        }
+        if let Some(rackup) = answer.rackup {
+            layer.start_from(rackup, app, &standing);
+        }
+        Ok(layer)
+    }
+
+    fn add(&mut self, option: &'static Opt, settings: Vec<Setting>, folder: &Path, standing: &Standing) {
+        let is_of_server = option.scope == Scope::Server || option.scope.is_privileged();
+        if let (true, Standing::App(why)) = (is_of_server, standing) {
+            self.notes.extend(settings.into_iter().map(|setting| PumaNote {
+                statement: option.name.into(),
+                what: format!("This is an option of the server, and does not count here, as {why}."),
+                remedy: "Give it on the command line, or in a file that --config names.".into(),
+                file: setting.file,
+                line: setting.line,
+            }));
+            return;
+        }
+        let raw = |setting: Setting| {
+            let (path, line) = (setting.file, setting.line.unwrap_or_default());
+            let origin = Origin::File { path, line, name: option.name, folder: folder.to_owned() };
+            Raw { text: setting.value, origin }
+        };
+        let given = if is_of_server { &mut self.server } else { &mut self.app };
+        given.add(option, settings.into_iter().map(raw).collect());
+    }
+
+    /// The rackup file decides what is run, and so who that runs as.
+    fn start_from(&mut self, rackup: NamedFile, app: &App, standing: &Standing) {
+        let folder = rackup.path.parent().and_then(|folder| folder.canonicalize().ok());
+        let name = rackup.path.file_name().map(PathBuf::from);
+        let name = name.filter(|_| folder.as_ref() == Some(&app.folder));
+        let of_another = Starter::now().changes_users() && Starter::now().is_of_another(&rackup.path);
+        match name {
+            Some(name) if name == Path::new("config.ru") => {}
+            Some(name) if matches!(standing, Standing::Whole) && app.file.is_none() && !of_another => {
+                self.rackup = Some(name);
+            }
+            _ => self.notes.push(PumaNote {
+                statement: "rackup".into(),
+                what: format!("The application is not loaded from {}.", rackup.path.display()),
+                remedy: format!("Name the file on the command line: highball {}.", rackup.path.display()),
+                file: rackup.file,
+                line: rackup.line,
+            }),
+        }
+    }
+}

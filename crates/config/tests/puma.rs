@@ -1,0 +1,166 @@
+//! What counts of a Puma configuration, beside everything else that is given.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use highball_config::{Bind, ConfigError, Invocation, PumaAnswer, Settings};
+
+/// An application with `config/puma.rb`, and what Ruby would report of it.
+struct App {
+    folder: tempfile::TempDir,
+    env: HashMap<&'static str, &'static str>,
+    report: String,
+    /// What Ruby was asked for: the file, and whether the environment was given.
+    asked: RefCell<Vec<(PathBuf, bool)>>,
+}
+
+impl App {
+    /// With these settings: the option's name and its text; the first stands in line 1, and so on.
+    fn with(settings: &[(&str, &str)]) -> App {
+        let row = |(index, (name, value)): (usize, &(&str, &str))| {
+            let line = index + 1;
+            format!("[[settings]]\nname = '{name}'\nvalue = '{value}'\nfile = '/app/config/puma.rb'\nline = {line}\n")
+        };
+        let rows: String = settings.iter().enumerate().map(row).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let app = App {
+            folder,
+            env: HashMap::new(),
+            report: if settings.is_empty() {
+                "settings = []\nnotes = []".into()
+            } else {
+                format!("notes = []\n{rows}")
+            },
+            asked: RefCell::default(),
+        };
+        app.file("config/puma.rb")
+    }
+
+    fn file(self, name: &str) -> App {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+        self
+    }
+
+    fn env(mut self, name: &'static str, value: &'static str) -> App {
+        self.env.insert(name, value);
+        self
+    }
+
+    fn try_settings(&self, args: &[&str]) -> Result<Settings, ConfigError> {
+        let folder = self.folder.path().to_str().unwrap();
+        let args = ["highball"].iter().chain(args).chain([&folder]).map(OsString::from);
+        let ask = |question: &highball_config::PumaQuestion<'_>| -> Result<PumaAnswer, String> {
+            self.asked.borrow_mut().push((question.file.to_owned(), question.has_environment));
+            toml::from_str(&self.report).map_err(|error| error.to_string())
+        };
+        let env = |name: &str| self.env.get(name).map(|value| (*value).to_owned());
+        match highball_config::parse_asking(args, &env, Some(&ask))? {
+            Invocation::Serve(settings) => Ok(*settings),
+            other => panic!("not serve: {other:?}"),
+        }
+    }
+
+    fn settings(&self, args: &[&str]) -> Settings {
+        self.try_settings(args).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn error(&self, args: &[&str]) -> String {
+        self.try_settings(args).expect_err("should be refused").to_string()
+    }
+}
+
+fn tcp(text: &str) -> Bind {
+    Bind::Tcp(text.parse().unwrap())
+}
+
+#[test]
+fn it_outweighs_defaults_and_variables_of_platforms() {
+    let app = App::with(&[("workers", "4"), ("threads", "7"), ("port", "4000"), ("idle_timeout", "20s")]);
+    let app = app.env("WEB_CONCURRENCY", "2").env("PORT", "5000").env("RAILS_MAX_THREADS", "1");
+    let settings = app.settings(&[]);
+    assert_eq!((settings.apps[0].workers, settings.apps[0].threads), (4, 7));
+    assert_eq!(settings.binds, [tcp("127.0.0.1:4000")]);
+    assert_eq!(settings.limits.idle_timeout.as_secs(), 20);
+    assert_eq!(settings.apps[0].puma_file, Some("config/puma.rb".into()));
+}
+
+#[test]
+fn the_command_line_and_highballs_variables_outweigh_it() {
+    let app = App::with(&[("workers", "4"), ("bind", "unix:///tmp/x.sock"), ("bind", "tcp://0.0.0.0:4000")]);
+    assert_eq!(app.settings(&["-w", "2"]).apps[0].workers, 2);
+    assert_eq!(app.settings(&[]).binds, [Bind::Unix("/tmp/x.sock".into()), tcp("0.0.0.0:4000")]);
+    assert_eq!(app.settings(&["-b", "127.0.0.1:1"]).binds, [tcp("127.0.0.1:1")]);
+    assert_eq!(app.settings(&["-p", "1"]).binds, [tcp("127.0.0.1:1")], "as Puma's -p takes their place");
+    assert_eq!(app.env("HIGHBALL_WORKERS", "3").settings(&[]).apps[0].workers, 3);
+}
+
+#[test]
+fn rails_env_outweighs_its_environment() {
+    let app = App::with(&[("environment", "staging")]);
+    assert_eq!(app.settings(&[]).apps[0].environment, "staging");
+    let app = app.env("RAILS_ENV", "test");
+    assert_eq!(app.settings(&[]).apps[0].environment, "test");
+    let asked: Vec<bool> = app.asked.borrow().iter().map(|(_, has_environment)| *has_environment).collect();
+    assert_eq!(asked, [false, true]);
+}
+
+#[test]
+fn there_is_none_beside_a_highball_toml() {
+    for file in ["config/highball.toml", "highball.toml"] {
+        let app = App::with(&[("workers", "4")]).file(file);
+        assert_eq!(app.settings(&[]).apps[0].workers, 1);
+        assert!(app.asked.borrow().is_empty());
+    }
+}
+
+#[test]
+fn the_file_of_the_environment_goes_before_and_one_that_is_named_before_all() {
+    let app = App::with(&[("workers", "4")]).file("config/puma/production.rb").file("highball.toml");
+    let named = app.folder.path().join("config/puma.rb");
+    app.settings(&["-e", "production", "-C", named.to_str().unwrap()]);
+    std::fs::remove_file(app.folder.path().join("highball.toml")).unwrap();
+    app.settings(&["-e", "production"]);
+    app.settings(&[]);
+    let asked: Vec<PathBuf> = app.asked.borrow().iter().map(|(file, _)| file.clone()).collect();
+    assert_eq!(asked, [named, "config/puma/production.rb".into(), "config/puma.rb".into()]);
+}
+
+#[test]
+fn a_value_that_cannot_be_names_file_and_line() {
+    let app = App::with(&[("threads", "3"), ("workers", "1000")]);
+    let error = app.error(&[]);
+    assert!(error.contains("/app/config/puma.rb, line 2, workers: `1000` is not"), "{error}");
+}
+
+#[test]
+fn an_exception_in_it_is_an_error() {
+    let mut app = App::with(&[]);
+    app.report += "\n[error]\nmessage = 'NameError: no x'\nfile = '/app/config/puma.rb'\nline = 9\n";
+    let error = app.error(&[]);
+    assert!(error.contains("/app/config/puma.rb, line 9: NameError: no x; correct it"), "{error}");
+    app.report = "nonsense".into();
+    assert!(app.error(&[]).contains("config/puma.rb: "));
+}
+
+#[test]
+fn options_of_the_server_do_not_count_with_several_applications() {
+    let app = App::with(&[("port", "4000"), ("workers", "4")]);
+    let other = tempfile::tempdir().unwrap();
+    let settings = app.settings(&[other.path().to_str().unwrap()]);
+    let of_puma = settings.apps.iter().find(|app| app.puma_file.is_some()).unwrap();
+    assert_eq!((of_puma.workers, settings.binds), (4, vec![tcp("127.0.0.1:3000")]));
+    assert_eq!(of_puma.puma_notes[0].statement, "port");
+    assert_eq!(of_puma.puma_notes[0].place(), "/app/config/puma.rb:1");
+}
+
+#[test]
+fn no_workers_are_one_and_of_a_range_of_threads_the_larger_number_counts() {
+    let app = App::with(&[("workers", "0")]);
+    assert_eq!(app.settings(&["-t", "1:5"]).apps[0].threads, 5);
+    assert_eq!(app.settings(&[]).apps[0].workers, 1);
+    assert!(app.error(&["-t", "1:"]).contains("option --threads: `` is not a whole number"));
+}

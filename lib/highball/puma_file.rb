@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require_relative "puma_statements"
+
+module Highball
+  # A Puma configuration, `config/puma.rb`, that an application has in the place of one for Highball: it is evaluated in
+  # the application's own Ruby, and what it says is kept as settings, hooks and notes.
+  #
+  # It is read twice: before the server starts, for its settings (puma_config.rb), and where the application is loaded,
+  # for its hooks (PumaHooks).
+  class PumaFile
+    # A statement that sets an option of Highball: its name, and the text of its value, as in highball.toml.
+    Setting = Struct.new(:name, :value, :file, :line, keyword_init: true)
+    # A block to run at a moment. `data` is the Hash that Puma hands to hooks with a key.
+    Hook = Struct.new(:statement, :moment, :block, :data, :file, :line, keyword_init: true)
+    # A statement that is not carried out, or not as it says.
+    Note = Struct.new(:statement, :what, :remedy, :file, :line, keyword_init: true)
+    # A file or folder that a statement names.
+    Place = Struct.new(:path, :file, :line, keyword_init: true)
+
+    # A statement for which there is nothing to do.
+    Skip = Struct.new(:statement, :file, :line, keyword_init: true)
+
+    attr_reader :settings, :hooks, :notes, :skipped, :rackup, :options
+
+    # folder:: the application's
+    def initialize(folder = Dir.pwd)
+      @folder = folder
+      @settings = []
+      @hooks = []
+      @notes = []
+      @skipped = []
+      @binds = []
+      @clusters = []
+      @options = {}
+      @data = {}
+      @files = []
+      @waiting = []
+    end
+
+    # Evaluates the file, and those that it loads. Raises whatever the file raises.
+    def read(path)
+      dsl = Dsl.new(self)
+      @waiting << File.expand_path(path, @folder)
+      while (file = @waiting.shift)
+        @files << file
+        dsl.instance_eval(File.read(file), file, 1)
+      end
+      @clusters.each { |block| dsl.instance_eval(&block) }
+      settle_addresses
+      dsl.close
+      self
+    end
+
+    # File and line of the statement that is being carried out, or that this exception comes from.
+    def place(locations = caller_locations)
+      found = locations&.find { |location| @files.include?(location.absolute_path || location.path) }
+      found ||= locations&.find { |location| !location.path.to_s.start_with?(__dir__, "<internal:") }
+      [found&.path || @files.last, found&.lineno]
+    end
+
+    # --- what statements come to
+
+    def set(name, value)
+      file, line = place
+      @settings << Setting.new(name: name, value: value.to_s, file: file, line: line)
+    end
+
+    def note(statement, what, remedy)
+      file, line = place
+      @notes << Note.new(statement: statement, what: what, remedy: remedy, file: file, line: line)
+    end
+
+    def skip(statement)
+      file, line = place
+      @skipped << Skip.new(statement: statement, file: file, line: line)
+    end
+
+    def hook(statement, moment, block, key = nil)
+      raise ArgumentError, "#{statement} needs a block" unless block
+
+      file, line = place
+      data = key && (@data[key.to_sym] ||= {})
+      @hooks << Hook.new(statement: statement, moment: moment, block: block, data: data, file: file, line: line)
+    end
+
+    def bind(address, by_port: nil)
+      file, line = place
+      @binds << [address, by_port, file, line]
+    end
+
+    def forget_binds = @binds.clear
+    def load_later(path) = @waiting << File.expand_path(path, @folder)
+    def run_later(block) = @clusters << block
+
+    def start_from(path)
+      file, line = place
+      found = Place.new(path: File.expand_path(path, @folder), file: file, line: line)
+      @rackup = [@rackup, found].compact.first # the first one counts, as in Puma
+    end
+
+    def same_folder?(path)
+      File.realpath(path, @folder) == File.realpath(@folder)
+    rescue SystemCallError
+      false
+    end
+
+    private
+
+    # A port alone leaves the address to Highball. Beside others, or with a host, it is an address.
+    def settle_addresses
+      only = @binds.first if @binds.one?
+      return add_setting("port", only[1], only) if only && only[0].nil?
+
+      @binds.each { |bind| add_setting("bind", bind[0] || "#{usual_host}:#{bind[1]}", bind) }
+    end
+
+    def add_setting(name, value, (_, _, file, line))
+      @settings << Setting.new(name: name, value: value.to_s, file: file, line: line)
+    end
+
+    def usual_host
+      environment = ENV.values_at("RAILS_ENV", "RACK_ENV", "APP_ENV").compact.first || @options[:environment]
+      ["development", nil].include?(environment) ? "127.0.0.1" : "0.0.0.0"
+    end
+  end
+end
+
+require_relative "puma_file/dsl"

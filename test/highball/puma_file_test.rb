@@ -1,0 +1,204 @@
+# frozen_string_literal: true
+
+require "json"
+require "minitest/autorun"
+require "open3"
+require "rbconfig"
+require "tmpdir"
+require "highball"
+require "highball/puma_file"
+require_relative "../support/puma_fixtures"
+
+# What statements of a Puma configuration come to.
+class PumaFileTest < Minitest::Test
+  ROOT = File.expand_path("../..", __dir__)
+  READER = File.join(ROOT, "lib/highball/puma_config.rb")
+  EXPECTED = File.join(PumaFixtures::FOLDER, "expected.md")
+  # What the shell of whoever runs the test may have set.
+  CLEAN = %w[PORT PIDFILE BINDING WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_MIN_THREADS MAX_THREADS MIN_THREADS RAILS_ENV
+             RACK_ENV APP_ENV SOCKET BIND BUNDLE_GEMFILE RUBYOPT].to_h { |name| [name, nil] }.freeze
+
+  # --- public configurations
+
+  def test_each_statement_of_the_fixtures_becomes_what_the_table_says
+    table = PumaFixtures::NAMES.map { |name| table_of(name) }.join("\n")
+    text = "# What becomes of the statements in `test/puma`\n\nWritten by `HIGHBALL_BLESS=1 ruby -Ilib -Itest " \
+           "test/highball/puma_file_test.rb`.\n\n#{table}"
+    File.write(EXPECTED, text) if ENV["HIGHBALL_BLESS"]
+    assert_equal File.read(EXPECTED), text
+  end
+
+  def test_there_are_twenty_of_them
+    assert_operator PumaFixtures::NAMES.length, :>=, 20
+  end
+
+  # --- settings
+
+  def test_threads
+    { "5" => "5", "0, 5" => "5", "'0', '16'" => "16", "'0:5'" => "5", "3, 3" => "3" }.each do |arguments, count|
+      assert_equal({ "threads" => [count] }, settings("threads #{arguments}"), arguments)
+    end
+    assert_raises(ArgumentError) { read("threads 0, 0") }
+    assert_raises(ArgumentError) { read("threads 'many'") }
+  end
+
+  def test_workers
+    { "3" => "3", "'4'" => "4", ":auto" => "auto", "'auto'" => "auto", "0" => "0",
+      "nil" => "0" }.each do |argument, text|
+      assert_equal({ "workers" => [text] }, settings("workers #{argument}"), argument)
+    end
+  end
+
+  def test_a_port_alone_leaves_the_address_to_highball
+    assert_equal({ "port" => ["4000"] }, settings("port '4000'"))
+    assert_equal({ "bind" => ["tcp://10.0.0.1:4000"] }, settings("port 4000, '10.0.0.1'"))
+    assert_equal({ "bind" => ["tcp://[::1]:4000"] }, settings("set_default_host '::1'\nport 4000"))
+    assert_equal({ "bind" => ["127.0.0.1:4000", "unix://tmp/x.sock"] }, settings("port 4000\nbind 'unix://tmp/x.sock'"))
+    assert_equal({ "port" => ["5"] }, settings("bind 'tcp://1.2.3.4:1'\nclear_binds!\nport 5"))
+  end
+
+  def test_times
+    { "persistent_timeout 20" => %w[idle_timeout 20s], "first_data_timeout '5'" => %w[head_timeout 5s],
+      "worker_boot_timeout 90" => %w[boot_timeout 90s], "worker_shutdown_timeout 1.5" => %w[drain_timeout 1.5s],
+      "force_shutdown_after :immediately" => %w[drain_timeout 0s], "force_shutdown_after 3" => %w[drain_timeout 3s],
+      "idle_timeout 60" => %w[sleep_after 60s], "persistent_timeout 0" => %w[idle_timeout 1ms] }
+      .each do |line, (name, text)|
+      assert_equal({ name => [text] }, settings(line), line)
+    end
+    assert_empty settings("force_shutdown_after")
+  end
+
+  def test_switches
+    { "preload_app!" => %w[preload on], "preload_app! false" => %w[preload off], "quiet" => %w[access_log none],
+      "quiet false" => %w[access_log -], "log_requests" => %w[access_log -], "early_hints" => %w[early_hints on],
+      "fork_worker" => %w[refork_after 1000], "fork_worker 0" => %w[refork_after off] }.each do |line, (name, text)|
+      assert_equal({ name => [text] }, settings(line), line)
+    end
+  end
+
+  def test_options_that_highball_has_are_named
+    known = File.read(File.join(ROOT, "docs/configuration.md")).scan(/^### (\w+)$/).flatten
+    Highball::PumaStatements::OPTIONS.flat_map(&:target).each { |name| assert_includes known, name }
+  end
+
+  # --- what is reported
+
+  def test_what_is_not_carried_out_has_file_line_and_remedy
+    file = read("threads 1\nstate_path 'tmp/state'\n\n\nplugin :solid_queue\nbind 'ssl://0.0.0.0:443?key=k'\n")
+    assert_equal [["state_path", 2], ["plugin :solid_queue", 5], ["bind", 6]], (file.notes.map do |note|
+                                                                                  [note.statement, note.line]
+                                                                                end)
+    assert(file.notes.all? { |note| note.file.end_with?("config/puma.rb") && note.remedy.length > 10 })
+    assert_includes file.notes[1].remedy, "bin/jobs"
+    refute_includes file.notes[2].what, "key"
+  end
+
+  def test_an_unknown_statement_is_reported_with_a_guess
+    file = read("wokers 3\nthreads 2\n")
+    assert_equal [["wokers", 1, "Did you mean workers?"]],
+                 (file.notes.map { |note| [note.statement, note.line, note.remedy] })
+    assert_equal ["2"], file.settings.map(&:value)
+  end
+
+  def test_an_unknown_name_in_a_hook_is_an_error_there
+    file = read("before_fork { no_such_method }\n")
+    assert_raises(NameError) { file.hooks.first.block.call }
+  end
+
+  def test_lines_of_a_loaded_file_are_its_own
+    file = read("load 'config/other.rb'\n", "config/other.rb" => "\n\ndaemonize\n")
+    assert_equal [["daemonize", 3]], (file.notes.map { |note| [note.statement, note.line] })
+    assert file.notes.first.file.end_with?("config/other.rb")
+  end
+
+  # --- what it is not
+
+  def test_an_exception_is_reported_with_its_line
+    { "threads 1\nraise 'no luck'\n" => [/RuntimeError: no luck/, 2], "threads 1\n\nexit\n" => [/exit was called/, 3],
+      "require 'no_such_gem_here'" => [/LoadError/, 1], "threads 1\n)\n" => [/SyntaxError/, 2] }
+      .each do |text, (said, line)|
+      report = reported({ "config/puma.rb" => text })
+      assert_match said, report["error"]["message"]
+      assert_equal [line, "config/puma.rb"], [report["error"]["line"], report["error"]["file"][%r{config/puma\.rb\z}]],
+                   text
+    end
+  end
+
+  def test_what_the_file_prints_is_no_part_of_the_report
+    report = reported({ "config/puma.rb" => "puts '{'\nsystem('echo }')\n$stdout.puts 'x'\nthreads 4\n" })
+    assert_equal %w[threads], (report["settings"].map { |setting| setting["name"] })
+  end
+
+  # --- the table
+
+  def test_every_statement_is_a_method_and_every_method_is_in_the_table
+    known = Highball::PumaStatements::BY_NAME.keys.sort
+    methods = Highball::PumaFile::Dsl.public_instance_methods(false).map(&:to_s) - %w[close method_missing
+                                                                                      respond_to_missing?]
+    assert_equal known, methods.sort
+    Highball::PumaStatements::TABLE.each { |statement| assert_includes Highball::PumaStatements::FATES, statement.fate }
+  end
+
+  def test_the_page_is_made_from_the_table
+    require_relative "../support/puma_page"
+    path = File.join(ROOT, "docs/migrating/puma-statements.md")
+    if ENV["HIGHBALL_BLESS"]
+      FileUtils.mkdir_p(File.dirname(path))
+      File.write(path, PumaPage.text)
+    end
+    assert_equal File.read(path), PumaPage.text
+  end
+
+  private
+
+  def in_folder(files)
+    Dir.mktmpdir("highball-puma") do |folder|
+      files.each do |name, text|
+        path = File.join(folder, name)
+        FileUtils.mkdir_p(File.dirname(path))
+        File.write(path, text)
+      end
+      yield folder
+    end
+  end
+
+  # A file with this text, read.
+  def read(text, files = {})
+    in_folder({ "config/puma.rb" => text }.merge(files)) do |folder|
+      Highball::PumaFile.new(folder).read("config/puma.rb")
+    end
+  end
+
+  # Its settings: {name => texts}.
+  def settings(text) = read(text).settings.group_by(&:name).transform_values { |all| all.map(&:value) }
+
+  # What the binary is told.
+  def reported(files, environment = {})
+    in_folder(files) do |folder|
+      output, printed, ended = Open3.capture3(CLEAN.merge(environment), RbConfig.ruby, READER, "config/puma.rb",
+                                              chdir: folder)
+      assert_predicate ended, :success?, printed
+      return JSON.parse(output.gsub(File.realpath(folder), "/srv/app").gsub(folder, "/srv/app"))
+    end
+  end
+
+  def table_of(name)
+    report = reported(PumaFixtures.app(name), PumaFixtures.environment(name))
+    assert_nil report["error"], name
+    rows = settings_of(report) + hooks_of(report) + notes_of(report) + skipped_of(report)
+    rackup = report["rackup"]
+    rows << [line(rackup), "the application is loaded from `#{rackup['path']}`"] if rackup
+    variables = PumaFixtures.environment(name).map { |variable, value| "`#{variable}=#{value}`" }
+    "## #{name}\n\n#{"With #{variables.join(', ')}.\n\n" if variables.any?}| line | becomes |\n| --- | --- |\n" \
+      "#{rows.sort_by { |row| [row[0], row[1]] }.map { |place, text| "| #{place} | #{text} |\n" }.join}"
+  end
+
+  def line(row) = "#{File.basename(row['file'])}:#{row['line'].to_s.rjust(2, '0')}"
+  def settings_of(report) = report["settings"].map { |row| [line(row), "option `#{row['name']} = #{row['value']}`"] }
+  def hooks_of(report) = report["hooks"].map { |row| [line(row), "`#{row['statement']}` runs at #{row['moment']}"] }
+  def skipped_of(report) = report["skipped"].map { |row| [line(row), "`#{row['statement']}`: nothing to do"] }
+
+  def notes_of(report)
+    report["notes"].map { |row| [line(row), "**reported**: `#{row['statement']}`: #{row['what']} #{row['remedy']}"] }
+  end
+end
