@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::started_path;
 use rustix::fs::{access, Access};
 use thiserror::Error;
 
@@ -34,16 +35,18 @@ pub(crate) enum BenchError {
 pub(crate) fn run(arguments: Vec<OsString>) -> Result<(), BenchError> {
     let own = env::current_exe().unwrap_or_else(|_| "highball".into());
     let search = env::var_os("PATH").unwrap_or_default();
-    let program = find(&own, &search).ok_or_else(|| BenchError::Missing(own.clone()))?;
+    let launcher = started_path::launcher();
+    let program =
+        find([Some(&own), launcher.as_ref()], &search).ok_or_else(|| BenchError::Missing(own.clone()))?;
     let measured = env::var_os(MEASURED).unwrap_or_else(|| own.into());
     let error = Command::new(&program).args(arguments).env(MEASURED, measured).exec();
     Err(BenchError::NotRun { program, error })
 }
 
-/// The benchmark beside this program, or else the first in the search path.
-fn find(own: &Path, search: &OsStr) -> Option<PathBuf> {
-    let beside = own.parent().map(Path::to_owned);
-    let mut places = beside.into_iter().chain(env::split_paths(search)).map(|folder| folder.join(PROGRAM));
+/// The benchmark beside one of these programs, or else the first in the search path.
+fn find(programs: [Option<&PathBuf>; 2], search: &OsStr) -> Option<PathBuf> {
+    let beside = programs.into_iter().flatten().filter_map(|program| program.parent().map(Path::to_owned));
+    let mut places = beside.chain(env::split_paths(search)).map(|folder| folder.join(PROGRAM));
     places.find(|place| place.is_file() && access(place, Access::EXEC_OK).is_ok())
 }
 
@@ -64,17 +67,17 @@ mod tests {
     fn the_one_beside_this_program_comes_before_those_in_the_search_path() {
         let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let highball = own.path().join("highball");
-        assert_eq!(find(&highball, other.path().as_os_str()), None);
+        assert_eq!(find([Some(&highball), None], other.path().as_os_str()), None);
         let in_path = program_in(other.path(), 0o755);
-        assert_eq!(find(&highball, other.path().as_os_str()), Some(in_path));
+        assert_eq!(find([Some(&highball), None], other.path().as_os_str()), Some(in_path));
         let beside = program_in(own.path(), 0o755);
-        assert_eq!(find(&highball, other.path().as_os_str()), Some(beside));
+        assert_eq!(find([Some(&highball), None], other.path().as_os_str()), Some(beside));
     }
 
     #[test]
     fn what_cannot_be_run_is_no_benchmark() {
         let folder = tempfile::tempdir().unwrap();
         program_in(folder.path(), 0o644);
-        assert_eq!(find(&folder.path().join("highball"), OsStr::new("")), None);
+        assert_eq!(find([Some(&folder.path().join("highball")), None], OsStr::new("")), None);
     }
 }
