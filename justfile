@@ -41,6 +41,10 @@ fuzz TARGET SECONDS:
 # The scenario of `just bench hello`: a worker with one thread, compared with Puma and the floor
 hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
 
+# Build the gems, and their checksums, in pkg/
+gems:
+    rake gem
+
 # Run a benchmark with the binary of this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup

@@ -9,9 +9,11 @@ module Highball
     class Missing < StandardError
     end
 
-    BESIDE = [File.join(RbConfig::CONFIG.fetch("ruby_version"), "highball"), "../../target/release/highball"].freeze
+    BESIDE = ["../../libexec/highball", File.join(RbConfig::CONFIG.fetch("ruby_version"), "highball"),
+              "../../target/release/highball", "../../target/first/highball"].freeze
 
-    # Its path: in this gem, in the build folder of a source tree, or on the PATH.
+    # Its path: in this gem (for one platform, or built for this Ruby), in the build folder of a source tree, or on
+    # the PATH.
     def self.path
       named = ENV.fetch("HIGHBALL_BINARY", nil) and return named
       beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
@@ -21,10 +23,20 @@ module Highball
                        "program in HIGHBALL_BINARY"
     end
 
-    # The variables that make the binary use this Ruby code and this interpreter.
+    # The variables that make the binary use this Ruby code and this interpreter, and hot restarts the launcher.
     def self.environment
-      { "HIGHBALL_LIB" => File.expand_path("..", __dir__), "HIGHBALL_RUBY" => ENV["HIGHBALL_RUBY"] || RbConfig.ruby }
+      { "HIGHBALL_LIB" => File.expand_path("..", __dir__), "HIGHBALL_RUBY" => ENV["HIGHBALL_RUBY"] || RbConfig.ruby,
+        "HIGHBALL_LAUNCHER" => launcher }
     end
+
+    # The script that RubyGems or Bundler provides for the command, if this is a gem.
+    def self.launcher
+      return unless defined?(Gem.loaded_specs) && Gem.loaded_specs.key?("highball")
+
+      script = File.join(Gem.bindir, "highball")
+      script if File.executable?(script)
+    end
+    private_class_method :launcher
 
     # Whether it is a wrapper script, which would only come back here.
     def self.script?(file) = File.binread(file, 2) == "#!"

@@ -66,11 +66,18 @@ module Highball
 
     FRAMEWORK = /(?:gem '|find )(?:rails|railties|sinatra|hanami|roda|grape|padrino|camping)\b/
 
+    # In a clone, and in a gem.
+    EXTENSION_BUILD = if File.exist?(File.expand_path("../../bin/setup", __dir__))
+                        "bin/setup"
+                      else
+                        "gem install highball --platform ruby"
+                      end
+
     TABLE = [
       # --- Highball itself
       cause(:extension_missing, %w[Highball::ExtensionMissing],
-            remedy: "Build Highball's Ruby extension.",
-            command: "bin/setup"),
+            remedy: "Build Highball's Ruby extension for this Ruby.",
+            command: EXTENSION_BUILD),
       cause(:no_app, %w[Highball::App::NotFound],
             remedy: "Give the folder of an application: one with a config.ru, or with a config/environment.rb " \
                     "(Rails).",

@@ -16,7 +16,14 @@ module Highball
     def self.load
       require PATH
     rescue LoadError => e
-      raise ExtensionMissing, "the extension is not built for Ruby #{RUBY_VERSION}: #{e.message}"
+      raise ExtensionMissing, "the extension is not built for Ruby #{RUBY_VERSION}#{instead}: #{e.message}"
     end
+
+    # The releases that there are extensions for.
+    def self.instead
+      releases = Dir.glob("*/highball_ext.so", base: __dir__).map { |path| path[/\A\d+\.\d+/] }.compact.sort
+      " (only for #{releases.join(', ')})" unless releases.empty?
+    end
+    private_class_method :instead
   end
 end

@@ -29,7 +29,7 @@ module Highball
       "systemd" => nil,
       "solid_queue" => "Run the jobs as a process of their own: add `jobs: bin/jobs` to the Procfile, or start bin/jobs " \
                        "by systemd or as a second container role.",
-      "litestream" => "Run it as a process of its own: add `litestream: bin/rails litestream:replicate` to the Procfile.",
+      "litestream" => "Run it as a separate process: add `litestream: bin/rails litestream:replicate` to the Procfile.",
       "tailwindcss" => "Run it beside the server: add `css: bin/rails tailwindcss:watch` to Procfile.dev (bin/dev).",
       "dartsass" => "Run it beside the server: add `css: bin/rails dartsass:watch` to Procfile.dev (bin/dev).",
       "yabeda" => "It reports Puma's threads and queue; `highball status --json` has Highball's.",
@@ -56,7 +56,7 @@ module Highball
 
     OPTIONS = [
       option("port", to: %w[port bind],
-                     here: "The port. With a host, or beside other addresses, it is an address of its own."),
+                     here: "The port. With a host, or beside other addresses, it is a separate address."),
       option("bind", to: %w[bind],
                      here: "`tcp://` and `unix://` addresses. A Unix socket gets the permissions that the umask leaves; " \
                            "`umask` and `mode` are reported, `backlog` and `low_latency` need no setting. `ssl://` is " \
@@ -135,7 +135,7 @@ module Highball
                here: "Connections are kept, and each request on them goes to the least busy worker."),
       built_in("nakayoshi_fork", here: "The heap is compacted and laid out before the first fork."),
       built_in("prune_bundler", "extra_runtime_dependencies",
-               here: "Highball loads no gem of its own, so there is nothing to prune."),
+               here: "Highball loads no gems itself, so there is nothing to prune."),
       built_in("worker_timeout", "worker_check_interval",
                here: "The end of a worker is noticed at once. `request_timeout` limits requests."),
       built_in("worker_culling_strategy", here: "The youngest worker ends first."),
@@ -178,7 +178,7 @@ module Highball
                                      "config/highball.toml."),
       named("log_formatter", here: "The log is not written by Ruby.",
                              remedy: "Use log_format = \"json\" (HIGHBALL_LOG_FORMAT=json) for programs."),
-      named("before_restart", "on_restart", here: "The block does not run: the new version boots in processes of its own, " \
+      named("before_restart", "on_restart", here: "The block does not run: the new version boots in separate processes, " \
                                                   "beside the old one, which has nothing to close for it.",
                                             remedy: "Put what a worker does at its end into before_worker_shutdown."),
       named("after_stopped", "on_stopped", here: "The block does not run.",

@@ -21,7 +21,7 @@ module PumaPage
     themselves. `RAILS_ENV`, `RACK_ENV` and `APP_ENV` outweigh `environment`. HUP reads the file again; a rolling restart
     takes its hooks from the new release.
 
-    Highball evaluates the file with the rights of whoever starts it. So if root starts it, it evaluates no file that another
+    Highball evaluates the file with the rights of the user who starts it. So if root starts it, it evaluates no file that another
     user could have written, and none of an application that runs as another user: there only the hooks count, which run in
     the application's processes. With several applications, options of the server (`bind`, `port`, `pidfile` and the like)
     do not count. The log says so.

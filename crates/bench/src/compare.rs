@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
 use crate::process_tree::ProcessTree;
 use crate::results::{Load, Results};
-use crate::scheme::Scheme;
+use crate::scheme::{programs, Scheme};
 use crate::statistics::Series;
 use crate::workload::Workload;
 use crate::{app, Failure};
@@ -98,8 +98,7 @@ fn size(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Res
 /// The worker's Ruby heap after a garbage collection.
 fn heap(port: u16) -> Result<Heap, Failure> {
     let problem = |why: String| Failure(format!("ask `highball memory` for the Ruby heap: {why}"));
-    let binary = std::env::current_exe().map_err(|error| problem(error.to_string()))?;
-    let output = Command::new(binary)
+    let output = Command::new(programs::highball())
         .args(["memory", "--json", "--gc", "--port", &port.to_string()])
         .output()
         .map_err(|error| problem(error.to_string()))?;

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (what is asked of it, read
 //! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
-//! `process_memory` (the memory of a process), `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
+//! `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
 //! `ruby_work` (objects and garbage collection), `machine` (where it runs, and who else
 //! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
@@ -23,7 +23,6 @@ mod isolation;
 pub mod load;
 pub mod machine;
 pub mod method;
-pub mod process_memory;
 pub mod process_tree;
 mod progress;
 pub mod report;

@@ -2,8 +2,8 @@
 //!
 //! All of it is read from `/proc`, before and after a load and never during it.
 
-use crate::process_memory::ProcessMemory;
 use crate::results::Memory;
+use highball_proc::ProcessMemory;
 use rustix::param::clock_ticks_per_second;
 use std::collections::HashMap;
 use std::fs;

@@ -17,7 +17,7 @@ use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
-use crate::scheme::Scheme;
+use crate::scheme::{programs, Scheme};
 use crate::statistics::Spread;
 use crate::workload::Workload;
 use crate::{check, Failure};
@@ -265,9 +265,8 @@ impl Refork {
         let problem = |why: String| Failure(format!("ask for a refork: {why}"));
         match self {
             Refork::Command => {
-                let binary = std::env::current_exe().map_err(|error| problem(error.to_string()))?;
                 let port = deployment.address().port().to_string();
-                let asked = Command::new(binary).args(["refork", "--port", &port]).output();
+                let asked = Command::new(programs::highball()).args(["refork", "--port", &port]).output();
                 let output = asked.map_err(|error| problem(error.to_string()))?;
                 match output.status.success() {
                     true => Ok(()),

@@ -57,7 +57,7 @@ pub struct Deployment {
     user: Option<String>,
     /// The options of the command line and of the environment, as arguments for `highball serve`.
     arguments: Vec<String>,
-    /// `PATH`, and `HIGHBALL_LIB` where it is set.
+    /// `PATH`, and `HIGHBALL_LIB` where the user has set it.
     path: Option<String>,
     lib: Option<String>,
 }
@@ -85,7 +85,9 @@ impl Deployment {
         let settings = sources.settings()?;
         let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
         let app = Arc::clone(app);
-        let (path, lib) = (env("PATH"), env("HIGHBALL_LIB"));
+        let path = env("PATH");
+        // A launcher sets it for the version that it runs.
+        let lib = env("HIGHBALL_LIB").filter(|_| env("HIGHBALL_LAUNCHER").is_none());
         let owner = owner(&app.link, &app.folder, app.file.as_deref());
         if let (None, Some(problem)) = (&user, owner.stray_link) {
             return Err(ConfigError::App { path: app.link.clone(), problem });

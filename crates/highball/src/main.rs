@@ -10,10 +10,11 @@
 //! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
 //! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of `highball memory`), `handover` (taking over from an
 //! older process, in a hot restart), `started_path` (what the next one is started from), `service_notification`
-//! (telling systemd).
+//! (telling systemd), `benchmark` (`highball bench`, which another program does).
 
 mod asking;
 mod at_root;
+mod benchmark;
 mod commands;
 mod configuration;
 mod confinement;
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
         Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
-        Ok(Invocation::Bench { arguments }) => done(highball_bench::command::run(arguments)),
+        Ok(Invocation::Bench { arguments }) => done(benchmark::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             done(print(&format!("{}\n", text.trim_end())))

@@ -112,6 +112,8 @@ pub(crate) struct RootPolicy {
     server: u32,
     /// What is started for a hot restart: the path at the start, as the program there may be replaced, or missing for a moment.
     program: Option<PathBuf>,
+    /// Why that is refused from the start: a script of root's runs this program, and others than root may change it.
+    not_roots: Option<String>,
     /// Whether the server is to take over from another one.
     succeeds: bool,
     has_handed_over: bool,
@@ -127,6 +129,7 @@ impl RootPolicy {
             server,
             table,
             program: started_path::started_path(),
+            not_roots: changed_by_others(),
             succeeds,
             has_handed_over: false,
             pidfile: None,
@@ -150,6 +153,21 @@ impl RootPolicy {
             Bind::Tcp(_) => None,
         })
     }
+}
+
+/// Why a launcher of root's is not to be started again: what it leads to may be another user's, as this program is.
+fn changed_by_others() -> Option<String> {
+    started_path::launcher()?;
+    let program = std::env::current_exe().ok()?;
+    let why = why_not_roots(&program)?;
+    Some(not_started(&program, &why))
+}
+
+fn not_started(program: &Path, why: &str) -> String {
+    format!(
+        "root does not start {}, as {why}: give it and its folders to root, and let no other user write to them",
+        program.display()
+    )
 }
 
 /// Who the applications run as. None that would run as the server's user is started.
@@ -213,13 +231,12 @@ impl Policy for RootPolicy {
 
     fn successor(&self) -> Result<Successor, Refusal> {
         let program = self.program.clone().ok_or_else(|| Refusal::because("its program is not known"))?;
+        if let Some(why) = &self.not_roots {
+            return Err(Refusal::because(why));
+        }
         program.metadata()?; // where it is missing, others may be able to put one there
         if let Some(why) = why_not_roots(&program) {
-            let program = program.display();
-            return Err(Refusal::because(format!(
-                "root does not start {program}, as {why}: give it and its folders to root, and let no other user write \
-                 to them"
-            )));
+            return Err(Refusal::because(not_started(&program, &why)));
         }
         Ok(Successor { program, arguments: std::env::args_os().collect() })
     }

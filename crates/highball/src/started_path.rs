@@ -1,12 +1,24 @@
-//! The path that this process was started by: what stands there later may be a newer version.
+//! The path that this process was started by: what stands there later may be a newer version. Where a script has run this
+//! program in its place (that of the gem, whose programs lie in a folder of their version), it is the script's path.
 
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The path as it was given, not resolved (a link may lead elsewhere later): the command, looked up in `PATH` if it
+/// By this variable the script names itself.
+const LAUNCHER: &str = "HIGHBALL_LAUNCHER";
+
+/// The script that has run this program in its place, if any.
+pub(crate) fn launcher() -> Option<PathBuf> {
+    env::var_os(LAUNCHER).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The launcher, or else the path as it was given, not resolved (a link may lead elsewhere later): the command, looked up in `PATH` if it
 /// has no slash. Where that does not lead to this program, the program's own path.
 pub(crate) fn started_path() -> Option<PathBuf> {
+    if let Some(launcher) = launcher() {
+        return Some(launcher);
+    }
     let program = env::current_exe().ok()?;
     let given = env::args_os().next().unwrap_or_default();
     let search = env::var_os("PATH").unwrap_or_default();

@@ -23,17 +23,22 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     search_path(&[]).into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
-/// The Highball that is measured: the one that `HIGHBALL_BIN` names, else the program that runs; else, when that is a
-/// test, the one in the search path.
+/// The Highball that is measured: the one that `HIGHBALL_BIN` names (`highball bench` names itself), else the one beside
+/// this program, else the one in the search path.
 pub(crate) fn highball() -> PathBuf {
     let named = env::var_os("HIGHBALL_BIN").map(PathBuf::from);
-    let running = || env::current_exe().ok().filter(|program| program.ends_with("highball"));
-    named.or_else(running).unwrap_or_else(|| PathBuf::from("highball"))
+    named.or_else(|| beside("highball")).unwrap_or_else(|| PathBuf::from("highball"))
 }
 
-/// The floor, which is built beside Highball.
+/// The floor, which is built with this program, or with Highball.
 pub(crate) fn floor() -> PathBuf {
-    highball().with_file_name("highball-floor")
+    beside("highball-floor").unwrap_or_else(|| highball().with_file_name("highball-floor"))
+}
+
+/// The file with this name in this program's folder, if there is one.
+fn beside(name: &str) -> Option<PathBuf> {
+    let file = env::current_exe().ok()?.with_file_name(name);
+    file.is_file().then_some(file)
 }
 
 /// The variables by which the processes of a scheme find programs, and gems if it `needs_gem`: others must not meet

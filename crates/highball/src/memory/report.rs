@@ -1,6 +1,6 @@
 //! What `highball memory --json` prints. Units are in the names; MiB are KiB divided by 1024, not rounded.
 
-use highball_bench::process_memory::ProcessMemory;
+use highball_proc::ProcessMemory;
 use highball_supervisor::RubyHeap;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -228,7 +228,7 @@ fn mib(kib: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_bench::process_memory::RingMemory;
+    use highball_proc::RingMemory;
 
     fn process(private_dirty_kib: u64, ring_pss_kib: u64, ring_private_dirty_kib: u64) -> ProcessMemory {
         let rings =

@@ -203,7 +203,7 @@ fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_bench::process_memory::{ProcessMemory, RingMemory};
+    use highball_proc::{ProcessMemory, RingMemory};
     use highball_supervisor::RubyHeap;
 
     fn process(role: &str, worker: Option<u32>, heap: Result<u64, &str>) -> ProcessReport {

@@ -15,8 +15,10 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 10] = [
+const HIGHBALLS_OWN: [&str; 12] = [
     "FDSTORE",
+    "HIGHBALL_LAUNCHER",
+    "HIGHBALL_LAUNCHER_RUBY",
     "HIGHBALL_MOLD",
     "HIGHBALL_PREDECESSOR_FD",
     "LISTEN_FDNAMES",

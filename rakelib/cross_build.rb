@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "fileutils"
+
+# Builds the programs and extensions of a gem for a platform, with zig as the linker: its glibc is as old as Rust
+# allows, so that what is built here runs on older systems. What it builds is stripped, and names no folder of this
+# machine.
+class CrossBuild
+  Platform = Struct.new(:name, :target, :debian)
+  PLATFORMS = [
+    Platform.new("x86_64-linux", "x86_64-unknown-linux-gnu", "amd64"),
+    Platform.new("aarch64-linux", "aarch64-unknown-linux-gnu", "arm64")
+  ].to_h { |platform| [platform.name, platform] }.freeze
+  GLIBC = "2.17"
+  ZIG = %w[cargo-zigbuild==0.24.0 ziglang==0.15.2].freeze
+
+  # `cache` is for tools and headers, which stay the same from one build to the next.
+  def initialize(platform, root:, cache:)
+    @platform = platform
+    @root = root
+    @cache = cache
+    @profile = ENV.fetch("HIGHBALL_PROFILE", "release")
+    @target = File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), root)
+  end
+
+  # Builds a crate, and returns the path of what it made.
+  def build(crate, made, environment = {})
+    ensure_tools
+    command = ["cargo", "zigbuild", "--locked", "--profile", @profile, "--target", "#{@platform.target}.#{GLIBC}",
+               "-p", crate]
+    system(self.environment.merge(environment), *command, chdir: @root) or
+      raise "#{command.join(' ')} failed; its own message is above"
+    File.join(@target, @platform.target, @profile, made)
+  end
+
+  private
+
+  def environment
+    profile = "CARGO_PROFILE_#{@profile.upcase}"
+    { "#{profile}_STRIP" => "symbols", "#{profile}_DEBUG" => "false", "CARGO_ENCODED_RUSTFLAGS" => flags.join("\x1F"),
+      "CARGO_TARGET_DIR" => @target, "PATH" => "#{zig}/bin:#{ENV.fetch('PATH')}",
+      "CARGO_ZIGBUILD_CACHE_DIR" => File.join(@cache, "zigbuild"),
+      "ZIG_GLOBAL_CACHE_DIR" => File.join(@cache, "zig-cache"),
+      "CARGO_ZIGBUILD_ZIG_PATH" => Dir["#{zig}/lib/python*/site-packages/ziglang/zig"].first }
+  end
+
+  # Panics name source files: not by the folders of this machine.
+  def flags
+    cargo = ENV.fetch("CARGO_HOME") { File.join(Dir.home, ".cargo") }
+    { @target => "target", @root => "highball", cargo => "cargo" }.map do |from, to|
+      "--remap-path-prefix=#{from}=/#{to}"
+    end
+  end
+
+  def zig = File.join(@cache, "zig")
+
+  def ensure_tools
+    ensure_zig
+    ensure_standard_library
+  end
+
+  def ensure_zig
+    return if File.exist?(File.join(zig, "complete"))
+
+    FileUtils.rm_rf(zig)
+    FileUtils.mkdir_p(@cache)
+    (system("python3", "-m", "venv", zig) && system("#{zig}/bin/pip", "install", "--quiet", *ZIG)) or
+      raise "cannot install #{ZIG.join(' and ')}, which link for other platforms (Debian: apt-get install python3-venv)"
+    FileUtils.touch(File.join(zig, "complete"))
+  end
+
+  # Rust's own libraries for the platform; those for this machine are always there.
+  def ensure_standard_library
+    libraries = IO.popen(["rustc", "--print", "target-libdir", "--target", @platform.target], &:read).strip
+    return if File.directory?(libraries)
+
+    system("rustup", "target", "add", @platform.target) or
+      raise "Rust's libraries for #{@platform.target} are missing: rustup target add #{@platform.target}"
+  end
+end

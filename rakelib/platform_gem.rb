@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "rubygems/package"
+require_relative "bill_of_materials"
+
+# A gem with programs that are built already, for one platform: nothing is compiled where it is installed. Its bytes
+# depend on nothing but its contents: files have a fixed order, time and mode.
+class PlatformGem
+  # 1980, where nothing says when the sources are from.
+  EARLIEST = "315619200"
+
+  # `built` are the files that are not in the source tree: {"libexec/highball" => "/path/of/it"}. `crates` are what
+  # they are made of.
+  def initialize(spec, built, crates, platform, root:)
+    @spec = spec
+    @built = built
+    @crates = crates
+    @platform = platform
+    @root = root
+  end
+
+  # Writes it to this folder, and returns its path.
+  def write(folder)
+    stage = File.join(@root, "target/gems", "#{@spec.name}-#{@platform.name}")
+    FileUtils.rm_rf(stage)
+    fill(stage)
+    FileUtils.mkdir_p(folder)
+    made = Dir.chdir(stage) { PlatformGem.with_fixed_time(@root) { Gem::Package.build(@spec) } }
+    FileUtils.mv(File.join(stage, made), folder)
+    File.join(folder, made)
+  end
+
+  # Runs the block with the time of the sources as the time of all that is packed.
+  def self.with_fixed_time(root)
+    before = ENV.fetch("SOURCE_DATE_EPOCH", nil)
+    committed = IO.popen(%w[git log -1 --format=%ct], chdir: root, err: File::NULL, &:read).strip
+    ENV["SOURCE_DATE_EPOCH"] = before || (committed.empty? ? EARLIEST : committed)
+    yield
+  ensure
+    ENV["SOURCE_DATE_EPOCH"] = before
+  end
+
+  private
+
+  def fill(stage)
+    sources = @spec.files.to_h { |path| [path, File.join(@root, path)] }
+    files = sources.merge(@built)
+    files.each { |path, source| copy(source, File.join(stage, path)) }
+    @spec.platform = @platform.name
+    bill = BillOfMaterials.new(@spec, @crates, @platform.target, root: @root)
+    write_file(File.join(stage, "sbom.cdx.json"), bill.to_json)
+    @spec.files = [*files.keys, "sbom.cdx.json"].sort
+  end
+
+  def copy(source, destination)
+    FileUtils.mkdir_p(File.dirname(destination))
+    FileUtils.cp(source, destination)
+    File.chmod(File.executable?(source) && !source.end_with?(".so") ? 0o755 : 0o644, destination)
+  end
+
+  def write_file(path, text)
+    File.write(path, text)
+    File.chmod(0o644, path)
+  end
+end
