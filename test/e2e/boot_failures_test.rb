@@ -102,7 +102,7 @@ class BootFailuresTest < E2ETest
     {
       %w[--wokers 2] => /--workers/,
       %w[-w many] => /workers/,
-      %w[-w 0] => /workers/,
+      %w[-w 600] => /workers/,
       %w[-p 70000] => /port/,
       ["--max-body", "1 potato"] => /max-body/,
       %w[--config /no/such.toml] => %r{/no/such\.toml}

@@ -83,7 +83,7 @@ class CommandsTest < E2ETest
   # `highball status | true`: a reader that has gone is no failure of what was asked for.
   def test_output_that_is_not_read_is_no_error
     server = serve("probe")
-    [%w[--help], %w[--version], ["config", "nginx", server.app], ["doctor", "-p", "0", server.app],
+    [%w[--help], %w[--version], ["config", "nginx", server.app], ["doctor", "-p", "0", server.app], %w[bench list],
      ["status", *server.which], ["status", "--json", *server.which], ["memory", *server.which],
      ["restart", *server.which], ["refork", *server.which], ["stop", *server.which]].each do |words|
       errors, ended = unread(*words)

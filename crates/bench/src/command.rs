@@ -9,6 +9,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
 use crate::interrupt::Interrupt;
 use crate::method::{measure, Candidate, Measured, Plan};
+use crate::output::print;
 use crate::progress::Progress;
 use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
@@ -49,8 +50,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
             return Err(Failure(error.to_string().trim_start_matches("error: ").trim_end().into()))
         }
         Err(help) => {
-            print!("{help}");
-            return Ok(());
+            return print(&help.to_string());
         }
     };
     let options = Options::read(&matches, words.join(" "))?;
@@ -240,8 +240,7 @@ impl Options {
             std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
         }
         let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        println!("\nWritten to {}: {}", self.output.display(), names.join(", "));
-        Ok(())
+        print(&format!("\nWritten to {}: {}\n", self.output.display(), names.join(", ")))
     }
 
     pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
@@ -276,19 +275,17 @@ pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
 
 fn list() -> Result<(), Failure> {
     let folder = data_folder()?;
-    println!("Schemes:");
+    let mut text = String::from("Schemes:\n");
     for scheme in Scheme::read_all(&folder.join("schemes"))? {
-        match scheme.missing() {
-            None => println!("  {:28} {}", scheme.name, scheme.title),
-            Some(missing) => println!("  {:28} {} — missing: {}", scheme.name, scheme.title, missing.why),
-        }
+        let missing = scheme.missing().map(|missing| format!(" — missing: {}", missing.why));
+        text += &format!("  {:28} {}{}\n", scheme.name, scheme.title, missing.unwrap_or_default());
     }
-    println!("\nWorkloads:");
+    text += "\nWorkloads:\n";
     for workload in Workload::read_all(&folder.join("workloads"))? {
-        println!("  {:28} {}", workload.name, workload.title);
+        text += &format!("  {:28} {}\n", workload.name, workload.title);
     }
-    println!("\nMeasure them: highball bench schemes [--only NAME,…] [--workload NAME,…] [--install]");
-    Ok(())
+    text += "\nMeasure them: highball bench schemes [--only NAME,…] [--workload NAME,…] [--install]\n";
+    print(&text)
 }
 
 /// `highball bench report`.
@@ -304,8 +301,7 @@ fn show_again(matches: &ArgMatches) -> Result<(), Failure> {
     };
     let files = matches.get_many::<PathBuf>("results").expect("it is required");
     let all = files.map(read).collect::<Result<Vec<Results>, Failure>>()?;
-    print!("{}", report::markdown_of_all(&all));
-    Ok(())
+    print(&report::markdown_of_all(&all))
 }
 
 /// `highball bench schemes`.
@@ -488,7 +484,7 @@ impl Candidate {
 
 /// Prints the table and writes the files.
 fn finish(options: &Options, results: Results) -> Result<(), Failure> {
-    print!("{}", report::table(&results));
+    print(&report::table(&results))?;
     options.write(&[
         ("report.html", report::html(&results)),
         ("results.json", report::json(&results)),

@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::load::{self, arrivals, Target};
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
+use crate::output::print;
 use crate::results::{Errors, Latency, Load, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
@@ -114,7 +115,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
         }
     }
     let table = fairness.table();
-    print!("{table}");
+    print(&table)?;
     let json = serde_json::to_string_pretty(&fairness)
         .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
     options.write(&[("fairness.json", json), ("FAIRNESS.md", fairness.markdown(&table))])

@@ -20,6 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::load::{arrivals, Target};
 use crate::machine::{self, CpuShares};
 use crate::method;
+use crate::output::print;
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Machine};
 use crate::scheme::Scheme;
@@ -116,7 +117,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
         outside,
     };
     let table = isolation.table();
-    print!("{table}");
+    print(&table)?;
     let json = serde_json::to_string_pretty(&isolation)
         .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
     options.write(&[("isolation.json", json), ("ISOLATION.md", isolation.markdown(&table))])

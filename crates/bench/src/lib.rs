@@ -8,7 +8,7 @@
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
 //! (the two questions with one answer), `fairness`, `worker_memory` and `isolation` (three claims, each with a measurement of its
-//! own), `interrupt` (INT and TERM), `command` (the command line).
+//! own), `interrupt` (INT and TERM), `output` (what it prints), `command` (the command line).
 
 mod app;
 mod bound;
@@ -23,6 +23,7 @@ mod isolation;
 pub mod load;
 pub mod machine;
 pub mod method;
+mod output;
 pub mod process_tree;
 mod progress;
 pub mod report;

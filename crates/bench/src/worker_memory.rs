@@ -15,6 +15,7 @@ use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
+use crate::output::print;
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
 use crate::scheme::{programs, Scheme};
@@ -171,7 +172,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
             .collect(),
     };
     let table = report.table();
-    print!("{table}");
+    print(&table)?;
     let json = serde_json::to_string_pretty(&report)
         .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
     options.write(&[("memory.json", json), ("MEMORY.md", report.markdown(&table))])

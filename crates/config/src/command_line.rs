@@ -157,10 +157,10 @@ fn init() -> clap::Command {
         .value_parser(value_parser!(PathBuf))
         .help("The application's folder [default: the current folder]");
     clap::Command::new("init")
-        .about(
-            "Write what the application at PATH is deployed with, where it is not there yet: a configuration file, a \
-             Procfile and a unit of systemd; and say what to change in its Dockerfile and its deploy.yml. No file is \
-             changed or removed",
+        .about("Write a configuration file, a Procfile and a systemd unit for the app")
+        .long_about(
+            "Write a configuration file, a Procfile and a systemd unit for the application at PATH, unless they exist, and \
+             print what to change in its Dockerfile and its deploy.yml. No file is changed or removed",
         )
         .arg(dry_run)
         .arg(path)
