@@ -17,7 +17,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_version_that_answers_500
-    fails_unnoticed(%r{GET / was answered with status 500}) do |app|
+    fails_unnoticed(%r{GET / failed: status 500, RuntimeError: no luck \(.*config\.ru:\d+\)}) do |app|
       version(2, app, "run ->(_env) { raise 'no luck' }\n")
     end
   end

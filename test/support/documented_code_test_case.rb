@@ -48,8 +48,9 @@ class DocumentedCodeTestCase < E2ETest
     assert_predicate ended, :success?, "#{document}: highball #{words.join(' ')}: #{output}"
   end
 
+  # Those of the help, and `start`, which the help does not list.
   def subcommands
-    @subcommands ||= HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1].scan(/^  ([a-z]+)/).flatten
+    @subcommands ||= HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1].scan(/^  ([a-z]+)/).flatten + ["start"]
   end
 
   def free_port

@@ -161,7 +161,7 @@ impl Staffing {
                  an error page: look into its own log (log/production.log), or name another path with --probe-path."
             )),
             Err(why) => Err(format!(
-                "probing the new process failed: GET {path} was not answered: {why}.\nLook at the log above."
+                "probing the new process failed: GET {path} failed: {why}.\nLook at the log above."
             )),
         }
     }

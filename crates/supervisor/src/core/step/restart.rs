@@ -189,7 +189,7 @@ impl App {
                 self.restart_failed(Failure::new(what, remedy));
             }
             Err(why) => {
-                let what = format!("probing the new version failed: GET {path} was not answered: {why}");
+                let what = format!("probing the new version failed: GET {path} failed: {why}");
                 self.restart_failed(Failure::new(what, TRY_AGAIN));
             }
         }
