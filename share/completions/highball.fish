@@ -79,7 +79,7 @@ complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Prin
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_needs_command" -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
 complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
-complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write what the application at PATH is deployed with, where it is not there yet: a configuration file, a Procfile and a unit of systemd; and say what to change in its Dockerfile and its deploy.yml. No file is changed or removed'
+complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'
@@ -244,7 +244,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l access-log 
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'Say what would be written, and write nothing'
-complete -c highball -n "__fish_highball_using_subcommand init" -s h -l help -d 'Print help'
+complete -c highball -n "__fish_highball_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand status" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'As JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand status" -s h -l help -d 'Print help'
@@ -263,7 +263,7 @@ complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "init" -d 'Write what the application at PATH is deployed with, where it is not there yet: a configuration file, a Procfile and a unit of systemd; and say what to change in its Dockerfile and its deploy.yml. No file is changed or removed'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'

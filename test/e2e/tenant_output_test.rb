@@ -172,7 +172,7 @@ class TenantOutputTest < TenantsTestCase
     wait_for("the complaint") { @server.log.include?("wrong time") }
     run_in(VICTIM, '$stdout.puts "one"; nil')
     wait_for_lines("victim | one")
-    wait_for("their count", within: 30) { @server.log.include?("lines about it were not logged") }
+    wait_for("their count", within: 30) { @server.log.include?("lines about them were not logged") }
     assert_victim_answers
     assert_operator @server.log.bytesize, :<, 200_000
     @server.stop("TERM")
