@@ -91,7 +91,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_equal 0, app(server, "good")["queue"]
     hanging.each(&:close)
   ensure
-    app(server, "bad")["workers"].each { |worker| HighballServer.kill(worker["pid"]) }
+    server && app(server, "bad")["workers"].each { |worker| HighballServer.kill(worker["pid"]) }
   end
 
   def test_a_restart_of_one_and_of_all
