@@ -50,7 +50,10 @@ class DocumentedCodeTestCase < E2ETest
 
   # Those of the help, and `start`, which the help does not list.
   def subcommands
-    @subcommands ||= ["start", *HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1].scan(/^  ([a-z]+)/).flatten]
+    @subcommands ||= begin
+      commands = HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1]
+      ["start", *commands.scan(/^  ([a-z]+)/).flatten]
+    end
   end
 
   def free_port
