@@ -218,6 +218,7 @@ fn pages_that_are_dynamic_are_not_wrong() {
 
 #[test]
 fn a_refused_connection_is_a_failure() {
+    let _alone = alone(); // another test's server could get the port
     let address = Server::start(|_| HELLO).address; // dropped at once
     let requests = [request("GET")];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
