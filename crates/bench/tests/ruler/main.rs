@@ -217,9 +217,13 @@ fn pages_that_are_dynamic_are_not_wrong() {
 }
 
 #[test]
-fn a_refused_connection_is_a_failure() {
-    let _alone = alone(); // another test's server could get the port
-    let address = Server::start(|_| HELLO).address; // dropped at once
+fn refused_connections_are_a_failure() {
+    let _alone = alone();
+    // Bound and not listening: no other program can get the port meanwhile.
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = std::net::SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
     let requests = [request("GET")];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
     let words = check(&target, 1, Duration::from_secs(30)).map(|_| ()).unwrap_err().to_string();
