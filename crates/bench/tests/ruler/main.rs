@@ -222,8 +222,8 @@ fn refused_connections_are_a_failure() {
     // Bound and not listening: no other program can get the port meanwhile.
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
-    rustix::net::bind(&socket, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-    let address = std::net::SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
     let requests = [request("GET")];
     let target = Target { address, host: "localhost", requests: &requests, ends_by_closing: false };
     let words = check(&target, 1, Duration::from_secs(30)).map(|_| ()).unwrap_err().to_string();
