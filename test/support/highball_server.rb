@@ -32,10 +32,11 @@ class HighballServer
   else
     at_exit { FileUtils.rm_rf(CONTROL) }
   end
-  # The binary may lie anywhere; the Ruby code is this tree's.
+  # The binary may lie anywhere; the Ruby code and the benchmark's data are this tree's.
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
     "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
-    "HIGHBALL_CONTROL" => CONTROL, "XDG_STATE_HOME" => File.join(CONTROL, "state")
+    "HIGHBALL_BENCH" => File.join(ROOT, "bench"), "HIGHBALL_CONTROL" => CONTROL,
+    "XDG_STATE_HOME" => File.join(CONTROL, "state")
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.
