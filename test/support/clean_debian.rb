@@ -30,7 +30,7 @@ class CleanDebian
   def self.why_not
     return "needs root: chroot" unless Process.uid.zero?
 
-    "needs debootstrap: bin/test gems" unless ENV.fetch("PATH").split(":").push("/usr/sbin")
+    "needs debootstrap: bin/test gems-build gems" unless ENV.fetch("PATH").split(":").push("/usr/sbin")
                                                  .any? { |folder| File.executable?("#{folder}/debootstrap") }
   end
 

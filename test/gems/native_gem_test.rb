@@ -5,38 +5,24 @@ require "open3"
 require "rubygems/package"
 require_relative "../support/clean_debian"
 require_relative "../support/e2e_test"
+require_relative "../support/native_gem"
 
-# The gems that need no compiler: built here, looked into, and installed on a Debian 12 and a Debian 13 that have a
+# The gem for x86-64 that needs no compiler: looked into, and installed on a Debian 12 and a Debian 13 that have a
 # Ruby and nothing to build with.
 class NativeGemTest < E2ETest
   # The releases of Debian, and of their Rubies.
   RELEASES = { "bookworm" => "3.1.0", "trixie" => "3.3.0" }.freeze
   ABIS = RELEASES.values.freeze
-  FOLDER = File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(HighballServer::ROOT, "target")), "test-gems")
-  NATIVE = File.join(FOLDER, "highball-0.1.0-x86_64-linux.gem")
   # What the loader finds on any Linux with glibc.
   LIBRARIES = /\A(?:libc|libm|libpthread|libdl|librt|libgcc_s|ld-linux-x86-64|ld-linux-aarch64)\.so\.\d\z/
   OLDEST_GLIBC = Gem::Version.new("2.17")
   MOST_BYTES = 8 * MIB
   INSTALLS_WITHIN = 60 # seconds; it takes two or three
 
-  # Builds the gem for x86_64, or says why it cannot be.
-  def self.build(task = "gem:native", **environment)
-    output, status = Open3.capture2e({ "HIGHBALL_GEM_FOLDER" => FOLDER, "HIGHBALL_GEM_PLATFORMS" => "x86_64-linux",
-                                       "HIGHBALL_GEM_CACHE" => "/var/cache/highball/gems" }.merge(environment),
-                                     "rake", task, chdir: HighballServer::ROOT)
-    raise output unless status.success?
-
-    output
-  end
-
-  def self.built = @built ||= build
-
   def setup
     super
     @debians = []
     why_not = CleanDebian.why_not and skip why_not
-    NativeGemTest.built
   end
 
   def teardown
@@ -65,7 +51,7 @@ class NativeGemTest < E2ETest
     debian = debian("trixie")
     app = debian.path("srv/app")
     FileUtils.mkdir_p("#{app}/vendor/cache")
-    FileUtils.cp(NATIVE, "#{app}/vendor/cache")
+    FileUtils.cp(native, "#{app}/vendor/cache")
     File.write("#{app}/Gemfile", "source \"https://rubygems.org\"\ngem \"rack\"\ngem \"highball\"\n")
     File.write("#{app}/config.ru", "run ->(_env) { [200, {}, [Gem.loaded_specs['highball'].full_name]] }\n")
     debian.run("bundle", "install", "--local", "--no-cache", folder: "/srv/app")
@@ -87,7 +73,7 @@ class NativeGemTest < E2ETest
   end
 
   def test_it_holds_what_it_should
-    package = Gem::Package.new(NATIVE)
+    package = Gem::Package.new(native)
     spec = package.spec
     assert_equal ["x86_64-linux", []], [spec.platform.to_s, spec.extensions]
     assert(spec.required_ruby_version.satisfied_by?(Gem::Version.new("3.3.8")))
@@ -101,12 +87,12 @@ class NativeGemTest < E2ETest
       assert_includes files, file
     end
     assert_empty files.grep(/\.rs\z|extconf|Cargo|\A(?:bench|crates|ext|test)/)
-    assert_operator File.size(NATIVE), :<, MOST_BYTES
-    puts "#{File.basename(NATIVE)}: #{File.size(NATIVE)} bytes"
+    assert_operator File.size(native), :<, MOST_BYTES
+    puts "#{File.basename(native)}: #{File.size(native)} bytes"
   end
 
   def test_it_runs_where_glibc_is_old
-    unpacked(NATIVE) do |folder|
+    unpacked(native) do |folder|
       each_program(folder) do |file|
         needed = tool("readelf", "--dynamic", "--wide", file).scan(/\(NEEDED\).*\[(.+)\]/).flatten
         assert_empty needed.grep_v(LIBRARIES), file
@@ -120,7 +106,7 @@ class NativeGemTest < E2ETest
   end
 
   def test_it_lists_what_it_is_made_of
-    bill = unpacked(NATIVE) { |folder| JSON.parse(File.read("#{folder}/sbom.cdx.json")) }
+    bill = unpacked(native) { |folder| JSON.parse(File.read("#{folder}/sbom.cdx.json")) }
     assert_equal ["CycloneDX", "pkg:gem/highball@0.1.0?platform=x86_64-linux"],
                  [bill["bomFormat"], bill.dig("metadata", "component", "purl")]
     tokio = bill["components"].find { |component| component["name"] == "tokio" }
@@ -133,17 +119,19 @@ class NativeGemTest < E2ETest
   end
 
   def test_it_is_the_same_when_it_is_built_again
-    sums = File.read(File.join(FOLDER, "SHA256SUMS"))
-    assert_includes sums, File.basename(NATIVE)
-    tool("sha256sum", "--check", "SHA256SUMS", chdir: FOLDER)
+    sums = File.read(File.join(NativeGem::FOLDER, "SHA256SUMS"))
+    assert_includes sums, File.basename(native)
+    tool("sha256sum", "--check", "SHA256SUMS", chdir: NativeGem::FOLDER)
     again = folder_with
     # What cargo has built stays, but in --full.
     target = LEVEL == "full" ? { "CARGO_TARGET_DIR" => File.join(again, "target") } : {}
-    NativeGemTest.build("HIGHBALL_GEM_FOLDER" => again, **target)
+    NativeGem.build("HIGHBALL_GEM_PLATFORMS" => "x86_64-linux", "HIGHBALL_GEM_FOLDER" => again, **target)
     assert_equal sums, File.read(File.join(again, "SHA256SUMS"))
   end
 
   private
+
+  def native = NativeGem.path
 
   def debian(release, **options)
     @debians << CleanDebian.new(release, **options)
@@ -154,7 +142,7 @@ class NativeGemTest < E2ETest
   end
 
   # Installs the gem, and prints how long that took.
-  def install(debian, gem = NATIVE)
+  def install(debian, gem = native)
     FileUtils.cp(gem, debian.path("tmp"))
     began = Deadline.now
     debian.run("gem", "install", "--local", "--no-document", "/tmp/#{File.basename(gem)}")
