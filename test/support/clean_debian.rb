@@ -31,7 +31,7 @@ class CleanDebian
     return "needs root: chroot" unless Process.uid.zero?
 
     "needs debootstrap: bin/test gems-build gems" unless ENV.fetch("PATH").split(":").push("/usr/sbin")
-                                                 .any? { |folder| File.executable?("#{folder}/debootstrap") }
+                                                            .any? { |folder| File.executable?("#{folder}/debootstrap") }
   end
 
   attr_reader :root

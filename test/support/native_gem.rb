@@ -3,8 +3,8 @@
 require "open3"
 require_relative "highball_server"
 
-# The gems that need no compiler, as `rake gem:native` builds them. The step `gems-build` of bin/test builds them for all
-# tests that follow, and names the folder in HIGHBALL_TEST_GEMS.
+# The gems that need no compiler, as `rake gem:native` builds them. The step `gems-build` of bin/test builds them for
+# all tests that follow, and names the folder in HIGHBALL_TEST_GEMS.
 module NativeGem
   class Failed < StandardError; end
 
