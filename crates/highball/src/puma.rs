@@ -4,6 +4,7 @@
 use crate::gem_lib;
 use highball_config::{PumaAnswer, PumaQuestion, Settings};
 use highball_supervisor::ruby_command;
+use rustix::io::Errno;
 use rustix::process::{kill_process_group, Pid, Signal};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -77,7 +78,11 @@ fn end(child: &mut Child) -> io::Result<()> {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL); // it may have ended
     }
-    child.wait().map(drop)
+    match child.wait() {
+        // In a server, the supervisor reaps every child of this process, and may have been first.
+        Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => Ok(()),
+        ended => ended.map(drop),
+    }
 }
 
 /// Logs which applications are configured for Puma, and which of their statements are not carried out.
@@ -95,6 +100,7 @@ pub(crate) fn report(settings: &Settings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{waitpid, WaitOptions};
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
@@ -112,6 +118,14 @@ mod tests {
     fn what_does_not_end_is_ended_with_all_that_it_started() {
         let error = run(shell("sleep 1000 & sleep 1000"), Duration::from_millis(100)).unwrap_err();
         assert!(error.contains("did not finish"), "{error}");
+    }
+
+    #[test]
+    fn it_may_have_been_reaped_already() {
+        let mut child = shell("exit 0").process_group(0).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        waitpid(Some(pid), WaitOptions::empty()).unwrap();
+        end(&mut child).unwrap();
     }
 
     #[test]

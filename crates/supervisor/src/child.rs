@@ -6,12 +6,12 @@ mod environment;
 use crate::process::interpreter::Interpreter;
 use environment::Environment;
 use highball_config::{App, User};
-use rustix::io::{fcntl_setfd, FdFlags};
+use highball_spawner::exec::inherits;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -90,7 +90,7 @@ impl Child {
         control: OwnedFd,
         pipe: Option<OwnedFd>,
     ) -> io::Result<std::process::Child> {
-        self.command(Some(folder), &control, pipe)?.spawn()
+        self.command(Some(folder), control, pipe)?.spawn()
     }
 
     /// The command that starts it, or that this process becomes, in this folder, if it is not there already. It runs as the
@@ -101,16 +101,14 @@ impl Child {
     pub(crate) fn command(
         &self,
         folder: Option<&Path>,
-        control: &OwnedFd,
+        control: OwnedFd,
         pipe: Option<OwnedFd>,
     ) -> io::Result<Command> {
-        // The only descriptor that is inherited beside the first three. Nothing else is started while it is open here.
-        fcntl_setfd(control, FdFlags::empty())?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         folder.map(|folder| command.current_dir(folder));
         command.env_clear().envs(&self.environment);
-        command.env("HIGHBALL_CONTROL_FD", control.as_raw_fd().to_string());
+        inherits(&mut command, "HIGHBALL_CONTROL_FD", control);
         if self.no_new_privs {
             highball_users::without_new_privileges(&mut command);
         }

@@ -12,15 +12,16 @@ use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
 use crate::upgrade::successor::UpgradeContext;
 use highball_config::User;
+use highball_spawner::exec::inherits;
 use highball_spawner::message::How;
 use highball_spawner::{Ended, Role};
 use highball_tenant::TenantFolder;
-use rustix::io::{fcntl_setfd, Errno, FdFlags};
+use rustix::io::Errno;
 use rustix::process::{getpid, pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -129,13 +130,12 @@ impl Launcher {
     ) -> io::Result<(Pid, OwnedFd)> {
         match self {
             Launcher::Direct => {
-                // The only descriptor that the child inherits. Nothing else is spawned while it is open here.
-                fcntl_setfd(&socket, FdFlags::empty())?;
                 let mut command = Command::new(&context.program);
                 if let [name, arguments @ ..] = &context.arguments[..] {
                     command.arg0(name).args(arguments);
                 }
-                let child = command.env(VARIABLE, socket.as_raw_fd().to_string()).spawn()?;
+                inherits(&mut command, VARIABLE, socket);
+                let child = command.spawn()?;
                 let pid = Pid::from_child(&child);
                 Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))
             }

@@ -112,7 +112,7 @@ fn run((order, folder, control, pipe): ReceivedOrder) -> io::Result<Infallible> 
         output: order.output,
         no_new_privs: order.no_new_privs,
     };
-    Err(child.command(None, &control, pipe)?.exec())
+    Err(child.command(None, control, pipe)?.exec())
 }
 
 #[cfg(test)]
