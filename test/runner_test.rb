@@ -47,11 +47,14 @@ class RunnerTest < Minitest::Test
     refute_predicate ended, :success?, output
   end
 
-  # A renamed file would silently not run.
-  def test_the_files_of_e2e_root_exist
-    named = File.read(SCRIPT)[/^files_for_root=\((.*)\)/, 1].split
-    refute_empty named
-    named.each { |name| assert_path_exists File.join(__dir__, "e2e/#{name}_test.rb") }
+  # A renamed file would silently run nowhere, or twice.
+  def test_the_files_that_are_named_exist
+    lists = File.read(SCRIPT).scan(/^files_\w+=\((.*?)\)/m).flatten
+    assert_equal 3, lists.length
+    lists.each do |named|
+      refute_empty named.split
+      named.split.each { |name| assert_path_exists File.join(__dir__, "e2e/#{name}_test.rb") }
+    end
   end
 
   def test_what_fails_twice_has_failed
