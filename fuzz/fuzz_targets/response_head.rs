@@ -7,11 +7,11 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&flags, payload)) = input.split_first() else { return };
-    let [old, head_method, hijack, complete] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+    let [old, head_method, hijack, complete, upgrade] = [1, 2, 4, 8, 16].map(|flag| flags & flag != 0);
     let complete_body_length = complete.then_some(u64::from(flags));
     let request_version = if old { Version::Http10 } else { Version::Http11 };
     let context =
-        HeadContext { request_version, head_method, keep_alive: true, complete_body_length, hijack };
+        HeadContext { request_version, head_method, keep_alive: true, complete_body_length, hijack, upgrade };
     let mut out = Vec::new();
     match encode(payload, &context, &DateCache::new(), &mut out) {
         Ok(head) if head.is_interim() && old => assert!(out.is_empty()),

@@ -118,6 +118,7 @@ fn answer(flags: u8, bytes: &[u8], cuts: &[u8]) -> Result<Outcome, RingError> {
         keep_alive: flags & 4 != 0,
         complete_body_length: None,
         hijack: false,
+        upgrade: flags & 8 != 0,
     });
     let date = DateCache::new();
     for piece in cut_up(bytes, cuts) {

@@ -32,9 +32,9 @@ module Highball
 
       make_usual
       return hand_over(@hijack) if @hijack
-      return head if @env["REQUEST_METHOD"] == "HEAD"
+      return head if @ring.head_request?(@ticket)
 
-      if @body.respond_to?(:to_path) then file
+      if @body.respond_to?(:to_path) && @status != 206 then file # a part of a file is for the body to choose
       elsif @body.respond_to?(:each) then each
       elsif @body.respond_to?(:call) then call
       else
@@ -61,10 +61,16 @@ module Highball
         case name
         when "rack.hijack" then @hijack = value
         when "rack.protocol" then upgrade(usual, value)
-        else usual[name.to_s] = value.is_a?(Array) ? value.map(&:to_s) : value.to_s
+        else add(usual, name.to_s, value)
         end
       end
       @headers = usual
+    end
+
+    # A field may come more than once where the headers are not a Hash.
+    def add(headers, name, value)
+      value = value.is_a?(Array) ? value.map(&:to_s) : value.to_s
+      headers[name] = headers.key?(name) ? [*headers[name], *value] : value
     end
 
     # The app accepts a protocol that the client has offered (Rack 3.1 SPEC, "The rack.protocol Header").
@@ -74,13 +80,18 @@ module Highball
       headers["connection"] = "upgrade"
     end
 
-    # Partial hijack: the head goes out, then the app has the connection.
+    # Partial hijack: the head goes out, then the app has the connection, unless it fails at once.
     def hand_over(callable)
       head(hijack: true)
-      callable.call(Hijack.take_over(@ring, @ticket))
+      socket = Hijack.take_over(@ring, @ticket)
+      callable.call(socket)
+      handed_over = true
+    ensure
+      socket&.close unless handed_over
     end
 
-    # Falls back to `each` if the path is not a regular file or cannot be opened.
+    # Falls back to `each` if the path is not a regular file with a size (files in /proc have none), or cannot be
+    # opened.
     def file
       opened = open_file or return each
       begin
@@ -94,7 +105,7 @@ module Highball
     def open_file
       path = @body.to_path or return
       file = File.open(path, File::RDONLY | File::NONBLOCK | File::BINARY) # a pipe would wait for its writer
-      return file if file.stat.file?
+      return file if file.stat.file? && file.size.positive?
 
       file.close
       nil

@@ -22,6 +22,11 @@ module Highball
       @env["rack.hijack_io"] = @socket
     end
 
+    # The app has failed, and will not use the connection.
+    def abandon
+      @socket&.close
+    end
+
     # The socket for this request. If the client has disconnected, the other end is closed.
     def self.take_over(ring, ticket)
       number = ring.hijack(ticket)

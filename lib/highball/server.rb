@@ -119,7 +119,7 @@ module Highball
       answered = false
       env = @ring.env(number, template.env)
       input = env["rack.input"]
-      env["rack.hijack"] = Hijack.new(@ring, ticket, env)
+      env["rack.hijack"] = hijack = Hijack.new(@ring, ticket, env)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       status, headers, body = @app.call(env)
       reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
@@ -130,7 +130,7 @@ module Highball
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
       raise if @ring.foreign? # in a process that the app has forked, they end that process
 
-      failed(ticket, env, e)
+      failed(ticket, env, hijack, e)
     ensure
       # Also when this thread is being killed: the client must not wait for ever.
       @ring.abort(ticket) unless answered
@@ -146,11 +146,13 @@ module Highball
     end
 
     # The app raised: the front answers 500 if nothing was sent yet, and the exception is logged either way. (A client
-    # that disconnects is no error.) It is logged first, because the client's next request may end this process.
-    def failed(ticket, env, error)
+    # that disconnects is no error.) It is logged first, because the client's next request may end this process. A
+    # connection that the app has taken over ends.
+    def failed(ticket, env, hijack, error)
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
     ensure
       @ring.fail(ticket, words_for_front(env, error))
+      hijack&.abandon
     end
 
     # What the front is told: for the developer's page, and for who restarts.

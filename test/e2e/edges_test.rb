@@ -38,6 +38,59 @@ class EdgesTest < E2ETest
     end
   end
 
+  def test_control_characters_in_fields_cost_a_500
+    serve_paths({ "/one" => '[200, { "x" => "a\\x01b" }, ["text"]]',
+                  "/each" => '[200, { "x" => "\\x7f" }, ["text"].each]',
+                  "/tab" => '[200, { "x" => "a\\tb" }, ["text"]]' })
+    assert_unharmed do
+      assert_equal([500, 500, 200], %w[/one /each /tab].map { |path| @server.get(path).status })
+    end
+  end
+
+  # Rack 2 asks of headers that they respond to `each`, and no more.
+  def test_headers_that_are_pairs_keep_repeated_fields
+    serve_paths({ "/" => '[200, [["set-cookie", "a=1"], ["set-cookie", "b=2"], ["x", "1"]], ["text"]]' })
+    answer = @server.get("/")
+    assert_equal [%w[a=1 b=2], ["1"], "text"], [answer.values("set-cookie"), answer.values("x"), answer.body]
+  end
+
+  def test_a_trailer_field_without_trailers_is_left_out
+    body = '"4\\r\\ntext\\r\\n0\\r\\nx-sum: 1\\r\\n\\r\\n"'
+    serve_paths({ "/" => %([200, { "trailer" => "x-sum", "transfer-encoding" => "chunked" }, [#{body}].each]) })
+    answer = @server.get("/")
+    assert_equal [nil, "text"], [answer["trailer"], answer.body]
+  end
+
+  # The client's method decides, not what a middleware makes of it.
+  def test_the_method_of_the_client_decides_whether_there_is_a_body
+    serve_paths({ "/" => '(env["REQUEST_METHOD"] = env["QUERY_STRING"]; [200, TEXT, %w[te xt].each])' })
+    assert_equal "text", @server.get("/?HEAD").body
+    @server.connect do |connection|
+      assert_equal "", connection.request("HEAD", "/?GET").body
+      assert_equal "text", connection.get("/?GET").body
+    end
+  end
+
+  def test_bodies_with_a_path_that_is_not_the_whole_body
+    body = ->(path) { "Class.new { def each = yield('text'); def to_path = #{path.dump} }.new" }
+    part = '"content-range" => "bytes 0-3/12", "content-length" => "4"'
+    serve_paths({ "/made-up" => "[200, TEXT, #{body['/proc/self/status']}]",
+                  "/part" => "[206, { #{part} }, #{body['/etc/passwd']}]" })
+    assert_equal(%w[text text], %w[/made-up /part].map { |path| @server.get(path).body })
+  end
+
+  def test_an_upgrade_that_the_client_has_not_offered_is_an_error
+    serve_paths({ "/status" => '[101, { "upgrade" => "chat", "connection" => "upgrade" }, []]',
+                  "/hijack" => '[101, { "rack.hijack" => ->(io) { io.close } }, []]',
+                  "/by-name" => '[200, { "rack.protocol" => "chat" }, []]' })
+    assert_unharmed do
+      %w[/status /hijack /by-name].product(%w[1.0 1.1]).each do |path, version|
+        answer = @server.connect { |connection| connection.request("GET", path, version: version) }
+        assert_includes [500, 502], answer.status, "#{path} by HTTP/#{version}"
+      end
+    end
+  end
+
   def test_large_heads_and_bodies_in_every_proportion
     answer = '[200, { "x-large" => "x" * env["QUERY_STRING"].to_i }, ["a" * 50_000]%s]'
     serve_paths({ "/each" => format(answer, ".each"), "/array" => format(answer, "") })

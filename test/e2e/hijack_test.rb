@@ -41,6 +41,32 @@ class HijackTest < E2ETest
     end
   end
 
+  # An application that fails after it has taken the connection over does not keep it open.
+  def test_an_exception_after_a_hijack_closes_the_connection
+    @server = serve(folder_with("config.ru" => <<~RUBY))
+      run(lambda do |env|
+        case env["PATH_INFO"]
+        when "/full"
+          env["rack.hijack"].call
+          raise "no luck"
+        when "/partial" then [200, { "rack.hijack" => ->(_io) { raise "no luck" } }, []]
+        else [200, {}, [Dir.children("/proc/self/fd").length.to_s]]
+        end
+      end)
+    RUBY
+    before = @server.get("/").body.to_i
+    %w[/full /partial].each do |path|
+      20.times do
+        @server.connect do |connection|
+          connection.send_request("GET", path)
+          connection.read_to_end
+        end
+      end
+    end
+    assert_operator @server.get("/").body.to_i, :<, before + 20
+    assert_equal 40, @server.log.scan("RuntimeError: no luck").length
+  end
+
   def test_much_data_passes_in_both_directions_at_once
     line = "#{'x' * 9_999}\n"
     @server.connect do |connection|

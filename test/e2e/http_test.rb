@@ -93,6 +93,18 @@ class HttpTest < E2ETest
     end
   end
 
+  # RFC 9110, section 9.3.2, whatever is wrong with the request.
+  def test_head_is_refused_without_a_body
+    ["HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n",
+     "HEAD / HTTP/1.1\r\nHost: a\r\nX: #{'x' * 200_000}\r\n\r\n", "\r\nHEAD / HTTP/3.0\r\nHost: a\r\n\r\n",
+     "HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"].each do |request|
+      answer = @server.connect { |connection| connection.write(request).read_to_end }
+      head, body = answer.split("\r\n\r\n", 2)
+      assert_match(%r{\AHTTP/1.1 (?:400|417|431|505|501) }, head)
+      assert_equal "", body, head
+    end
+  end
+
   def test_answers_that_never_have_a_body
     @server.connect do |connection|
       [204, 304].each do |code|

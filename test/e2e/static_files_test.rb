@@ -78,6 +78,8 @@ class StaticFilesTest < E2ETest
     etag, modified = @server.get("/style.css").then { |answer| [answer["etag"], answer["last-modified"]] }
     earlier = (Time.httpdate(modified) - 60).httpdate
     {
+      { "If-None-Match" => '"other"', "if-none-match" => etag } => 304,
+      { "If-Match" => '"other"', "if-match" => etag } => 200,
       { "If-None-Match" => etag } => 304,
       { "If-None-Match" => "\"other\", #{etag}" } => 304,
       { "If-None-Match" => "W/#{etag}" } => 304,

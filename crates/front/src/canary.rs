@@ -72,6 +72,7 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
         keep_alive: false,
         complete_body_length: None,
         hijack: false,
+        upgrade: false,
     });
     drop(inner);
     Ok(exchange)

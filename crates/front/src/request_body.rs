@@ -5,7 +5,7 @@
 //! server on the way may have read it in the other way.
 
 use highball_config::Limits;
-use highball_ring::frame::is_token_byte;
+use highball_ring::frame::{is_token_byte, is_value_byte};
 
 use crate::refusal::Refusal;
 use crate::request_head::BodyFraming;
@@ -50,12 +50,8 @@ enum State {
         size: u64,
         digits: u32,
     },
-    /// White space behind a size, where only an extension may follow.
-    SpaceBeforeExtension(u64),
-    Extension(u64),
-    QuotedExtension(u64),
-    /// Behind a backslash in a quoted string.
-    QuotedPair(u64),
+    /// What follows the size of a chunk in its line.
+    Extension(ExtensionPart, u64),
     /// The LF that ends the line of the size.
     SizeLf(u64),
     Data(u64),
@@ -68,6 +64,23 @@ enum State {
     TrailerLf,
     LastLf,
     Done,
+}
+
+/// A chunk extension (RFC 9112 section 7.1.1): `BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExtensionPart {
+    /// White space where only a semicolon may follow.
+    BeforeSemicolon,
+    BeforeName,
+    Name,
+    /// White space behind a name.
+    AfterName,
+    BeforeValue,
+    Value,
+    Quoted,
+    /// Behind a backslash in a quoted string.
+    QuotedPair,
+    AfterQuoted,
 }
 
 impl BodyDecoder {
@@ -150,8 +163,7 @@ impl BodyDecoder {
     fn step(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
         match state {
             State::Size { size, digits } => self.step_size(size, digits, byte),
-            State::SpaceBeforeExtension(_) | State::Extension(_) => self.step_extension(state, byte),
-            State::QuotedExtension(_) | State::QuotedPair(_) => self.step_extension(state, byte),
+            State::Extension(part, size) => self.step_extension(part, size, byte),
             State::SizeLf(_) | State::DataLf | State::TrailerLf | State::LastLf if byte != b'\n' => {
                 Err(Refusal::BadChunk)
             }
@@ -175,7 +187,7 @@ impl BodyDecoder {
             b'A'..=b'F' => byte - b'A' + 10,
             _ if digits == 0 => return Err(Refusal::BadChunk),
             b'\r' => return Ok(State::SizeLf(size)),
-            b';' | b' ' | b'\t' => return self.step_extension(State::SpaceBeforeExtension(size), byte),
+            b';' | b' ' | b'\t' => return self.step_extension(ExtensionPart::BeforeSemicolon, size, byte),
             _ => return Err(Refusal::BadChunk),
         };
         if digits == SIZE_DIGITS {
@@ -184,23 +196,27 @@ impl BodyDecoder {
         Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
     }
 
-    /// Extensions (RFC 9112 section 7.1.1) are only passed over: neither side knows any.
-    fn step_extension(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+    /// Extensions are only passed over: neither side knows any.
+    fn step_extension(&mut self, part: ExtensionPart, size: u64, byte: u8) -> Result<State, Refusal> {
+        use ExtensionPart::*;
         let allowance = self.extension_allowance.checked_sub(1);
         self.extension_allowance = allowance.ok_or(Refusal::ChunkExtensionsTooLarge)?;
-        match (state, byte) {
-            (State::SpaceBeforeExtension(_), b' ' | b'\t') => Ok(state),
-            (State::SpaceBeforeExtension(size), b';') => Ok(State::Extension(size)),
-            (State::Extension(size), b'\r') => Ok(State::SizeLf(size)),
-            (State::Extension(size), b'"') => Ok(State::QuotedExtension(size)),
-            (State::Extension(_), b';' | b'=' | b' ' | b'\t') => Ok(state),
-            (State::Extension(_), byte) if is_token_byte(byte) => Ok(state),
-            (State::QuotedExtension(size), b'"') => Ok(State::Extension(size)),
-            (State::QuotedExtension(size), b'\\') => Ok(State::QuotedPair(size)),
-            (State::QuotedExtension(_), byte) if is_text_byte(byte) => Ok(state),
-            (State::QuotedPair(size), byte) if is_text_byte(byte) => Ok(State::QuotedExtension(size)),
-            _ => Err(Refusal::BadChunk),
-        }
+        let next = match (part, byte) {
+            (Name | Value | AfterQuoted, b'\r') => return Ok(State::SizeLf(size)),
+            (BeforeSemicolon | Name | AfterName | Value | AfterQuoted, b';') => BeforeName,
+            (Name | AfterName, b'=') => BeforeValue,
+            (BeforeSemicolon | Value | AfterQuoted, b' ' | b'\t') => BeforeSemicolon,
+            (Name | AfterName, b' ' | b'\t') => AfterName,
+            (BeforeName | BeforeValue, b' ' | b'\t') => part,
+            (BeforeValue, b'"') => Quoted,
+            (Quoted, b'"') => AfterQuoted,
+            (Quoted, b'\\') => QuotedPair,
+            (Quoted | QuotedPair, byte) if is_value_byte(byte) => Quoted,
+            (BeforeName | Name, byte) if is_token_byte(byte) => Name,
+            (BeforeValue | Value, byte) if is_token_byte(byte) => Value,
+            _ => return Err(Refusal::BadChunk),
+        };
+        Ok(State::Extension(next, size))
     }
 
     /// Trailer fields are held to the rules for header fields, and dropped.
@@ -217,15 +233,10 @@ impl BodyDecoder {
             (State::TrailerName, b':') => Ok(State::TrailerValue),
             (State::TrailerName, byte) if is_token_byte(byte) => Ok(state),
             (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
-            (State::TrailerValue, byte) if is_text_byte(byte) => Ok(state),
+            (State::TrailerValue, byte) if is_value_byte(byte) => Ok(state),
             _ => Err(Refusal::BadTrailer),
         }
     }
-}
-
-/// Whether a byte may stand in a field value or a quoted string.
-fn is_text_byte(byte: u8) -> bool {
-    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
 #[cfg(test)]

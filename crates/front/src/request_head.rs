@@ -214,7 +214,14 @@ impl RequestHead {
         let Some(end) = self.scan.advance(buffer, limits)? else {
             return Ok(Parsed::Partial);
         };
-        self.read(&buffer[..end])?;
+        let head = &buffer[..end];
+        match self.read(head) {
+            Err(Refusal::UnknownVersion) => match scan::with_known_version(&head[self.scan.begin()..]) {
+                Some(known) => self.read(&[&head[..self.scan.begin()], &known].concat())?,
+                None => return Err(Refusal::UnknownVersion),
+            },
+            result => result?,
+        }
         self.complete = true;
         Ok(Parsed::Complete { length: end })
     }
@@ -278,12 +285,12 @@ impl RequestHead {
         self.whole_server = parts.whole_server;
         self.query = Span::of(parts.query, head);
         let from_field = match host {
-            Some(span) => target::parse_host(span.of_buffer(head), head)?,
+            Some(span) => Some(target::parse_host(span.of_buffer(head), head)?),
             None if self.version == Version::Http10 => None,
             None => return Err(Refusal::HostMissing),
         };
         self.host = match parts.authority {
-            Some(authority) => target::parse_host(authority, head).map_err(|_| Refusal::BadTarget)?,
+            Some(authority) => Some(target::parse_host(authority, head).map_err(|_| Refusal::BadTarget)?),
             None => from_field,
         };
         Ok(())
@@ -358,7 +365,17 @@ impl RequestHead {
         if self.seen & key.bit()? == 0 {
             return None;
         }
-        self.fields.iter().find(|field| field.key == key).map(|field| field.value.of_buffer(buffer))
+        self.values_of(key, buffer).next()
+    }
+
+    /// All values of the field with a well-known key, in the order they came.
+    pub(crate) fn values_of<'a>(
+        &self,
+        key: FieldKey,
+        buffer: &'a [u8],
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a, '_> {
+        let fields = self.fields.iter().filter(move |field| field.key == key);
+        fields.map(|field| field.value.of_buffer(buffer))
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Response {
     framing: ResponseFraming,
     /// Body bytes still to come, when the framing is a length.
     missing: u64,
+    /// Whether the body has gone on beyond that.
+    is_cut: bool,
     /// Undoes the chunks of an application that chunks by itself.
     app_chunks: Option<BodyDecoder>,
     progress: Progress,
@@ -153,12 +155,14 @@ impl Response {
             keep_alive: false,
             complete_body_length: None,
             hijack: false,
+            upgrade: false,
         };
         Response {
             reader: FrameReader::default(),
             context,
             framing: ResponseFraming::None,
             missing: 0,
+            is_cut: false,
             app_chunks: None,
             progress: Progress::Waiting,
             status: 0,
@@ -190,6 +194,7 @@ impl Response {
         self.reader.reset();
         self.framing = ResponseFraming::None;
         self.missing = 0;
+        self.is_cut = false;
         self.app_chunks = None;
         self.progress = Progress::Waiting;
         self.status = 0;
@@ -419,9 +424,9 @@ impl Response {
         match self.framing {
             ResponseFraming::None => return,
             ResponseFraming::Length(_) => {
-                let length = bytes.len().min(usize::try_from(self.missing).unwrap_or(usize::MAX));
-                bytes = &bytes[..length];
-                self.missing -= length as u64;
+                let length = self.within_length(bytes.len() as u64);
+                bytes = &bytes[..length as usize];
+                self.missing -= length;
                 self.push(bytes);
             }
             ResponseFraming::UntilClose => self.push(bytes),
@@ -433,6 +438,15 @@ impl Response {
             }
         }
         self.body_bytes = self.body_bytes.saturating_add(bytes.len() as u64);
+    }
+
+    /// How many of these bytes belong to the body, by its Content-Length.
+    fn within_length(&mut self, length: u64) -> u64 {
+        if length > self.missing && !self.is_cut {
+            self.is_cut = true;
+            tracing::error!("the application's answer is cut at its Content-Length: its body is longer");
+        }
+        length.min(self.missing)
     }
 
     fn push_chunk_size(&mut self, length: u64) {
@@ -495,7 +509,7 @@ impl Response {
         }
         let length = match self.framing {
             ResponseFraming::None => return Ok(()),
-            ResponseFraming::Length(_) => length.min(self.missing),
+            ResponseFraming::Length(_) => self.within_length(length),
             ResponseFraming::Chunked | ResponseFraming::UntilClose => length,
         };
         if length == 0 {

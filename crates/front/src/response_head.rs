@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
-use highball_ring::frame::is_token_byte;
+use highball_ring::frame::{is_token_byte, is_value_byte};
 
 use crate::request_head::Version;
 
@@ -38,6 +38,8 @@ pub struct HeadContext {
     pub complete_body_length: Option<u64>,
     /// Whether the application takes the connection over after this head (partial hijack).
     pub hijack: bool,
+    /// Whether the client has offered to change protocols.
+    pub upgrade: bool,
 }
 
 /// What became of a response head.
@@ -116,6 +118,9 @@ fn encode_fields(
     if !(100..=999).contains(&status) {
         return Err(BadHead::Breach("has a status outside 100 to 999"));
     }
+    if status == 101 && !context.upgrade {
+        return Err(BadHead::Unsendable("answers 101 to a client that has offered no upgrade"));
+    }
     out.reserve(payload.len() + 160);
     out.extend_from_slice(b"HTTP/1.1 ");
     write_number(u64::from(status), out);
@@ -151,8 +156,8 @@ fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, BadHead> {
     if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) {
         return Err(BadHead::Breach("has a field name that is not a token"));
     }
-    if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
-        return Err(BadHead::Breach("has a field value with CR, LF or NUL"));
+    if !value.iter().all(|&byte| is_value_byte(byte)) {
+        return Err(BadHead::Breach("has a field value with a control character"));
     }
     *bytes = rest;
     Ok(Field { name, value })
@@ -167,6 +172,8 @@ impl Gathered {
                 self.date = true;
                 true
             }
+            // Trailers are not sent, whoever chunks the body.
+            7 if is("trailer") => false,
             10 if is("connection") => {
                 self.close |= has_list_token(value, "close");
                 self.upgrade |= has_list_token(value, "upgrade");
@@ -248,9 +255,10 @@ impl Gathered {
             _ if context.head_method => return (ResponseFraming::None, declared),
             _ => {}
         }
-        // What is known wins over what was declared: a wrong length would break the connection.
+        // What was declared counts, also where the body is known to have another length: whether it is known depends on how
+        // fast the worker was.
         let complete = context.complete_body_length.filter(|_| !self.chunked);
-        match (complete.or(declared), context.request_version) {
+        match (declared.or(complete), context.request_version) {
             (Some(length), _) => (ResponseFraming::Length(length), Some(length)),
             (None, Version::Http11) => (ResponseFraming::Chunked, None),
             (None, Version::Http10) => (ResponseFraming::UntilClose, None),

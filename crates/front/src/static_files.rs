@@ -214,10 +214,8 @@ fn answer(
     date: &DateCache,
     out: &mut Vec<u8>,
 ) -> StaticAnswer {
-    let field = |key| request.head.field(key, request.buffer);
     let representation = found.choose(request.accepted_encodings());
-    let get = request.head.method == Method::Get;
-    let (status, offset, length) = match conditions::judge(&field, get, representation) {
+    let (status, offset, length) = match conditions::judge(request.head, request.buffer, representation) {
         Verdict::Whole => (200, 0, representation.length),
         Verdict::Part { offset, length } => (206, offset, length),
         Verdict::NotModified => (304, 0, 0),

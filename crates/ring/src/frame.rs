@@ -93,6 +93,12 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
+/// Whether a byte may stand in the value of a field: no control character but the tab (RFC 9110 section 5.5).
+#[inline]
+pub fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
 static TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0u8;

@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use highball_ring::frame::{is_token_byte, Header, Kind, HEADER_BYTES};
+use highball_ring::frame::{is_token_byte, is_value_byte, Header, Kind, HEADER_BYTES};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -202,17 +202,17 @@ impl HeaderFields<'_> {
     }
 }
 
-/// RFC 9110, 5.1 and 5.5: a name is a token; a value has no CR, LF or NUL. The front checks the same and
+/// RFC 9110, 5.1 and 5.5: a name is a token; a value has no control characters but tabs. The front checks the same and
 /// treats a violation as a protocol error, so it is found here, where it is only an app's mistake.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
     if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte)) {
         let shown = String::from_utf8_lossy(name);
         return Err(Unusual::Illegal(format!("{shown:?} is not the name of a header field")));
     }
-    if value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+    if !value.iter().all(|byte| is_value_byte(*byte)) {
         let shown = String::from_utf8_lossy(name);
         return Err(Unusual::Illegal(format!(
-            "the value of the header field {shown} contains a line break or NUL"
+            "the value of the header field {shown} contains a control character, such as a line break or NUL"
         )));
     }
     Ok(())

@@ -27,7 +27,7 @@ pub(crate) struct EnvKeys {
 unsafe impl Send for EnvKeys {}
 
 const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
-const REQUEST_METHOD: u16 = 0;
+pub(crate) const REQUEST_METHOD: u16 = 0;
 const HTTP_UPGRADE: u16 = 29;
 
 /// Keys whose values are often those of the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.

@@ -14,7 +14,7 @@ use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
 
-use crate::env::{binary_string, EnvKeys, Repeated};
+use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
 use crate::nogvl;
 use crate::own_process::OwnProcess;
 use crate::slot::{Slot, Stage};
@@ -48,6 +48,14 @@ struct Seat {
     repeated: Repeated,
 }
 
+/// What is fixed in a request's area, its encoded fields, and what follows them: the body, if it stands there.
+fn parts(area: &[u8]) -> (Fixed, &[u8], &[u8]) {
+    let (fixed, rest) = area.split_first_chunk::<FIXED_BYTES>().expect("an area is at least a page");
+    let fixed = Fixed::decode(fixed);
+    let (fields, body) = rest.split_at(fixed.head_bytes as usize - FIXED_BYTES);
+    (fixed, fields, body)
+}
+
 /// Defines the class.
 pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     let class = highball.define_class("Ring", ruby.class_object())?;
@@ -55,6 +63,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("claim", method!(Ring::claim, 1))?;
     class.define_method("leave", method!(Ring::leave, 1))?;
     class.define_method("env", method!(Ring::env, 2))?;
+    class.define_method("head_request?", method!(Ring::is_head_request, 1))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
     class.define_method("note_logged", method!(Ring::note_logged, 1))?;
     class.define_method("head", method!(Ring::head, 4))?;
@@ -177,10 +186,7 @@ impl Ring {
         let ticket = this.checked(ruby, seat.ticket.get())?;
         // SAFETY: the slot is claimed and its answer not ended: `checked` has just looked, and nothing
         // below ends it.
-        let area = unsafe { this.ring.request(ticket.slot) };
-        let (fixed, rest) = area.split_first_chunk::<FIXED_BYTES>().expect("an area is at least a page");
-        let fixed = Fixed::decode(fixed);
-        let (fields, body) = rest.split_at(fixed.head_bytes as usize - FIXED_BYTES);
+        let (fixed, fields, body) = parts(unsafe { this.ring.request(ticket.slot) });
         // SAFETY: Ruby calls us with the GVL held, and `template` is a live Hash.
         let env = unsafe {
             let env = this.keys.build(template.as_raw(), &seat.repeated, fixed.flags, Fields::new(fields));
@@ -192,6 +198,15 @@ impl Ring {
             env.aset(ruby.str_new("rack.input"), this.spooled_input(ruby, ticket)?)?;
         }
         Ok(env)
+    }
+
+    /// `head_request?(ticket) -> bool`: whether the client's method is HEAD, whatever the app has made of its env.
+    fn is_head_request(ruby: &Ruby, this: &Self, ticket: u64) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        // SAFETY: as in `env`.
+        let (_, fields, _) = parts(unsafe { this.ring.request(ticket.slot) });
+        let method = Fields::new(fields).find(|field| field.key == REQUEST_METHOD);
+        Ok(method.is_some_and(|field| field.value == b"HEAD"))
     }
 
     /// The File of a spooled body. It was sent before its entry was placed, so it is there.

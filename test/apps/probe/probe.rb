@@ -314,7 +314,10 @@ class Probe
   end
 
   def wrong_length(_env, query)
-    [200, plain.merge("content-length" => query.fetch("length", "3")), ["twelve bytes"]]
+    pieces = %w[tw elve-bytes]
+    body = { "array" => pieces, "each" => pieces.each,
+             "pause" => pieces.each.lazy.map { |piece| sleep(0.05) && piece } }
+    [200, plain.merge("content-length" => query.fetch("length", "3")), body.fetch(query.fetch("shape", "array"))]
   end
 
   # Methods by path: "/kill-thread" is kill_thread, "/raise" is raise_ (not Ruby's own raise), "/" is root.

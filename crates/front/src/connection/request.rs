@@ -47,7 +47,8 @@ impl Connection {
             let begun = self.head.has_begun(&self.buffer);
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(if begun {
-                    Ok(self.refuse_unread(Refusal::HeadTimeout))
+                    let buffer = std::mem::take(&mut self.buffer);
+                    Ok(self.refuse_unread(&buffer, Refusal::HeadTimeout))
                 } else {
                     Err(End::Gone)
                 });
@@ -128,13 +129,15 @@ impl Connection {
                     Some((step, length))
                 }
             },
-            Err(refusal) => Some((self.refuse_unread(refusal), bytes.len())),
+            Err(refusal) => Some((self.refuse_unread(bytes, refusal), bytes.len())),
         }
     }
 
-    /// Refuses a request whose head could not be read: what stands in `head` is of the one before.
-    fn refuse_unread(&mut self, refusal: Refusal) -> Step {
-        self.head.method = Method::default();
+    /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
+    /// method is HEAD, whatever else is wrong (RFC 9110 section 9.3.2).
+    fn refuse_unread(&mut self, bytes: &[u8], refusal: Refusal) -> Step {
+        let is_head = bytes.trim_ascii_start().starts_with(b"HEAD ");
+        self.head.method = if is_head { Method::Head } else { Method::default() };
         Step::Refuse(refusal)
     }
 
@@ -300,6 +303,7 @@ impl Connection {
             keep_alive,
             complete_body_length: None,
             hijack: false,
+            upgrade: self.head.upgrade,
         });
     }
 

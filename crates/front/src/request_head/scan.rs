@@ -121,6 +121,14 @@ fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A later minor version of HTTP/1 is treated as the last one that is known (RFC 9110 section 2.5).
+pub(super) fn with_known_version(head: &[u8]) -> Option<Vec<u8>> {
+    let end = memchr::memchr(b'\r', head)?;
+    let minor = end.checked_sub(1)?;
+    let is_later = head[..minor].ends_with(b" HTTP/1.") && matches!(head[minor], b'2'..=b'9');
+    is_later.then(|| [&head[..minor], b"1", &head[minor + 1..]].concat())
+}
+
 /// Says what is wrong with a head that `httparse` refused. Only here because its errors are few: no
 /// matter what it finds, the head stays refused.
 pub(super) fn explain(head: &[u8], error: Option<httparse::Error>) -> Refusal {

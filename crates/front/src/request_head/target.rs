@@ -39,8 +39,8 @@ pub(super) fn split<'a>(target: &'a [u8], method: Method, method_name: &[u8]) ->
     if method_name == b"CONNECT" {
         return Err(Refusal::ConnectMethod);
     }
-    // Beyond what RFC 3986 allows, clients send `|`, `{`, `"` and others as they are: these pass.
-    if !target.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#') {
+    // Beyond what RFC 3986 allows, clients send `|`, `{`, `"`, UTF-8 and others as they are: these pass.
+    if !target.iter().all(|&byte| (byte.is_ascii_graphic() && byte != b'#') || !byte.is_ascii()) {
         return Err(Refusal::BadTarget);
     }
     if target == b"*" && method == Method::Options {
@@ -78,14 +78,11 @@ fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses `host[:port]`, a part of `head`; `None` if it is empty.
+/// Parses `host[:port]`, a part of `head`.
 ///
 /// # Errors
-/// It has user information, characters that no host has, or a port that is none.
-pub(super) fn parse_host(value: &[u8], head: &[u8]) -> Result<Option<Host>, Refusal> {
-    if value.is_empty() {
-        return Ok(None);
-    }
+/// It is empty, has user information, characters that no host has, or a port that is none.
+pub(super) fn parse_host(value: &[u8], head: &[u8]) -> Result<Host, Refusal> {
     let name_length = if value.starts_with(b"[") {
         let close = memchr::memchr(b']', value).ok_or(Refusal::HostInvalid)?;
         if !is_ip_literal(&value[1..close]) {
@@ -105,7 +102,7 @@ pub(super) fn parse_host(value: &[u8], head: &[u8]) -> Result<Option<Host>, Refu
         [b':', digits @ ..] => Some(parse_port(digits).ok_or(Refusal::HostInvalid)?),
         _ => return Err(Refusal::HostInvalid),
     };
-    Ok(Some(Host { whole: Span::of(value, head), name: Span::of(name, head), port }))
+    Ok(Host { whole: Span::of(value, head), name: Span::of(name, head), port })
 }
 
 fn parse_port(digits: &[u8]) -> Option<u16> {

@@ -106,6 +106,7 @@ fn targets_come_in_three_forms() {
         ("OPTIONS http://b/ HTTP/1.1", "/", "", "b"),
         ("GET /|{}\"^`\\ HTTP/1.1", "/|{}\"^`\\", "", "a"),
         ("GET /%00 HTTP/1.1", "/%00", "", "a"),
+        ("GET /\u{e9}?\u{65e5} HTTP/1.1", "/\u{e9}", "\u{65e5}", "a"),
     ] {
         let head = format!("{line}\r\nHost: a\r\n\r\n");
         let parsed = parse(&head).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
@@ -128,7 +129,6 @@ fn bad_targets_are_refused() {
         ("GET http://user@b/ HTTP/1.1", Refusal::BadTarget),
         ("GET http://b:x/ HTTP/1.1", Refusal::BadTarget),
         ("GET /#x HTTP/1.1", Refusal::BadTarget),
-        ("GET /\u{e9} HTTP/1.1", Refusal::BadTarget),
         ("GET /\x01 HTTP/1.1", Refusal::BadTarget),
         ("GET /\0 HTTP/1.1", Refusal::BadTarget),
         ("GET /\x7f HTTP/1.1", Refusal::BadTarget),
@@ -158,8 +158,9 @@ fn bad_request_lines_are_refused() {
         ("GET / HTTP/1.1x", Refusal::BadRequestLine),
         ("GET / HTTP/01.1", Refusal::BadVersion),
         ("GET / XTTP/1.1", Refusal::BadVersion),
-        ("GET / HTTP/1.2", Refusal::UnknownVersion),
+        ("GET / HTTP/1.2x", Refusal::BadVersion),
         ("GET / HTTP/0.9", Refusal::UnknownVersion),
+        ("GET / HTTP/2.1", Refusal::UnknownVersion),
         ("PRI * HTTP/2.0", Refusal::UnknownVersion),
         ("ANUNUSUALLYLONGMETHODTHATNOBODYKNOWS / HTTP/1.1", Refusal::MethodTooLong),
     ] {
@@ -167,6 +168,17 @@ fn bad_request_lines_are_refused() {
         let answer = answer.expect_err(line);
         assert_eq!(answer.status(), refusal.status(), "{line}: {answer:?}");
     }
+}
+
+#[test]
+fn a_later_minor_version_is_treated_as_http11() {
+    for (before, version) in [("", "1.2"), ("", "1.9"), ("\r\n", "1.2")] {
+        let head = format!("{before}GET /a?b HTTP/{version}\r\nHost: c\r\nConnection: close\r\n\r\n");
+        let parsed = parse(&head).unwrap();
+        assert_eq!((parsed.version, parsed.keep_alive), (Version::Http11, false));
+        assert_eq!((parsed.path(head.as_bytes()), parsed.query(head.as_bytes())), (&b"/a"[..], &b"b"[..]));
+    }
+    assert_eq!(parse("GET / HTTP/1.2\r\n\r\n"), Err(Refusal::HostMissing));
 }
 
 #[test]
@@ -203,6 +215,7 @@ fn every_http11_request_needs_one_good_host() {
         ("", Refusal::HostMissing),
         ("Host: a\r\nHost: a\r\n", Refusal::HostRepeated),
         ("Host: a\r\nhost: b\r\n", Refusal::HostRepeated),
+        ("Host:\r\n", Refusal::HostInvalid),
         ("Host: a b\r\n", Refusal::HostInvalid),
         ("Host: a,b@c\r\n", Refusal::HostInvalid),
         ("Host: user@a\r\n", Refusal::HostInvalid),
@@ -225,7 +238,7 @@ fn every_http11_request_needs_one_good_host() {
     ] {
         assert_eq!(parse(format!("GET / HTTP/1.1\r\n{lines}\r\n")), Err(refusal), "{lines:?}");
     }
-    for host in ["", "a", "a.b-c_d", "127.0.0.1:80", "a:", "[2001:db8::1]", "[::1]:1", "%41"] {
+    for host in ["a", "a.b-c_d", "127.0.0.1:80", "a:", "[2001:db8::1]", "[::1]:1", "%41"] {
         assert!(parse(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).is_ok(), "{host:?}");
     }
     assert!(parse("GET / HTTP/1.0\r\n\r\n").is_ok());
@@ -233,6 +246,7 @@ fn every_http11_request_needs_one_good_host() {
     assert_eq!(parse("GET http://b/ HTTP/1.1\r\n\r\n"), Err(Refusal::HostMissing));
     assert_eq!(parse("GET http://b/ HTTP/1.1\r\nHost: a b\r\n\r\n"), Err(Refusal::HostInvalid));
     assert_eq!(parse("GET / HTTP/1.0\r\nHost: a b\r\n\r\n"), Err(Refusal::HostInvalid));
+    assert_eq!(parse("GET / HTTP/1.0\r\nHost:\r\n\r\n"), Err(Refusal::HostInvalid));
 }
 
 #[test]

@@ -18,6 +18,7 @@ const HTTP11: HeadContext = HeadContext {
     keep_alive: true,
     complete_body_length: None,
     hijack: false,
+    upgrade: true,
 };
 const HTTP10: HeadContext = HeadContext { request_version: Version::Http10, ..HTTP11 };
 
@@ -78,12 +79,21 @@ fn a_declared_length_frames_the_body() {
 }
 
 #[test]
-fn a_known_length_wins_over_a_declared_one() {
+fn a_declared_length_wins_over_a_known_one() {
     let known = HeadContext { complete_body_length: Some(5), ..HTTP11 };
     let (head, text) = encoded(known, 200, &[("Content-Length", "12")]);
+    assert_eq!(head.framing, ResponseFraming::Length(12));
+    assert!(text.contains("content-length: 12\r\n"));
+    let (head, _) = encoded(known, 200, &[]);
     assert_eq!(head.framing, ResponseFraming::Length(5));
-    assert_eq!(head.declared_length, Some(12));
-    assert!(text.contains("content-length: 5\r\n"));
+}
+
+#[test]
+fn a_protocol_that_was_not_offered_is_refused() {
+    let context = HeadContext { upgrade: false, ..HTTP11 };
+    let payload = payload(101, &[("upgrade", "chat")]);
+    let refused = encode(&payload, &context, &DateCache::new(), &mut Vec::new());
+    assert!(matches!(refused, Err(BadHead::Unsendable(_))), "{refused:?}");
 }
 
 #[test]
@@ -189,8 +199,8 @@ fn malformed_bytes_are_a_breach() {
     for name in ["", "a b", "a:", "a\r\n", "é"] {
         assert_eq!(breach(&payload(200, &[(name, "")])), "has a field name that is not a token");
     }
-    for value in ["a\r\nb: c", "a\n", "\r", "\0"] {
-        assert_eq!(breach(&payload(200, &[("a", value)])), "has a field value with CR, LF or NUL");
+    for value in ["a\r\nb: c", "a\n", "\r", "\0", "\x01", "\x7f"] {
+        assert_eq!(breach(&payload(200, &[("a", value)])), "has a field value with a control character");
     }
 }
 

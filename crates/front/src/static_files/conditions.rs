@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::found_file::Representation;
-use crate::request_head::{known_key, FieldKey};
+use crate::request_head::{known_key, Method, RequestHead};
 use crate::response_head::parse_length;
 
 /// What the client gets of a representation.
@@ -21,29 +21,31 @@ pub(super) enum Verdict {
     RangeNotSatisfiable,
 }
 
-/// Weighs the conditions in the order of RFC 9110 section 13.2.2. `get`: GET, not HEAD.
-pub(super) fn judge<'a>(
-    field: &impl Fn(FieldKey) -> Option<&'a [u8]>,
-    get: bool,
-    representation: &Representation,
-) -> Verdict {
+/// Weighs the conditions in the order of RFC 9110 section 13.2.2.
+pub(super) fn judge(head: &RequestHead, buffer: &[u8], representation: &Representation) -> Verdict {
+    let field = |key| head.field(key, buffer);
+    // A list may come in several fields (RFC 9110 section 5.3).
+    let lists = |key, comparison| {
+        let mut lists = head.values_of(key, buffer);
+        lists.any(|list| lists_tag(list, &representation.etag, comparison))
+    };
     let modified_after = |date: &[u8]| parse_date(date).map(|date| whole_seconds(representation) > date);
-    if let Some(tags) = field(known_key::IF_MATCH) {
-        if !lists_tag(tags, &representation.etag, Comparison::Strong) {
+    if field(known_key::IF_MATCH).is_some() {
+        if !lists(known_key::IF_MATCH, Comparison::Strong) {
             return Verdict::PreconditionFailed;
         }
     } else if field(known_key::IF_UNMODIFIED_SINCE).and_then(modified_after) == Some(true) {
         return Verdict::PreconditionFailed;
     }
-    if let Some(tags) = field(known_key::IF_NONE_MATCH) {
-        if lists_tag(tags, &representation.etag, Comparison::Weak) {
+    if field(known_key::IF_NONE_MATCH).is_some() {
+        if lists(known_key::IF_NONE_MATCH, Comparison::Weak) {
             return Verdict::NotModified;
         }
     } else if field(known_key::IF_MODIFIED_SINCE).and_then(modified_after) == Some(false) {
         return Verdict::NotModified;
     }
     // Range is for GET only, and is ignored where If-Range does not hold.
-    let range = field(known_key::RANGE).filter(|_| get);
+    let range = field(known_key::RANGE).filter(|_| head.method == Method::Get);
     let holds = field(known_key::IF_RANGE).is_none_or(|validator| is_current(validator, representation));
     range.filter(|_| holds).map_or(Verdict::Whole, |range| judge_range(range, representation.length))
 }
