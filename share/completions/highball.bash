@@ -1327,7 +1327,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__status)
-            opts="-p -h --port --json --help"
+            opts="-p -h --port --json --check --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -247,6 +247,7 @@ complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'S
 complete -c highball -n "__fish_highball_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand status" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand status" -l check -d 'Exit with 1 unless all applications serve: for health checks'
 complete -c highball -n "__fish_highball_using_subcommand status" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand restart" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand restart" -s h -l help -d 'Print help'

@@ -16,6 +16,18 @@ class ManyAppsTest < ManyAppsTestCase
     wait_for("both to serve") { phases(server) == %w[serving serving serving] }
   end
 
+  def test_a_health_check_needs_all_applications_to_serve
+    folder = folder_with("blog/config.ru" => echo("blog"), "shop/config.ru" => "raise 'out of order'")
+    server = serve_many(*%w[blog shop].map { |name| File.join(folder, name) }, "--prestart", "on")
+    wait_for("both") { phases(server) == %w[serving failed] }
+    output, ended = HighballServer.run("status", "--check", "--port", server.port.to_s)
+    assert_equal 1, ended.exitstatus
+    assert_match(/^highball: not serving: shop is failed$/, output)
+    { "blog" => 0, "shop" => 1 }.each do |name, code|
+      assert_equal code, HighballServer.run("status", "--check", "--port", server.port.to_s, name).last.exitstatus, name
+    end
+  end
+
   def test_below_a_prefix
     server = serve_entries({ "echo" => "prefix = '/e/cho'", "main" => "hosts = ['*']" },
                            "echo/config.ru" => echo("echo"), "echo/public/file.txt" => "a file",

@@ -22,7 +22,7 @@ pub(crate) enum Command {
     Doctor { json: bool, paths: Vec<PathBuf>, given: Given },
     Config { program: String, host: Option<String>, paths: Vec<PathBuf>, given: Given },
     Init { dry_run: bool, path: Option<PathBuf> },
-    Status { json: bool, selector: Selector },
+    Status { json: bool, check: bool, selector: Selector },
     Restart { selector: Selector },
     Refork { selector: Selector },
     Upgrade { selector: Selector },
@@ -54,9 +54,11 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             dry_run: matches.get_flag("dry-run"),
             path: matches.get_one::<PathBuf>("PATH").cloned(),
         }),
-        Some(("status", matches)) => {
-            Ok(Command::Status { json: matches.get_flag("json"), selector: selector(matches) })
-        }
+        Some(("status", matches)) => Ok(Command::Status {
+            json: matches.get_flag("json"),
+            check: matches.get_flag("check"),
+            selector: selector(matches),
+        }),
         Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
         Some(("refork", matches)) => Ok(Command::Refork { selector: selector(matches) }),
         Some(("upgrade", matches)) => Ok(Command::Upgrade { selector: selector(matches) }),
@@ -102,10 +104,7 @@ pub fn command() -> clap::Command {
         )
         .subcommand(config())
         .subcommand(init())
-        .subcommand(
-            with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
-                .arg(json()),
-        )
+        .subcommand(status())
         .subcommand(with_selector_args(
             clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
         ))
@@ -164,6 +163,16 @@ fn init() -> clap::Command {
         )
         .arg(dry_run)
         .arg(path)
+}
+
+fn status() -> clap::Command {
+    let check = Arg::new("check")
+        .long("check")
+        .action(ArgAction::SetTrue)
+        .help("Exit with 1 unless all applications serve: for health checks");
+    with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
+        .arg(json())
+        .arg(check)
 }
 
 /// Its options are the benchmark's own business.

@@ -89,6 +89,8 @@ pub enum Invocation {
     Status {
         /// As JSON for programs, instead of a table for people.
         json: bool,
+        /// Whether an application that does not serve is an error.
+        check: bool,
         /// Which instance.
         selector: Selector,
     },
@@ -200,7 +202,7 @@ pub fn parse_asking(
             let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env, ask)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
-        Command::Status { json, selector } => Invocation::Status { json, selector },
+        Command::Status { json, check, selector } => Invocation::Status { json, check, selector },
         Command::Restart { selector } => Invocation::Restart { selector },
         Command::Refork { selector } => Invocation::Refork { selector },
         Command::Upgrade { selector } => Invocation::Upgrade { selector },

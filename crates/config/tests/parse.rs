@@ -280,9 +280,12 @@ fn commands() {
     let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),
-        Invocation::Status { json: true, selector: Selector::default() }
+        Invocation::Status { json: true, check: false, selector: Selector::default() }
     );
-    assert_eq!(app.parse(&["status", folder]).unwrap(), Invocation::Status { json: false, selector: here });
+    assert_eq!(
+        app.parse(&["status", "--check", folder]).unwrap(),
+        Invocation::Status { json: false, check: true, selector: here }
+    );
     let port = Selector { port: Some(4000), app: None };
     assert_eq!(
         app.parse(&["restart", "-p", "4000"]).unwrap(),

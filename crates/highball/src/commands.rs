@@ -60,6 +60,8 @@ pub(crate) enum CommandError {
              one application, take it out of the configuration, and send HUP.)"
     )]
     OneOfMany(String, usize, i32),
+    #[error("not serving: {0}")]
+    NotServing(String),
     #[error("it did not work for {0} of {1} applications; see above")]
     NotForAll(usize, usize),
     #[error("the instance with pid {0} has ended before it was done")]
@@ -69,9 +71,11 @@ pub(crate) enum CommandError {
 }
 
 /// Prints how the selected instance is doing. Without a selector, people are shown every
-/// instance; root those of all users.
-pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError> {
+/// instance; root those of all users. With `check`, it fails unless the selected applications serve.
+pub(crate) fn status(json: bool, check: bool, selector: &Selector) -> Result<(), CommandError> {
     let mut found = selected(selector)?;
+    let is_meant = |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let checked = if check { all_serve(&found, is_meant) } else { Ok(()) };
     if json {
         let one = the_only(&found)?;
         let text = serde_json::to_string_pretty(&one.status).unwrap_or_default();
@@ -80,14 +84,26 @@ pub(crate) fn status(json: bool, selector: &Selector) -> Result<(), CommandError
         if *selector == Selector::default() && found.iter().all(|instance| instance.other_user.is_none()) {
             found.extend(running(&ControlPlaces::of_others(), |_| false));
         }
-        let is_meant =
-            |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
         let tables: Vec<String> =
             found.iter().map(|instance| table(&instance.status, &of_user(instance), is_meant)).collect();
         // Much of it comes from applications.
         print(&visible_lines(&tables.join("\n")))?;
     }
-    Ok(())
+    checked
+}
+
+/// Fails unless these applications answer requests: they serve, or are asleep and their next request boots them.
+fn all_serve(found: &[Instance], is_meant: impl Fn(&AppStatus) -> bool) -> Result<(), CommandError> {
+    // A process that has a successor only finishes what it has.
+    let current = found.iter().map(|instance| &instance.status).filter(|status| status.successor.is_none());
+    let meant = current.flat_map(|status| &status.apps).filter(|app| is_meant(app));
+    let others = meant.filter(|app| !matches!(&app.phase[..], "serving" | "asleep"));
+    let names: Vec<String> = others.map(|app| format!("{} is {}", app.name, app.phase)).collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(CommandError::NotServing(visible_lines(&names.join(", "))))
+    }
 }
 
 /// Stops the selected instance and waits until it has ended.
