@@ -18,17 +18,44 @@ class TenantControlTest < ControlTestCase
     end
     assert_empty asked, "the forged server received no request"
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil })
-    wait_for("a word on it") { server.log.match?(/no control socket.*#{@usual} belongs to #{ATTACKER}/m) }
+    wait_for("a word on it") { server.log.match?(/WARN .*elsewhere.*#{@usual} belongs to #{ATTACKER}/) }
+    assert_equal ["#{server.pid}.sock"], Dir.children(@further)
+    assert_finds server, {}
+  end
+
+  def test_a_server_whose_places_are_all_taken_serves_without_a_control_socket
+    taken = [@usual, @further]
+    as_attacker { taken.each { |path| Dir.mkdir(path, 0o755) } }
+    server = serve_as_victim
+    belongs = taken.map { |path| "#{path} belongs to #{ATTACKER}.*" }.join
+    wait_for("a word on it") { server.log.match?(/no control socket.*#{belongs}/m) }
     assert_equal 200, server.get("/").status
+    output, ended = command(VICTIM, "status")
+    refute_predicate ended, :success?
+    assert_match(/#{@further} belongs to #{ATTACKER}.*not used/, output)
+  end
+
+  # As in a container that is read-only. `/dev/shm` is another file system.
+  def test_a_server_that_can_write_no_files_has_its_socket_in_memory
+    read_only = "for at in /tmp /var/tmp /run; do mount --bind $at $at; mount -o remount,bind,ro $at; done; exec"
+    alone = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
+    skip "file systems cannot be mounted here" unless system(*alone, "#{read_only} true", %i[out err] => File::NULL)
+    server = serve_as_victim(through: [*alone, "#{read_only} \"$@\"", "sh"])
+    wait_for("the control socket") { File.socket?("#{@further}/#{server.pid}.sock") }
+    assert_equal [0o700, Etc.getpwnam(VICTIM).uid], [File.stat(@further).mode & 0o7777, File.stat(@further).uid]
+    refute_match(/WARN.*elsewhere/, server.log)
+    assert_finds server, {}
+    assert_finds server, {}, as: "root"
   end
 
   def test_a_link_in_place_of_the_folder_is_not_followed
     elsewhere = folder_of(VICTIM, "elsewhere", 0o700)
-    usual = @usual
-    as_attacker { File.symlink(elsewhere, usual) }
+    places = [@usual, @further]
+    as_attacker { places.each { |place| File.symlink(elsewhere, place) } }
     output, = command(VICTIM, "status")
     assert_match(/#{@usual}.*(belongs to|symbolic)|Too many levels/, output)
-    serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil }, &:itself)
+    server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil })
+    wait_for("a word on it") { server.log.match?(/no control socket/) }
     assert_empty Dir.children(elsewhere)
   end
 

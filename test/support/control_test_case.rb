@@ -24,6 +24,7 @@ class ControlTestCase < TenantsTestCase
     File.chmod(0o755, @binary)
     @forgers = []
     @usual = "/tmp/highball-#{Etc.getpwnam(VICTIM).uid}"
+    @further = "/dev/shm/highball-#{Etc.getpwnam(VICTIM).uid}"
     @attackers = "/tmp/highball-#{Etc.getpwnam(ATTACKER).uid}"
     remove_usual
   end
@@ -40,7 +41,7 @@ class ControlTestCase < TenantsTestCase
   private
 
   def remove_usual
-    [@usual, @attackers].each { |path| File.symlink?(path) ? File.unlink(path) : FileUtils.rm_rf(path) }
+    [@usual, @further, @attackers].each { |path| File.symlink?(path) ? File.unlink(path) : FileUtils.rm_rf(path) }
   end
 
   def folder_of(user, name, mode = 0o755)
@@ -61,10 +62,11 @@ class ControlTestCase < TenantsTestCase
 
   def become(user) = ["setpriv", "--reuid=#{user}", "--regid=#{Etc.getpwnam(user).gid}", "--clear-groups", "--"]
 
-  # A server that the victim has started.
-  def serve_as_victim(name = "victim", env: {})
+  # A server that the victim has started. `through` is a command that starts it.
+  def serve_as_victim(name = "victim", env: {}, through: [])
     app = app_of(VICTIM, { "config.ru" => FACTS }, "app-#{name}")
-    command = [*become(VICTIM), @binary, "serve", "-b", "127.0.0.1", "-p", "0", "-e", "production", "-w", "1", app]
+    options = %w[-b 127.0.0.1 -p 0 -e production -w 1]
+    command = [*through, *become(VICTIM), @binary, "serve", *options, app]
     all = { "HIGHBALL_LIB" => lib, "XDG_RUNTIME_DIR" => nil, "HIGHBALL_CONTROL" => nil }.merge(env)
     HighballServer.new(app, command: command, env: all).tap do |server|
       @servers << server

@@ -2,8 +2,9 @@
 //!
 //! The usual places are folders that only their user may enter, with a socket `PID.sock` for each instance. A server that
 //! cron or systemd has started may have another environment than a login shell, so commands look in all of them: also in
-//! `/run/NAME/highball`, where a service of systemd has its runtime folder. Root's commands look in those of other users as
-//! well. `HIGHBALL_CONTROL` names a socket, or a folder of them, instead.
+//! `/run/NAME/highball`, where a service of systemd has its runtime folder. A container that is read-only has a place in
+//! `/dev/shm`. Root's commands look in those of other users as well. `HIGHBALL_CONTROL` names a socket, or a folder of them,
+//! instead.
 
 use highball_users::{open_folder_to_find, Place, PlaceError, User};
 use rustix::fs::{fstat, open, Dir, FileType, Mode, OFlags};
@@ -22,8 +23,9 @@ pub(crate) const VARIABLE: &str = "HIGHBALL_CONTROL";
 
 /// The folder of control sockets in a runtime folder.
 const FOLDER: &str = "highball";
-/// The same where there is no runtime folder, before its user's number.
-const TEMPORARY: &str = "/tmp/highball-";
+/// The same where there is no runtime folder, before its user's number: where all users may write, and only the owner may
+/// rename or remove. Container engines mount `/dev/shm` writable even in a container that is read-only.
+const SHARED: [&str; 2] = ["/tmp/highball-", "/dev/shm/highball-"];
 /// Folders of other users that are looked at,
 const MOST_FOLDERS: usize = 128;
 /// names in a folder,
@@ -102,11 +104,12 @@ impl ControlPlaces {
             return ControlPlaces::OfOthers(Vec::new());
         }
         let of_services = subfolders("/run").chain(subfolders("/run/user")).map(|folder| folder.join(FOLDER));
-        let temporary = subfolders("/tmp").filter(|folder| uid_in_name(folder).is_some());
-        let others = of_services.chain(temporary).filter_map(|folder| {
-            let uid = owner_of(&folder).filter(|uid| *uid != 0)?;
-            uid_in_name(&folder).is_none_or(|named| named == uid).then_some((folder, uid))
-        });
+        let shared = subfolders("/tmp").chain(subfolders("/dev/shm"));
+        let others =
+            of_services.chain(shared.filter(|folder| uid_in_name(folder).is_some())).filter_map(|folder| {
+                let uid = owner_of(&folder).filter(|uid| *uid != 0)?;
+                uid_in_name(&folder).is_none_or(|named| named == uid).then_some((folder, uid))
+            });
         ControlPlaces::OfOthers(others.take(MOST_FOLDERS).collect())
     }
 
@@ -115,12 +118,13 @@ impl ControlPlaces {
         if let Some(named) = set(VARIABLE) {
             return ControlPlaces::Named(std::path::absolute(&named).unwrap_or(named));
         }
+        let [temporary, memory] = SHARED.map(|start| PathBuf::from(format!("{start}{uid}")));
         if uid == 0 {
-            return ControlPlaces::Usual(vec!["/run/highball".into()]);
+            return ControlPlaces::Usual(vec!["/run/highball".into(), memory]);
         }
         let runtime = set("XDG_RUNTIME_DIR").into_iter().chain(others.iter().cloned());
         let mut folders: Vec<PathBuf> = runtime.map(|folder| folder.join(FOLDER)).collect();
-        folders.push(format!("{TEMPORARY}{uid}").into());
+        folders.extend([temporary, memory]);
         let mut seen = std::collections::BTreeSet::new();
         folders.retain(|folder| seen.insert(folder.clone()));
         ControlPlaces::Usual(folders)
@@ -138,9 +142,10 @@ fn owner_of(folder: &Path) -> Option<u32> {
     found.is_dir().then(|| found.uid())
 }
 
-/// The user in the name of a folder `/tmp/highball-UID`.
+/// The user in the name of a folder `/tmp/highball-UID` or `/dev/shm/highball-UID`.
 fn uid_in_name(folder: &Path) -> Option<u32> {
-    folder.to_str()?.strip_prefix(TEMPORARY)?.parse().ok()
+    let folder = folder.to_str()?;
+    SHARED.iter().find_map(|start| folder.strip_prefix(start))?.parse().ok()
 }
 
 impl ControlFolder {
@@ -286,11 +291,17 @@ mod tests {
     #[test]
     fn a_server_without_a_session_is_looked_for_from_one_and_the_other_way_round() {
         let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
-        assert_eq!(places(7, &[runtime], &[]), usual(&["/run/user/7/highball", "/tmp/highball-7"]));
-        assert_eq!(places(7, &[], &["/run/user/7"]), usual(&["/run/user/7/highball", "/tmp/highball-7"]));
-        assert_eq!(places(7, &[("XDG_RUNTIME_DIR", "")], &[]), usual(&["/tmp/highball-7"]));
+        let shared = ["/tmp/highball-7", "/dev/shm/highball-7"];
+        let in_session = ["/run/user/7/highball", shared[0], shared[1]];
+        assert_eq!(places(7, &[runtime], &[]), usual(&in_session));
+        assert_eq!(places(7, &[], &["/run/user/7"]), usual(&in_session));
+        assert_eq!(places(7, &[("XDG_RUNTIME_DIR", "")], &[]), usual(&shared));
         assert_eq!(places(7, &[runtime], &["/run/user/7"]), places(7, &[runtime], &[]), "each place once");
-        assert_eq!(places(0, &[runtime], &["/run/user/0"]), usual(&["/run/highball"]));
+        let of_root = ["/run/highball", "/dev/shm/highball-0"];
+        assert_eq!(places(0, &[runtime], &["/run/user/0"]), usual(&of_root));
+        let uids =
+            ["/dev/shm/highball-7", "/tmp/highball-7", "/tmp/highball-", "/tmp/other-7"].map(Path::new);
+        assert_eq!(uids.map(uid_in_name), [Some(7), Some(7), None, None]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tracing::warn;
+use tracing::{info, warn};
 
 /// The longest question, in bytes.
 const QUESTION_BYTES: u64 = 1024;
@@ -339,19 +339,17 @@ impl InstanceSocket {
             ControlPlaces::Named(path) => InstanceSocket::open_named(path, predecessor).await,
             ControlPlaces::OfOthers(_) => Err(io::ErrorKind::PermissionDenied.into()),
             ControlPlaces::Usual(folders) => {
-                let mut problems = Vec::new();
+                let mut unusable = Unusable::default();
                 for folder in folders {
                     match InstanceSocket::open_in(folder) {
                         Ok(socket) => {
-                            if !problems.is_empty() {
-                                warn!(path = %socket.path().display(), "the control socket is elsewhere: {}", problems.join("; "));
-                            }
+                            unusable.report(socket.path());
                             return Ok(socket);
                         }
-                        Err(error) => problems.push(format!("{}: {error}", folder.display())),
+                        Err(error) => unusable.add(folder, &error),
                     }
                 }
-                Err(io::Error::other(problems.join("; ")))
+                Err(io::Error::other(unusable.problems.join("; ")))
             }
         }
     }
@@ -447,6 +445,32 @@ impl Drop for InstanceSocket {
     fn drop(&mut self) {
         if let Some((place, file)) = self.made.take() {
             drop(MadeSocket { place, file });
+        }
+    }
+}
+
+/// Places that could not be used for the control socket.
+#[derive(Debug, Default)]
+struct Unusable {
+    problems: Vec<String>,
+    /// One was refused or cannot be written to, where it should be usable.
+    is_odd: bool,
+}
+
+impl Unusable {
+    fn add(&mut self, folder: &Path, error: &io::Error) {
+        self.problems.push(format!("{}: {error}", folder.display()));
+        // That is as usual in containers.
+        self.is_odd |= !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem);
+    }
+
+    /// Reports that the socket is in a further place. Commands look there, too.
+    fn report(&self, path: &Path) {
+        let (path, problems) = (path.display(), self.problems.join("; "));
+        if self.is_odd {
+            warn!(%path, "the control socket is elsewhere: {problems}");
+        } else if !self.problems.is_empty() {
+            info!(%path, "the control socket is elsewhere: {problems}");
         }
     }
 }
