@@ -113,10 +113,11 @@ class DocumentedFilesTest < DocumentedCodeTestCase
       block.text.gsub("\\\n", " ").lines(chomp: true).grep_v(/\A(?:#.*)?\z/).each do |line|
         instruction, rest = line.split(" ", 2)
         assert_includes INSTRUCTIONS, instruction, block.to_s
-        next unless (array = rest[/\A(?:CMD )?(\[.*\])\z/, 1])
+        next unless (array = rest[/\A(?:.* )?(\[.*\])\z/, 1])
 
         words = JSON.parse(array)
-        assert_command(block.document, words.drop(3)) if words.first(3) == %w[bundle exec highball]
+        words.shift(2) if words.first(2) == %w[bundle exec]
+        assert_command(block.document, words.drop(1)) if words.first == "highball"
       end
     end
   end

@@ -38,8 +38,8 @@ class Document
     "ruby" => %w[gemfile hooks capistrano capybara rails],
     "yaml" => %w[kamal render cable kubernetes],
     "ini" => %w[env drop-in],
-    "dockerfile" => [nil, "fragment"],
-    "diff" => %w[Gemfile],
+    "dockerfile" => %w[container fragment],
+    "diff" => %w[Gemfile Dockerfile],
     "nginx" => [nil], "procfile" => [nil], "logrotate" => [nil], "sudoers" => [nil],
     "text" => [nil]
   }.freeze
