@@ -65,6 +65,13 @@ class ContainerTest < E2ETest
     assert_match(%r{the control socket is elsewhere.*/dev/shm/highball-12345/1\.sock}, server.log)
   end
 
+  def test_root_finds_its_server_on_a_read_only_file_system
+    server = start("--user", "0:0")
+    assert_equal "0:0", server.get("/who").body
+    assert_match(%r{/dev/shm/highball-0/1\.sock}, server.log)
+    assert_match(/\(pid 1\), serving/, inside(server, "highball status --check"))
+  end
+
   def test_it_serves_without_a_home_and_without_a_tmp
     bare = File.join(folder_with("Dockerfile" => "FROM localhost/app\nUSER 0\nRUN rmdir /tmp\n"), "Dockerfile")
     @containers.build(folder_with, bare, "bare")
