@@ -196,7 +196,7 @@ class ContainerTest < E2ETest
     server = @containers.start(image, "--read-only", "--read-only-tmpfs=false", "--user", USER, "--passwd=false",
                                "--env", "BINDING=127.0.0.1", "--env", "PORT=0", *options, command: command)
     @servers << server
-    wait_for("the container", within: 60) { server.log.include?("booting") || !server.running? }
+    wait_for("the container", within: 180) { server.log.include?("booting") || !server.running? }
     server.wait_until_serving if wait
     server
   end
