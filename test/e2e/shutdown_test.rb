@@ -35,6 +35,19 @@ class ShutdownTest < E2ETest
     connections&.each(&:close)
   end
 
+  # As Heroku does.
+  def test_term_to_every_process_answers_requests_in_the_queue_too
+    server = serve("probe", workers: 2, threads: 1)
+    connections = Array.new(10) { server.connect }
+    connections.each { |connection| connection.send_request("GET", "/sleep?ms=50") }
+    wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
+    [*server.worker_pids, server.mold_pid, server.pid].each { |pid| HighballServer.kill(pid, "TERM") }
+    assert_equal([200], connections.map { |connection| connection.read_response&.status }.uniq)
+    assert_predicate server.wait, :success?
+  ensure
+    connections&.each(&:close)
+  end
+
   def test_a_transfer_in_flight_is_finished
     server = serve("probe")
     server.connect do |connection|

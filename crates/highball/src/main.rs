@@ -335,7 +335,6 @@ fn upgrade_context(
         program,
         arguments: std::env::args_os().collect(),
         listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
-        is_waited_for: !service_notification::is_wanted(),
         pid_proxy,
     }))
 }

@@ -11,17 +11,12 @@ fn address() -> Option<OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())
 }
 
-/// Whether systemd wants notifications. Then it also knows which process serves, and no process has to keep the old
-/// pid.
-pub(crate) fn is_wanted() -> bool {
-    address().is_some()
-}
-
-/// Notifies it.
+/// Notifies it. After a hot restart the first process stays its main process, as the PID proxy: systemd waits for the end
+/// of no main process that it has not started, and would kill the successor when the service stops.
 pub(crate) fn notify(state: ServiceState) {
     match state {
         ServiceState::Ready => send("READY=1"),
-        ServiceState::HandedOver(pid) => send(&format!("MAINPID={}\nREADY=1", pid.as_raw_pid())),
+        ServiceState::HandedOver(_) => {}
     }
 }
 
@@ -53,12 +48,12 @@ mod tests {
         let path = folder.path().join("notify");
         let systemd = UnixDatagram::bind(&path).unwrap();
         std::env::set_var("NOTIFY_SOCKET", &path);
-        assert!(is_wanted());
         notify(ServiceState::HandedOver(rustix::process::Pid::from_raw(42).unwrap()));
+        notify(ServiceState::Ready);
         std::env::remove_var("NOTIFY_SOCKET");
         notify(ServiceState::Ready); // without a receiver
         let mut received = [0; 64];
         let length = systemd.recv(&mut received).unwrap();
-        assert_eq!(&received[..length], b"MAINPID=42\nREADY=1");
+        assert_eq!(&received[..length], b"READY=1");
     }
 }

@@ -80,7 +80,7 @@ impl Upgrading {
         let Upgrading { context: Some(context), pid_proxy, .. } = self else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        if context.is_waited_for && context.pid_proxy.is_none() && pid_proxy.is_none() {
+        if context.pid_proxy.is_none() && pid_proxy.is_none() {
             *pid_proxy = Some(ControlSocket::pair()?);
         }
         let theirs = context.pid_proxy.as_ref().or(pid_proxy.as_ref().map(|(_, theirs)| theirs));

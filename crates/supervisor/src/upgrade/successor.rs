@@ -19,10 +19,8 @@ pub struct UpgradeContext {
     pub arguments: Vec<OsString>,
     /// What it listens on: the address as it was given, and the socket.
     pub listeners: Vec<(String, OwnedFd)>,
-    /// Whether another process waits for this one and knows no other: then it stays, as the PID proxy of its
+    /// The socket to the PID proxy, if that is another process. Without one, this process becomes the PID proxy of its
     /// successors.
-    pub is_waited_for: bool,
-    /// The socket to the PID proxy, if that is another process.
     pub pid_proxy: Option<OwnedFd>,
 }
 
