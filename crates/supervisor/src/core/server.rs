@@ -249,7 +249,7 @@ impl Server {
             }
         });
         if !quick {
-            self.act(Action::Checkpoint("drain.begun"));
+            self.act(Action::Checkpoint("drain.started"));
         }
     }
 
