@@ -38,7 +38,7 @@ struct Server {
     uid: u32,
     /// `NAME=value`, as it was started with.
     places: Vec<String>,
-    /// It sees other files than this process: a container's, or a `/tmp` of its own.
+    /// It sees other files than this process: a container's, or a private `/tmp`.
     has_own_files: bool,
 }
 
@@ -49,7 +49,7 @@ impl Server {
         let found = format!("a server{who} runs as pid {pid}, and cannot be reached here");
         if *has_own_files {
             return format!(
-                "{found}: it is in a container, or has a /tmp of its own (PrivateTmp=). Run the command there (nsenter --target \
+                "{found}: it is in a container, or has a private /tmp (PrivateTmp=). Run the command there (nsenter --target \
                  {pid} --mount highball status), or start it with HIGHBALL_CONTROL=/run/NAME/control"
             );
         }

@@ -11,7 +11,7 @@ fn address() -> Option<OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())
 }
 
-/// Whether systemd wants notifications. Then it also knows which process serves, and no process has to keep the old
+/// Whether systemd expects notifications. Then it also knows which process serves, and no process has to keep the old
 /// pid.
 pub(crate) fn is_wanted() -> bool {
     address().is_some()

@@ -64,7 +64,7 @@ use highball_ring::FrontRing;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// What the supervisor wants the front to know, in the order in which it happens.
+/// News of the supervisor for the front, in the order in which it happens.
 #[derive(Debug)]
 pub enum Notice {
     /// Something about an application.
@@ -105,22 +105,22 @@ pub enum AppNotice {
     CanaryReady(ReadyWorker),
     /// A canary may have clients' requests.
     CanaryAdmitted {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// The newest generation is taken back; connections that it has answered may go to the one before it.
     GenerationWithdrawn {
-        /// Its number.
+        /// The generation's number.
         generation: u32,
     },
     /// Place nothing more with this worker, and send [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// This worker is dead, or serves no more: fail or repeat its requests.
     WorkerGone {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// It was killed on purpose, such as for not ending in time.
         killed: bool,
@@ -136,7 +136,7 @@ pub enum AppNotice {
 /// A worker that can be given requests.
 #[derive(Debug)]
 pub struct ReadyWorker {
-    /// Its number; an application's numbers are never used twice.
+    /// The worker's number; an application's numbers are never used twice.
     pub worker: u32,
     /// The version of the application that it runs; a later one has a larger number.
     pub generation: u32,
@@ -189,26 +189,26 @@ pub enum AppOrder {
     Drained,
     /// The worker wrote something impossible into its ring: kill and replace it.
     WorkerBroken {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// The breach, for the log.
         why: String,
     },
     /// A retiring worker has nothing in flight any more.
     WorkerIdle {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// A canary has answered its request.
     CanaryAnswered {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// The status, or why there is none.
         answer: Result<u16, String>,
     },
     /// The worker that was asked for by [`AppNotice::NameWarmWorker`].
     WorkerWarm {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// Its configuration could not be read again, and stays as it was; why.

@@ -326,7 +326,7 @@ impl Server {
     /// The server stops: no process takes its place.
     pub(super) fn abandon_upgrades(&mut self) {
         self.upgrades.may_be_asked = false;
-        self.act(Action::DropUpgradeContext); // and with it the sockets, on which no one would accept any more
+        self.act(Action::DropUpgradeContext); // and with it the sockets: no process would accept on them
         self.upgrade_failed("the server was asked to stop.\nStart it again: it is the new version then.");
     }
 
