@@ -1,6 +1,8 @@
 //! How to ask servers that run and were not found: their control sockets are where another environment puts them.
 
 use crate::control_places::VARIABLE;
+use crate::process_list::{parent_and_uid_of, user_name};
+use highball_config::COMMANDS;
 use rustix::process::{geteuid, getpid};
 use std::fmt::Write as _;
 use std::fs;
@@ -8,9 +10,6 @@ use std::path::Path;
 
 /// Variables that say where a control socket is.
 const PLACES: [&str; 2] = [VARIABLE, "XDG_RUNTIME_DIR"];
-/// Commands, which run and are no servers.
-const COMMANDS: [&str; 10] =
-    ["status", "restart", "refork", "upgrade", "stop", "memory", "bench", "doctor", "config", "init"];
 /// Hints that are given; other users decide how many servers run.
 const MOST: usize = 8;
 
@@ -25,11 +24,6 @@ pub(crate) fn hints(seen: &[i32]) -> String {
         let _ = write!(text, "\n{}", server.hint());
     }
     text
-}
-
-/// The name of a user; `uid 33` where there is none.
-pub(crate) fn user_name(uid: u32) -> String {
-    highball_users::name_of(uid).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 /// A process that is a server.
@@ -69,13 +63,7 @@ fn servers() -> impl Iterator<Item = Server> {
 }
 
 fn server(pid: i32) -> Option<Server> {
-    let uid_and_parent = |pid: i32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-        let uid: u32 = field("Uid:")?.split_whitespace().nth(1)?.parse().ok()?;
-        Some((uid, field("PPid:")?.trim().parse::<i32>().ok()?))
-    };
-    let (uid, parent) = uid_and_parent(pid)?;
+    let (parent, uid) = parent_and_uid_of(pid)?;
     let own = geteuid();
     let may_ask = own.is_root() || uid == own.as_raw();
     // A process below another one is its opener, or its server where root has started it.
@@ -98,7 +86,8 @@ fn is_server(pid: i32) -> bool {
     });
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let first = arguments.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-    is_highball && !COMMANDS.iter().any(|command| command.as_bytes() == first)
+    let is_other_command = |name: &str| name != "serve" && name.as_bytes() == first;
+    is_highball && !COMMANDS.into_iter().any(is_other_command)
 }
 
 /// Whether this is a place that can be typed as it is: the variable is another user's to set, and people copy the command.
