@@ -1,6 +1,6 @@
 //! Hot restarts, as the old process decides about them: a new `highball` is started beside this one and inherits its
 //! listening sockets. When its workers wait for requests it is let in, and then this process accepts no more, and drains.
-//! Until then, whatever fails, this one serves on.
+//! Until then, whatever fails, this one keeps serving.
 
 use super::action::{Action, SuccessorSignal};
 use super::app::{App, HotRestart, Source};
@@ -288,7 +288,7 @@ impl Server {
         self.upgrade_failed(&why);
     }
 
-    /// Ends the new process, and reports why. This one serves on.
+    /// Ends the new process, and reports why. This one keeps serving.
     fn upgrade_failed(&mut self, why: &str) {
         let Some(upgrade) = self.upgrades.going.take() else { return };
         let number = upgrade.number;

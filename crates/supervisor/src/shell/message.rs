@@ -120,7 +120,7 @@ pub(crate) enum FromWorker {
     Unfit { why: String },
     /// It is a mold, and sends a mold's messages from now on.
     Promoted,
-    /// It was sent TERM: it asks to be retired, and serves on until it is.
+    /// It was sent TERM: it asks to be retired, and keeps serving until it is.
     Leaving,
     /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },

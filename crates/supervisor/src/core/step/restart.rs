@@ -1,6 +1,6 @@
 //! Rolling restarts: a new version boots beside the one that is served, its first worker has to show that it answers,
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
-//! serves on: the transaction is undone.
+//! keeps serving: the transaction is undone.
 
 use super::super::app::{App, Condition, HotRestart, Restart, Version};
 use super::super::event::Process;
