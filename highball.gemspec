@@ -16,7 +16,7 @@ Gem::Specification.new do |spec|
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
   sources = "{crates,ext,lib,exe}/**/*.{rs,rb,toml,md,css,js,conf}"
-  # (Cargo wants each member of the workspace, although the benchmark is not built.)
+  # (Cargo needs each member of the workspace, although the benchmark is not built.)
   files = [sources, "bench/floor/**/*", "exe/highball", "Cargo.{toml,lock}", "*.md", "LICENSE"]
   spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }
   spec.bindir = "exe"

@@ -6,7 +6,7 @@ require "rbconfig"
 require_relative "debian_packages"
 
 # A Ruby to build an extension for, of any release and architecture that Debian has: its headers, and a program that
-# stands in for it. Building never runs it.
+# takes its place. Building never runs it.
 class CrossRuby
   # The releases of Debian that have the ABIs. `HIGHBALL_GEM_RUBIES="3.1.0:bookworm 3.3.0:trixie"` names others.
   SUITES = ENV.fetch("HIGHBALL_GEM_RUBIES", "3.1.0:bookworm 3.3.0:trixie").split.to_h { |pair| pair.split(":") }.freeze

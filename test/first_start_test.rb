@@ -5,7 +5,7 @@ require "minitest/autorun"
 require "open3"
 require "tmpdir"
 
-# bin/highball and bin/setup in a tree where nothing is built yet. A stand-in for cargo notes what it is asked to build.
+# bin/highball and bin/setup in a tree where nothing is built yet. A fake cargo notes what it is asked to build.
 class FirstStartTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
   CARGO = <<~'SH'

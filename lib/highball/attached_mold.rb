@@ -5,7 +5,7 @@ require_relative "attached_worker"
 require_relative "caller_mold"
 
 module Highball
-  # Serves an application object by threads of this very process, behind a `highball` of its own. For tests: the
+  # Serves an application object by threads of this very process, behind a separate `highball` process. For tests: the
   # application sees what the test sees, such as the records of a transaction that is never committed.
   #
   # It forks nothing: what would be a worker process is a Highball::AttachedWorker.

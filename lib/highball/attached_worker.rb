@@ -3,10 +3,10 @@
 require_relative "worker"
 
 module Highball
-  # A worker that is no process, but threads of one that has other things to do. For the supervisor, which replaces and
-  # kills processes, a child process stands in that does nothing: it ends with this worker, and this worker with it.
+  # A worker that is no process, but threads of one that has other things to do. The supervisor replaces and kills
+  # processes: it is given the pid of a placeholder, a child process that does nothing. Either ends when the other does.
   class AttachedWorker < Worker
-    # Serves until it is told to end.
+    # Serves until the supervisor ends it.
     def start
       hold_place
       introduce
@@ -21,17 +21,17 @@ module Highball
 
     private
 
-    # It reads until we close our end, however this process ends.
+    # The placeholder reads until we close our end, however this process ends.
     def hold_place
       reader, @held = IO.pipe
-      @stand_in = Process.spawn("cat", in: reader, out: File::NULL, pgroup: true)
+      @placeholder = Process.spawn("cat", in: reader, out: File::NULL, pgroup: true)
       reader.close
-      Process.detach(@stand_in)
+      Process.detach(@placeholder)
     end
 
     def introduce
-      pidfd = IO.for_fd(Native.pidfd_of(@stand_in))
-      @control.say(:hello, worker: @number, pid: @stand_in, descriptors: [pidfd])
+      pidfd = IO.for_fd(Native.pidfd_of(@placeholder))
+      @control.say(:hello, worker: @number, pid: @placeholder, descriptors: [pidfd])
       pidfd.close
     end
 

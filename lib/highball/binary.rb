@@ -12,11 +12,12 @@ module Highball
     BESIDE = ["../../libexec/highball", File.join(RbConfig::CONFIG.fetch("ruby_version"), "highball"),
               "../../target/release/highball", "../../target/first/highball"].freeze
 
-    # Its path: in this gem (for one platform, or built for this Ruby), in the build folder of a source tree, or on
-    # the PATH.
+    # Where it may be: in this gem (for one platform, or built for this Ruby), or in the build folder of a source tree.
+    def self.beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
+
+    # Its path: one of these, or on the PATH.
     def self.path
       named = ENV.fetch("HIGHBALL_BINARY", nil) and return named
-      beside = BESIDE.map { |name| File.expand_path(name, __dir__) }
       on_path = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR).map { |folder| File.join(folder, "highball") }
       (beside + on_path).find { |file| File.file?(file) && File.executable?(file) && !script?(file) } or
         raise Missing, "the program `highball` is not built: run bin/setup in Highball's folder, or name the " \

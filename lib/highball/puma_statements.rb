@@ -27,7 +27,7 @@ module Highball
     PLUGINS = {
       "tmp_restart" => nil,
       "systemd" => nil,
-      "solid_queue" => "Run the jobs as a process of their own: add `jobs: bin/jobs` to the Procfile, or start bin/jobs " \
+      "solid_queue" => "Run the jobs in a separate process: add `jobs: bin/jobs` to the Procfile, or start bin/jobs " \
                        "by systemd or as a second container role.",
       "litestream" => "Run it as a separate process: add `litestream: bin/rails litestream:replicate` to the Procfile.",
       "tailwindcss" => "Run it beside the server: add `css: bin/rails tailwindcss:watch` to Procfile.dev (bin/dev).",

@@ -19,8 +19,8 @@ module Highball
   class Server
     # The most bytes about an exception that go to the front (PROTOCOL.md of the ring, FAILURE).
     FAILURE_BYTES = 48 * 1024
-    # The entry of an env by which the front marks its probe of a new version, and the most that it is told then of an
-    # exception.
+    # The entry of an env by which the front marks its probe of a new version, and the most bytes about an exception
+    # that it gets as an answer.
     PROBE = "highball.probe"
     PROBE_BYTES = 4096
     # Where frameworks leave an exception that they have made an error page of.
@@ -155,7 +155,7 @@ module Highball
       hijack&.abandon
     end
 
-    # What the front is told: for the developer's page, and for who restarts.
+    # What the front shows on the developer's page, or reports as the reason of a failed restart.
     def words_for_front(env, error)
       return @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "" unless env&.key?(PROBE)
 

@@ -61,7 +61,7 @@ class AttachedTest < E2ETest
     serve_object { [200, {}, ["here"]] }
     assert_equal "here", get("/")
     children = children_of(Process.pid)
-    assert_equal 2, children.length, "highball, and what stands in for a worker"
+    assert_equal 2, children.length, "highball, and the placeholder of a worker"
     @mold.stop
     assert @serving.join(20), "it does not end"
     assert_raises(Errno::ECONNREFUSED) { get("/") }

@@ -59,7 +59,7 @@ class BenchTest < E2ETest
   def test_what_is_missing_is_named_with_its_package
     needs_generators
     scheme = <<~TOML
-      title = "Nobody has it"
+      title = "Not installed"
       server = "Missing"
       packages = ["no-such-package"]
       [[process]]

@@ -7,14 +7,14 @@ require_relative "../support/control_test_case"
 class CommandsOfRootTest < ControlTestCase
   def test_root_finds_the_server_of_another_user
     server = serve_as_victim
-    said, ended = command("root", "status", *server.which)
-    assert_predicate ended, :success?, said
-    assert_includes said, "(pid #{server.pid}, user #{VICTIM})"
-    said, ended = command("root", "restart", server.app)
-    assert_predicate ended, :success?, said
-    assert_includes said, "the server of #{VICTIM} (pid #{server.pid}):"
-    said, ended = command("root", "stop", *server.which)
-    assert_predicate ended, :success?, said
+    output, ended = command("root", "status", *server.which)
+    assert_predicate ended, :success?, output
+    assert_includes output, "(pid #{server.pid}, user #{VICTIM})"
+    output, ended = command("root", "restart", server.app)
+    assert_predicate ended, :success?, output
+    assert_includes output, "the server of #{VICTIM} (pid #{server.pid}):"
+    output, ended = command("root", "stop", *server.which)
+    assert_predicate ended, :success?, output
     refute_predicate server, :running?
   end
 
@@ -23,8 +23,8 @@ class CommandsOfRootTest < ControlTestCase
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => runtime })
     assert_finds server, { "XDG_RUNTIME_DIR" => nil }
     assert_finds server, { "XDG_RUNTIME_DIR" => folder_of(VICTIM, "session", 0o700) }
-    said, ended = command("root", "status", *server.which)
-    assert_predicate ended, :success?, said
+    output, ended = command("root", "status", *server.which)
+    assert_predicate ended, :success?, output
   ensure
     FileUtils.rm_rf(runtime) if runtime
   end
@@ -34,9 +34,9 @@ class CommandsOfRootTest < ControlTestCase
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => session })
     wait_for("the control socket") { File.socket?("#{session}/highball/#{server.pid}.sock") }
     { VICTIM => "so: env", "root" => "so: sudo -u #{VICTIM} env" }.each do |user, words|
-      said, ended = command(user, "status", *server.which)
-      refute_predicate ended, :success?, said
-      assert_match(/runs as pid #{server.pid}, and .*#{words} XDG_RUNTIME_DIR=#{session} highball status$/, said)
+      output, ended = command(user, "status", *server.which)
+      refute_predicate ended, :success?, output
+      assert_match(/runs as pid #{server.pid}, and .*#{words} XDG_RUNTIME_DIR=#{session} highball status$/, output)
     end
     assert_finds server, { "XDG_RUNTIME_DIR" => session }
   end
@@ -46,11 +46,11 @@ class CommandsOfRootTest < ControlTestCase
     forge_usual do |client, pid|
       client.puts(JSON.generate(STATUS.merge("pid" => pid, "ports" => [server.port], "apps" => [APP])))
     end
-    said, ended = command("root", "status", *server.which)
-    assert_predicate ended, :success?, said
-    assert_equal ["(pid #{server.pid}, user #{VICTIM})"], said.scan(/\(pid [^)]*\)(?=, serving)/)
-    said, ended = command("root", "stop", *server.which)
-    assert_predicate ended, :success?, said
+    output, ended = command("root", "status", *server.which)
+    assert_predicate ended, :success?, output
+    assert_equal ["(pid #{server.pid}, user #{VICTIM})"], output.scan(/\(pid [^)]*\)(?=, serving)/)
+    output, ended = command("root", "stop", *server.which)
+    assert_predicate ended, :success?, output
     refute_predicate server, :running?
   end
 
@@ -58,25 +58,25 @@ class CommandsOfRootTest < ControlTestCase
     server = serve_as_victim
     app = APP.merge("app" => server.app, "link" => server.app)
     forge_usual { |client, pid| client.puts(JSON.generate(STATUS.merge("pid" => pid, "apps" => [app]))) }
-    said, ended = command("root", "restart", server.app)
-    assert_predicate ended, :success?, said
-    assert_includes said, "the server of #{VICTIM} (pid #{server.pid}):"
+    output, ended = command("root", "restart", server.app)
+    assert_predicate ended, :success?, output
+    assert_includes output, "the server of #{VICTIM} (pid #{server.pid}):"
     assert_predicate server.stop, :success?
-    said, ended = command("root", "restart", server.app)
-    refute_predicate ended, :success?, said
-    assert_match(/the server of #{ATTACKER} .* which belongs to #{VICTIM}/, said)
+    output, ended = command("root", "restart", server.app)
+    refute_predicate ended, :success?, output
+    assert_match(/the server of #{ATTACKER} .* which belongs to #{VICTIM}/, output)
   end
 
   def test_tenants_that_do_not_answer_keep_root_from_nothing
     server = serve_as_victim
     path = forge_usual { |client, _| client.wait_readable(30) && sleep(30) }
     39.times { |number| as_attacker { File.link(path, "#{File.dirname(path)}/#{number + 2}.sock") } }
-    said, ended = command("root", "status", *server.which)
-    assert_predicate ended, :success?, said
-    assert_includes said, "(pid #{server.pid}, user #{VICTIM})"
+    output, ended = command("root", "status", *server.which)
+    assert_predicate ended, :success?, output
+    assert_includes output, "(pid #{server.pid}, user #{VICTIM})"
     own = start_victim_as_root(env: { "HIGHBALL_CONTROL" => nil })
     wait_for("root's own") { command("root", "status", *own.which).last.success? }
-    said, = command("root", "restart", *own.which)
-    refute_match(/not answer/, said, "where one of root's own is meant, others are not asked")
+    output, = command("root", "restart", *own.which)
+    refute_match(/not answer/, output, "where one of root's own is meant, others are not asked")
   end
 end

@@ -10,7 +10,7 @@ class DebuggerTest < E2ETest
 
   HIGHBALL = [HighballServer::BINARY, "serve", "-b", "127.0.0.1", "-p", "0"].freeze
 
-  # A server in a terminal of its own, and somebody who types.
+  # A server in a pseudo-terminal, and the keyboard of its developer.
   class Terminal
     WITHIN = 60
     # It answers no questions about its cursor, which editors of lines ask.

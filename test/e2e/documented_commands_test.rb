@@ -47,7 +47,7 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
     end
   end
 
-  # `highball config` wants a port that others can know, and the doctor one that is free.
+  # `highball config` needs a port that is known in advance, and the doctor one that is free.
   def variables(stage, port = free_port)
     { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}", "PORT" => port.to_s, "BINDING" => "127.0.0.1" }
   end

@@ -16,14 +16,14 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
     # The new one may serve, and no longer needs the old one.
     %w[upgrade.let_in] => { highball: :succeeded, next_highball: :kept, **OLD_ONES },
     # It serves; the old one never serves again.
-    %w[upgrade.taking_over upgrade.handed_over drain.front_drained drain.workers_told] => {
+    %w[upgrade.taking_over upgrade.handed_over drain.front_drained drain.workers_retired] => {
       highball: :succeeded, next_highball: :ends, **OLD_ONES
     }
   } }.freeze
   # One or two of each part of a hot restart.
   USUAL = [["mold.load_app", :next_highball], ["worker.introduced", :newcomer], ["upgrade.ready", :mold],
            ["upgrade.let_in", :highball], ["upgrade.taking_over", :next_highball],
-           ["drain.workers_told", :worker]].map { |row| [:hot_restart, *row] }.freeze
+           ["drain.workers_retired", :worker]].map { |row| [:hot_restart, *row] }.freeze
 
   matrix MATRIX, usual: USUAL
 

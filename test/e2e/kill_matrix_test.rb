@@ -42,7 +42,7 @@ class KillMatrixTest < KillMatrixTestCase
       %w[worker.born worker.introduced] => { newcomer: :old, chosen: :old, mold: :old, worker: :old }
     },
     drain: {
-      %w[drain.begun drain.front_drained drain.workers_told] => { worker: :drains, mold: :drains },
+      %w[drain.started drain.front_drained drain.workers_retired] => { worker: :drains, mold: :drains },
       %w[worker.draining worker.exiting] => { newcomer: :drains, mold: :drains }
     }
   }.freeze
@@ -55,7 +55,7 @@ class KillMatrixTest < KillMatrixTestCase
     [:restart, "restart.admitted", :worker], [:restart, "restart.replaced", :highball],
     [:restart, "restart.last_retired", :next_mold], [:failing_restart, "restart.undoing", :canary],
     [:refork, "refork.asking", :chosen], [:refork, "mold.promoted", :chosen], [:refork, "refork.replaced", :mold],
-    [:fork_from_promoted, "fork.worker_forked", :chosen], [:drain, "drain.workers_told", :worker]
+    [:fork_from_promoted, "fork.worker_forked", :chosen], [:drain, "drain.workers_retired", :worker]
   ].freeze
 
   matrix MATRIX, usual: USUAL
@@ -117,7 +117,7 @@ class KillMatrixTest < KillMatrixTestCase
     serve_with_checkpoints
     asking = ask_for_what_is_held
     @server.signal("TERM")
-    FileUtils.rm(held) unless @step == "drain.begun"
+    FileUtils.rm(held) unless @step == "drain.started"
     kill_at_the_step
     FileUtils.rm_f(held)
     yield

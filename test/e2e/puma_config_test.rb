@@ -174,11 +174,11 @@ class PumaConfigTest < E2ETest
       "threads 1\n\nrequire 'no_such_gem_here'\n" => /line 3: LoadError/, "threads(\n" => /SyntaxError/,
       "workers 1000\n" => /line 1, workers: `1000` is not a whole number from 0 to 512/,
       "bind 'tcp://example.org:3000'\n" => /line 1, bind: .*host names are not looked up/,
-      "Process.kill(:KILL, Process.pid)" => /Ruby could not evaluate it/ }.each do |text, said|
+      "Process.kill(:KILL, Process.pid)" => /Ruby could not evaluate it/ }.each do |text, message|
       output, ended = HighballServer.run("serve", app(text))
       assert_equal 2, ended.exitstatus, output
       assert_match(%r{\Ahighball: configuration file \S+/config/puma\.rb}, output)
-      assert_match said, output
+      assert_match message, output
     end
   end
 
@@ -214,10 +214,10 @@ class PumaConfigTest < E2ETest
     assert facts(server)["multithread"]
     { "-v" => /--version.*--access-log -/, "--preload" => /leave it out/, "--dir=/srv" => /the application's folder/,
       "phased-restart" => /highball restart/, "stats" => /highball status --json/, "halt" => /highball stop/ }
-      .each do |word, said|
+      .each do |word, message|
       output, ended = HighballServer.run(word)
       assert_equal 2, ended.exitstatus, output
-      assert_match said, output
+      assert_match message, output
     end
   end
 

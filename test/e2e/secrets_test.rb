@@ -64,7 +64,7 @@ class SecretsTest < BrokenAppTest
   }.freeze
   FIELD_SECRETS = %w[csrfV4lue csrfT0ken amzS3c amzT0k authV4l firstC00k secondC00k wh4tF].freeze
 
-  SAYING = <<~RUBY
+  PRINTING = <<~RUBY
     run(lambda do |env|
       next [200, {}, []] if env["REQUEST_METHOD"] == "GET"
 
@@ -90,12 +90,12 @@ class SecretsTest < BrokenAppTest
   end
 
   def test_secrets_in_messages_of_requests_show_nowhere
-    server = serve(folder_with("config.ru" => SAYING), environment: "development", env: VARIABLES)
+    server = serve(folder_with("config.ru" => PRINTING), environment: "development", env: VARIABLES)
     assert_secrets_show_nowhere answers(server, "/", {}, messages)
   end
 
   def test_secrets_of_requests_show_nowhere
-    server = serve(folder_with("config.ru" => SAYING), environment: "development")
+    server = serve(folder_with("config.ru" => PRINTING), environment: "development")
     TARGETS.each do |target, secret|
       shown = answers(server, target, FIELDS, "no")
       assert_hidden shown.except("log"), secret, target
@@ -109,7 +109,7 @@ class SecretsTest < BrokenAppTest
   end
 
   def test_harmless_parts_of_requests_are_shown
-    server = serve(folder_with("config.ru" => SAYING), environment: "development")
+    server = serve(folder_with("config.ru" => PRINTING), environment: "development")
     target = "/posts/123e4567-e89b-12d3-a456-426614174000?page=2&q=tea"
     page = CGI.unescapeHTML(answers(server, target, { "Sec-Fetch-Mode" => "navigate" }, "no")["page"])
     ["POST #{target}", "<dd>tea</dd>", "<dt>Accept</dt><dd>text/html</dd>", "<dd>navigate</dd>"].each do |kept|

@@ -8,7 +8,7 @@ class TenantPumaTest < TenantConfigTestCase
     app = attacker_app(attack)
     server = serve_tenants(app)
     assert_both_serve(server)
-    assert_equal [ATTACKER], users_of_proofs, "its own processes run its hooks, and nobody else does"
+    assert_equal [ATTACKER], users_of_proofs, "only its own processes run its hooks"
     assert_root_file_untouched
     assert_match(
       %r{attacker/config/puma\.rb: its settings are not read, as root has started Highball, .* runs as #{ATTACKER}},
@@ -62,7 +62,7 @@ class TenantPumaTest < TenantConfigTestCase
 
   private
 
-  # Whoever evaluates it leaves a file; and it would take an address and a file of the server's.
+  # Each process that evaluates it leaves a file. It would also take an address and a file of the server's.
   def attack
     { "config/puma.rb" => <<~RUBY }
       File.write("#{@proof}/\#{Process.pid}", Process.euid.to_s)

@@ -14,7 +14,7 @@ class PumaFileTest < Minitest::Test
   ROOT = File.expand_path("../..", __dir__)
   READER = File.join(ROOT, "lib/highball/puma_config.rb")
   EXPECTED = File.join(PumaFixtures::FOLDER, "expected.md")
-  # What the shell of whoever runs the test may have set.
+  # Variables that the shell of a developer may have set.
   CLEAN = %w[PORT PIDFILE BINDING WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_MIN_THREADS MAX_THREADS MIN_THREADS RAILS_ENV
              RACK_ENV APP_ENV SOCKET BIND BUNDLE_GEMFILE RUBYOPT].to_h { |name| [name, nil] }.freeze
 
@@ -116,9 +116,9 @@ class PumaFileTest < Minitest::Test
   def test_an_exception_is_reported_with_its_line
     { "threads 1\nraise 'no luck'\n" => [/RuntimeError: no luck/, 2], "threads 1\n\nexit\n" => [/exit was called/, 3],
       "require 'no_such_gem_here'" => [/LoadError/, 1], "threads 1\n)\n" => [/SyntaxError/, 2] }
-      .each do |text, (said, line)|
+      .each do |text, (message, line)|
       report = reported({ "config/puma.rb" => text })
-      assert_match said, report["error"]["message"]
+      assert_match message, report["error"]["message"]
       assert_equal [line, "config/puma.rb"], [report["error"]["line"], report["error"]["file"][%r{config/puma\.rb\z}]],
                    text
     end
@@ -172,7 +172,7 @@ class PumaFileTest < Minitest::Test
   # Its settings: {name => texts}.
   def settings(text) = read(text).settings.group_by(&:name).transform_values { |all| all.map(&:value) }
 
-  # What the binary is told.
+  # The report that the binary reads.
   def reported(files, environment = {})
     in_folder(files) do |folder|
       output, printed, ended = Open3.capture3(CLEAN.merge(environment), RbConfig.ruby, READER, "config/puma.rb",

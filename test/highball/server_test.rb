@@ -53,7 +53,7 @@ class ServerTest < ServerTestCase
 
   def test_a_log_that_cannot_be_written_is_no_second_error
     @log.close_write
-    serve { raise "unheard" }
+    serve { raise "not logged" }
     2.times { assert_equal 500, ask.status }
     @log = StringIO.new
   end

@@ -5,7 +5,7 @@ require "open3"
 require "rbconfig"
 require_relative "highball_server"
 
-# Versions of the gem, installed into a folder as `gem install` does it. A stand-in for cargo takes what was built
+# Versions of the gem, installed into a folder as `gem install` does it. A fake cargo takes what was built
 # before, as building would take minutes.
 class OwnGem
   ABI = RbConfig::CONFIG.fetch("ruby_version")

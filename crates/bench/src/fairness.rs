@@ -21,14 +21,14 @@ use crate::statistics::Spread;
 use crate::workload::Workload;
 use crate::Failure;
 
-/// What is asked.
+/// The workload: its requests.
 const WORKLOAD: &str = "long-requests";
 /// The scheme, and whether its workers have several threads.
 const SCHEMES: [(&str, bool); 4] =
     [("highball", true), ("puma-cluster", true), ("passenger", false), ("puma-haproxy-tcp", false)];
 /// Of the least capacity.
 const SHARE: f64 = 0.7;
-/// For how long a scheme's capacity is measured: as many long requests have to be in it as chance wants on average.
+/// For how long a scheme's capacity is measured: it has to contain the expected number of long requests.
 const CAPACITY_TIME: Duration = Duration::from_secs(15);
 /// Load before a round that is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);

@@ -1,6 +1,6 @@
 //! Measures ways to deploy a Ruby application, side by side.
 //!
-//! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (what is asked of it, read
+//! In reading order: `scheme` (a way to deploy, read from `bench/schemes`), `workload` (the requests to send, read
 //! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
 //! `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
 //! `ruby_work` (objects and garbage collection), `machine` (where it runs, and who else

@@ -28,7 +28,7 @@ pub(crate) const COUNTED: Duration = Duration::from_secs(1);
 pub struct Plan {
     /// The ways to deploy, each with how many workers and threads.
     pub candidates: Vec<Candidate>,
-    /// What is asked.
+    /// The requests to send.
     pub workloads: Vec<Workload>,
     /// Each sample's load.
     pub loads: Vec<Load>,
@@ -283,7 +283,7 @@ fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
     (busy - used_us / all_us.max(1.0)).max(0.0)
 }
 
-/// What clients send: a workload's requests, with cookies where it wants them.
+/// What clients send: a workload's requests, with cookies where it needs them.
 pub(crate) fn requests(deployment: &Deployment, workload: &Workload) -> Result<Vec<Request>, Failure> {
     match workload.cookies {
         true => visitors::with_cookies(deployment.address(), &workload.requests),

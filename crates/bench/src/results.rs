@@ -70,7 +70,7 @@ pub struct SchemeInfo {
     pub server: String,
     /// The program in front of it, such as "nginx".
     pub front: Option<String>,
-    /// The scheme of 2006 that it is today's stand-in for.
+    /// The scheme of 2006 that it is today's equivalent of.
     pub stands_for: Option<String>,
     /// Versions of all programs, such as "Puma 5.6.5, nginx 1.22.1".
     pub version: String,

@@ -32,7 +32,7 @@ pub struct Scheme {
     pub server: String,
     /// The program in front of it, such as "nginx".
     pub front: Option<String>,
-    /// The scheme of 2006 that it is today's stand-in for.
+    /// The scheme of 2006 that it is today's equivalent of.
     pub stands_for: Option<String>,
     /// It runs no Ruby, and this is what it answers.
     pub floor: Option<Floor>,

@@ -23,7 +23,7 @@ use crate::statistics::Spread;
 use crate::workload::Workload;
 use crate::{check, Failure};
 
-/// What is asked.
+/// The workload: its requests.
 const WORKLOAD: &str = "redmine";
 /// Requests before the refork, and after it.
 const REQUESTS: [usize; 2] = [2000, 1000];

@@ -1,4 +1,4 @@
-//! What is asked of an application: a file of `bench/workloads`.
+//! The requests that an application gets: a file of `bench/workloads`.
 //!
 //! [`Workload`] is what the rest of the benchmark uses; [`Written`] and [`Rule`] are what people write.
 #![allow(missing_docs)] // where a name and its unit say all
@@ -96,7 +96,7 @@ impl Default for Request {
 }
 
 impl Workload {
-    /// Whether the scheme has what is asked for: a floor has not got the application.
+    /// Whether the scheme can answer the requests: a floor has not got the application.
     pub(crate) fn suits(&self, scheme: &Scheme) -> bool {
         scheme.floor.is_none() || scheme.floor == self.floors
     }

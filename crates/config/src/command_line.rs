@@ -16,6 +16,11 @@ use crate::options::{did_you_mean, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
 use crate::{AppSelector, Selector};
 
+/// The names of all commands.
+pub const COMMANDS: [&str; 11] = [
+    "serve", "doctor", "config", "init", "status", "restart", "refork", "upgrade", "stop", "memory", "bench",
+];
+
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
 pub(crate) enum Command {
     Serve { paths: Vec<PathBuf>, given: Given },
@@ -300,12 +305,8 @@ fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
 
 /// The command that a path which is not there may have been meant to be.
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let commands = [
-        "serve", "doctor", "config", "init", "status", "restart", "refork", "upgrade", "stop", "memory",
-        "bench", "help",
-    ];
     let word = path.to_str()?;
-    counterparts::command(word).or_else(|| did_you_mean(word, commands.into_iter()))
+    counterparts::command(word).or_else(|| did_you_mean(word, COMMANDS.into_iter().chain(["help"])))
 }
 
 /// Help and version are errors to clap, and answers to the user.
@@ -325,6 +326,12 @@ fn not_a_command(error: &clap::Error) -> Result<Command, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn all_commands_are_listed() {
+        let command = super::command();
+        assert!(command.get_subcommands().map(clap::Command::get_name).eq(super::COMMANDS));
+    }
+
     #[test]
     fn the_command_is_sound() {
         super::command().debug_assert();

@@ -35,7 +35,7 @@ static OPTIONS: [(&str, &str); 22] = [
     ("--state", "leave it out: `highball status --json` says what a state file would"),
     ("-S", "leave it out: `highball status --json` says what a state file would"),
     ("--tag", "leave it out: processes have the name of the application's folder"),
-    ("--prune-bundler", "leave it out: Highball loads no gem of its own"),
+    ("--prune-bundler", "leave it out: Highball loads no other gem"),
     ("--redirect-stdout", "redirect it in the shell or the systemd unit"),
     ("--redirect-stderr", "redirect it in the shell or the systemd unit"),
     ("--restart-cmd", "leave it out: `highball upgrade` starts the program that the server was started from"),

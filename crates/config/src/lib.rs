@@ -44,7 +44,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use changes::Changes;
-pub use command_line::command;
+pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;

@@ -190,7 +190,7 @@ struct AppSources {
     entry: Given,
     /// By its own file; or why that, or the folder, cannot be used.
     file: Result<Given, ConfigError>,
-    /// Where a Puma configuration may be, which is read in the place of its own file.
+    /// Where a Puma configuration may be, which is read where it has no configuration file.
     puma: Source,
     /// What that says.
     layer: Option<Layer>,
@@ -200,7 +200,7 @@ impl AppSources {
     /// Reads its Puma configuration, if it has one and Ruby can be asked.
     fn read_puma(
         &mut self,
-        weighty: &Given,
+        cli_and_env: &Given,
         top: &Given,
         many: bool,
         place: &Place<'_>,
@@ -209,10 +209,10 @@ impl AppSources {
         let (Some(ask), true) = (ask, self.file.is_ok() && !matches!(self.puma, Source::None)) else {
             return;
         };
-        let has_environment = [weighty, &self.entry, top].into_iter().any(Given::names_environment);
-        let has_server_user = weighty.names("server_user");
-        let read = app(&self.app, &self.entry, weighty, top, many, place)
-            .and_then(|app| self.puma.read(&app, weighty, (has_environment, has_server_user), ask));
+        let has_environment = [cli_and_env, &self.entry, top].into_iter().any(Given::names_environment);
+        let has_server_user = cli_and_env.names("server_user");
+        let read = app(&self.app, &self.entry, cli_and_env, top, many, place)
+            .and_then(|app| self.puma.read(&app, cli_and_env, (has_environment, has_server_user), ask));
         match read {
             Ok(layer) => {
                 self.app.file =

@@ -91,7 +91,7 @@ impl fmt::Display for AppId {
 /// One application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct App {
-    /// Its number.
+    /// The application's number.
     pub id: AppId,
     /// What people call it; no two of a server have the same.
     pub name: String,

@@ -142,7 +142,7 @@ fn an_exception_in_it_is_an_error() {
     app.report += "\n[error]\nmessage = 'NameError: no x'\nfile = '/app/config/puma.rb'\nline = 9\n";
     let error = app.error(&[]);
     assert!(error.contains("/app/config/puma.rb, line 9: NameError: no x; correct it"), "{error}");
-    app.report = "nonsense".into();
+    app.report = "not a report".into();
     assert!(app.error(&[]).contains("config/puma.rb: "));
 }
 

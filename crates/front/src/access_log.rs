@@ -135,7 +135,7 @@ impl Drop for AccessLog {
     }
 }
 
-/// A date as the Common Log Format wants it: `06/Nov/1994:08:49:37 +0000`.
+/// A date in the form of the Common Log Format: `06/Nov/1994:08:49:37 +0000`.
 fn log_date(time: SystemTime) -> String {
     // "Sun, 06 Nov 1994 08:49:37 GMT"
     let date = httpdate::fmt_http_date(time);

@@ -15,7 +15,7 @@ use crate::response_head::HeadContext;
 use crate::shared::Shared;
 use crate::AppEvent;
 
-/// The most that is told of an exception that the application has raised.
+/// Most characters of an exception that the application has raised.
 const EXCEPTION_CHARS: usize = 2000;
 
 /// Sends a canary its request, waits for the head of its answer, and says what it was. How long that may take is for

@@ -199,7 +199,7 @@ impl Connection {
         self.head.keep_alive && !self.shared.is_draining()
     }
 
-    /// What the client gets that is refused, and a developer may want to know.
+    /// The answer to a client whose request is refused, with facts for a developer.
     async fn answer_of(&self, refusal: Refusal, keep_alive: bool) -> Vec<u8> {
         let (date, head_method) = (&self.shared.date, self.head.method == Method::Head);
         let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application());

@@ -25,7 +25,7 @@ use crate::request_head::patch_body;
 use crate::response::{Descriptors, Progress};
 use crate::response_head::DateCache;
 use crate::{AppEvent, NewWorker, WorkerReport};
-pub(crate) use worker::State;
+pub(crate) use worker::DispatchState;
 use worker::Worker;
 
 /// Response bytes taken from a ring at a time.
@@ -126,7 +126,7 @@ impl Dispatcher {
     /// What keeps requests waiting.
     pub(crate) fn load(&self) -> Load {
         let oldest = self.queue.iter().map(|exchange| received_us(&exchange.borrow().request.head)).min();
-        let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
+        let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
         Load {
             waiting: self.queue.len(),
             oldest: oldest.map(|at| Duration::from_micros(now_us().saturating_sub(at))).unwrap_or_default(),
@@ -200,7 +200,7 @@ impl Dispatcher {
 
     /// Whether there is a worker for clients' requests.
     pub(crate) fn is_served(&self) -> bool {
-        self.workers.iter().any(|worker| worker.state == State::Serving)
+        self.workers.iter().any(|worker| worker.state == DispatchState::Serving)
     }
 
     /// Whether a worker is expected since a request waits for it, or from the start.
@@ -301,7 +301,7 @@ impl Dispatcher {
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let least_busy = |look_ahead: bool| {
             let can_take = |worker: &Worker| {
-                worker.state == State::Serving
+                worker.state == DispatchState::Serving
                     && worker.generation >= oldest
                     && worker.in_flight < worker.capacity(look_ahead)
                     && worker.ring.has_room()
@@ -364,7 +364,7 @@ impl Dispatcher {
         let mut progress = false;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
-            if worker.state == State::Broken || worker.in_flight == 0 || !worker.ring.any_ready() {
+            if worker.state == DispatchState::Broken || worker.in_flight == 0 || !worker.ring.any_ready() {
                 continue;
             }
             let mut ready = std::mem::take(&mut self.ready);
@@ -448,8 +448,8 @@ impl Dispatcher {
             self.share_out();
         }
         for worker in &mut self.workers {
-            if worker.state == State::Retiring && worker.is_idle() && worker.hijacked == 0 {
-                worker.state = State::Retired;
+            if worker.state == DispatchState::Retiring && worker.is_idle() && worker.hijacked == 0 {
+                worker.state = DispatchState::Retired;
                 self.events.send(AppEvent::WorkerIdle { worker: worker.number });
             }
         }
@@ -464,7 +464,7 @@ impl Dispatcher {
                 at != index && other.can_begin() && other.unresponsive <= slow.unresponsive
             };
             if slow.is_overdue()
-                && !matches!(slow.state, State::Canary | State::Broken)
+                && !matches!(slow.state, DispatchState::Canary | DispatchState::Broken)
                 && self.workers.iter().enumerate().any(is_better)
             {
                 self.take_back_unbegun(index);
@@ -522,7 +522,7 @@ impl Dispatcher {
     pub(crate) fn ring_workers(&mut self) -> bool {
         let mut left = false;
         for worker in &mut self.workers {
-            if !worker.unclaimed.is_empty() && worker.state != State::Broken {
+            if !worker.unclaimed.is_empty() && worker.state != DispatchState::Broken {
                 worker.ring_for_unclaimed(false);
                 left |= !worker.unclaimed.is_empty();
             }
@@ -535,7 +535,7 @@ impl Dispatcher {
     pub(crate) fn ring_for_overdue(&mut self) -> bool {
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
-            if worker.unclaimed.is_empty() || worker.state == State::Broken {
+            if worker.unclaimed.is_empty() || worker.state == DispatchState::Broken {
                 continue;
             }
             worker.ring_for_unclaimed(true);
@@ -549,7 +549,7 @@ impl Dispatcher {
     /// [`Dispatcher::ring_workers`] has returned. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
-        !self.busy().any(|worker| worker.state != State::Broken && worker.ring.any_ready())
+        !self.busy().any(|worker| worker.state != DispatchState::Broken && worker.ring.any_ready())
     }
 
     /// The front is awake.
@@ -576,7 +576,7 @@ impl Dispatcher {
     // --- Workers -----------------------------------------------------------------------------------
 
     /// Adds a worker. `false`: it cannot be used, and the supervisor knows.
-    pub(crate) fn add_worker(&mut self, new: NewWorker, state: State) -> bool {
+    pub(crate) fn add_worker(&mut self, new: NewWorker, state: DispatchState) -> bool {
         match wake::watch(&new.ring) {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
@@ -591,15 +591,15 @@ impl Dispatcher {
 
     /// Gives a canary the one request that it gets before it is admitted. `false`: it is not there any more.
     pub(crate) fn submit_to_canary(&mut self, number: u32, exchange: &Rc<Exchange>) -> bool {
-        let index = self.position(number).filter(|index| self.workers[*index].state == State::Canary);
+        let index = self.position(number).filter(|index| self.workers[*index].state == DispatchState::Canary);
         index.is_some_and(|index| self.place(index, exchange) == Placing::Done)
     }
 
     /// A canary may have clients' requests.
     pub(crate) fn admit_canary(&mut self, number: u32) {
         let Some(index) = self.position(number) else { return };
-        if self.workers[index].state == State::Canary {
-            self.workers[index].state = State::Serving;
+        if self.workers[index].state == DispatchState::Canary {
+            self.workers[index].state = DispatchState::Serving;
             self.workers_changed();
         }
     }
@@ -614,7 +614,7 @@ impl Dispatcher {
 
     fn note_generations(&mut self) {
         let Generations { newest, withdrawn, .. } = self.generations;
-        let serving = self.workers.iter().filter(|worker| worker.state == State::Serving);
+        let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
         let serving = serving.map(|worker| worker.generation);
         let newest = if self.draining { 0 } else { newest };
         let newest = serving.clone().filter(|one| *one != withdrawn).fold(newest, u32::max);
@@ -630,7 +630,8 @@ impl Dispatcher {
     /// Counts the requests of each worker from now on. The first to answer this number is named.
     pub(crate) fn name_warm_worker(&mut self, requests: u64) {
         self.warm_after = Some(requests);
-        let most = self.workers.iter().enumerate().filter(|(_, worker)| worker.state == State::Serving);
+        let most =
+            self.workers.iter().enumerate().filter(|(_, worker)| worker.state == DispatchState::Serving);
         let most = most.max_by_key(|(_, worker)| worker.served).map(|(index, _)| index);
         for worker in &mut self.workers {
             worker.counted_from = worker.served;
@@ -643,7 +644,7 @@ impl Dispatcher {
     fn look_whether_warm(&mut self, index: usize) {
         let Some(requests) = self.warm_after else { return };
         let worker = &self.workers[index];
-        if worker.state == State::Serving && worker.served - worker.counted_from >= requests {
+        if worker.state == DispatchState::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
             self.events.send(AppEvent::WorkerWarm { worker: number });
@@ -657,8 +658,8 @@ impl Dispatcher {
         let has_hijacked = self.workers[index].hijacked > 0;
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
-        if matches!(self.workers[index].state, State::Serving | State::Canary) {
-            self.workers[index].state = State::Retiring;
+        if matches!(self.workers[index].state, DispatchState::Serving | DispatchState::Canary) {
+            self.workers[index].state = DispatchState::Retiring;
         }
         self.workers_changed();
         has_hijacked
@@ -668,7 +669,7 @@ impl Dispatcher {
     pub(crate) fn is_leaving(&self, exchange: &Exchange) -> bool {
         let taken_over_by = exchange.borrow().taken_over_by;
         let index = taken_over_by.and_then(|number| self.position(number));
-        index.is_some_and(|index| self.workers[index].state == State::Retiring)
+        index.is_some_and(|index| self.workers[index].state == DispatchState::Retiring)
     }
 
     /// A worker is dead. What it wrote before is still good; what it had not begun goes to others; what it had
@@ -676,7 +677,7 @@ impl Dispatcher {
     /// `killed` for that is not repeated: a loop without end would go on in the worker that takes its place.
     pub(crate) fn remove_worker(&mut self, number: u32, killed: bool) {
         let Some(index) = self.position(number) else { return };
-        if self.workers[index].state != State::Broken {
+        if self.workers[index].state != DispatchState::Broken {
             for slot in 0..self.workers[index].slots.len() as u16 {
                 // All that is left, room or not: it is at most what the response areas hold. What is wrong with it is
                 // found once the worker is gone: its answer has not ended.
@@ -686,7 +687,7 @@ impl Dispatcher {
             self.take_back_unbegun(index);
         }
         let worker = self.workers.swap_remove(index);
-        let had_its_time = killed && worker.state == State::Retiring;
+        let had_its_time = killed && worker.state == DispatchState::Retiring;
         self.repeat_or_fail(number, worker.slots, !had_its_time);
         self.workers_changed();
     }
@@ -696,7 +697,7 @@ impl Dispatcher {
         self.workers[index].ring.retire();
         self.take_back_unbegun(index);
         let worker = &mut self.workers[index];
-        worker.state = State::Broken;
+        worker.state = DispatchState::Broken;
         worker.in_flight = 0;
         worker.unclaimed.clear();
         let slots = std::mem::take(&mut worker.slots);
@@ -710,7 +711,7 @@ impl Dispatcher {
     /// Takes back what a worker has not begun, to the head of the queue, in its order. (Other workers do not answer a
     /// canary's request.)
     fn take_back_unbegun(&mut self, index: usize) {
-        let is_canary = self.workers[index].state == State::Canary;
+        let is_canary = self.workers[index].state == DispatchState::Canary;
         let number = self.workers[index].number;
         let unbegun = self.workers[index].unclaimed.clone();
         for ticket in unbegun.into_iter().rev() {

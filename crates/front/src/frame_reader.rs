@@ -19,7 +19,7 @@ pub enum Frame<'a> {
         /// Its length in bytes.
         length: u64,
     },
-    /// The worker wants a socket, and the connection goes there.
+    /// The worker asks for a socket, and the connection goes there.
     Hijack,
     /// The answer is complete.
     End,

@@ -14,7 +14,7 @@ use crate::canary;
 use crate::clock::{now_ms, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
-use crate::dispatch::State;
+use crate::dispatch::DispatchState;
 use crate::listener::{Acceptor, Listener};
 use crate::local_task::spawn;
 use crate::shared::{Counted, Leaving, Shared};
@@ -113,11 +113,11 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::Abandon => app.abandon(),
         AppCommand::AddWorker(new) => {
             app.served();
-            app.dispatcher.borrow_mut().add_worker(new, State::Serving);
+            app.dispatcher.borrow_mut().add_worker(new, DispatchState::Serving);
         }
         AppCommand::AddCanary(new, path) => {
             let worker = new.worker;
-            if app.dispatcher.borrow_mut().add_worker(new, State::Canary) {
+            if app.dispatcher.borrow_mut().add_worker(new, DispatchState::Canary) {
                 spawn(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
             }
         }

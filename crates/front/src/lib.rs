@@ -144,18 +144,18 @@ pub enum AppCommand {
     AddCanary(NewWorker, String),
     /// A canary may have requests from clients.
     AdmitCanary {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// This generation, the newest, is taken back: connections that it has answered may be answered by the one before.
     WithdrawGeneration {
-        /// Its number.
+        /// The generation's number.
         generation: u32,
     },
     /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
     /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// Count the requests that each worker answers from now on, and send [`AppEvent::WorkerWarm`], once, as soon as one
@@ -166,7 +166,7 @@ pub enum AppCommand {
     },
     /// A worker is dead, or no longer serves.
     RemoveWorker {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// It was killed on purpose. What a retiring worker was at then has had its time, and is not repeated.
         killed: bool,
@@ -201,7 +201,7 @@ pub struct DevelopmentPages {
 /// A worker that is new to the front.
 #[derive(Debug)]
 pub struct NewWorker {
-    /// Its number; an application's numbers are never used twice.
+    /// The worker's number; an application's numbers are never used twice.
     pub worker: u32,
     /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
     /// that was answered by one is not answered by an earlier one again, unless that one is withdrawn.
@@ -236,26 +236,26 @@ pub enum AppEvent {
     Drained,
     /// A canary has answered its request with this status; or why it has not.
     CanaryAnswered {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// The status, or what went wrong.
         answer: Result<u16, String>,
     },
     /// A worker broke the protocol of its ring: it must be killed and replaced.
     WorkerBroken {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// What it did.
         why: String,
     },
     /// A retired worker has nothing in flight any more.
     WorkerIdle {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
     WorkerWarm {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
 }
@@ -280,7 +280,7 @@ pub struct Report {
 /// How things are with an application.
 #[derive(Debug, Clone)]
 pub struct AppLoad {
-    /// Its number.
+    /// The application's number.
     pub app: AppId,
     /// Each of its workers.
     pub workers: Vec<WorkerReport>,
@@ -295,7 +295,7 @@ pub struct AppLoad {
 /// How things are with a worker.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerReport {
-    /// Its number.
+    /// The worker's number.
     pub worker: u32,
     /// Requests that it has begun.
     pub in_flight: usize,

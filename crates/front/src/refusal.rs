@@ -95,7 +95,7 @@ pub enum Refusal {
     AppRaised,
     /// The worker died, or broke the rules of its ring, before it had answered.
     WorkerDied {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// The worker's answer could not be sent on.

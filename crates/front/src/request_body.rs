@@ -32,7 +32,7 @@ pub struct Progress {
 /// Decodes one body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyDecoder {
-    state: State,
+    state: DecoderState,
     /// Bytes that may still be given out.
     allowance: u64,
     extension_allowance: usize,
@@ -42,7 +42,7 @@ pub struct BodyDecoder {
 
 /// What the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DecoderState {
     /// A body of known length, with the bytes that are missing.
     Length(u64),
     /// A chunk's size, with the number of its digits that have come.
@@ -87,9 +87,9 @@ impl BodyDecoder {
     /// A decoder for a request's body of at most `most_bytes`.
     pub fn new(framing: BodyFraming, limits: &Limits, most_bytes: Option<u64>) -> Self {
         let state = match framing {
-            BodyFraming::None | BodyFraming::Length(0) => State::Done,
-            BodyFraming::Length(length) => State::Length(length),
-            BodyFraming::Chunked => State::Size { size: 0, digits: 0 },
+            BodyFraming::None | BodyFraming::Length(0) => DecoderState::Done,
+            BodyFraming::Length(length) => DecoderState::Length(length),
+            BodyFraming::Chunked => DecoderState::Size { size: 0, digits: 0 },
         };
         BodyDecoder {
             state,
@@ -103,7 +103,7 @@ impl BodyDecoder {
     /// A decoder for the body of a response that an application has chunked itself.
     pub fn of_chunked_response() -> Self {
         BodyDecoder {
-            state: State::Size { size: 0, digits: 0 },
+            state: DecoderState::Size { size: 0, digits: 0 },
             allowance: u64::MAX,
             extension_allowance: EXTENSION_BYTES,
             trailer_allowance: RESPONSE_TRAILER_BYTES,
@@ -113,7 +113,7 @@ impl BodyDecoder {
 
     /// Whether the body is complete.
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == DecoderState::Done
     }
 
     /// Decodes the next piece of the body; `out` gets its bytes, in order.
@@ -122,9 +122,9 @@ impl BodyDecoder {
     /// The refusal for the client; the connection cannot be used any further.
     pub fn decode(&mut self, input: &[u8], mut out: impl FnMut(&[u8])) -> Result<Progress, Refusal> {
         let mut rest = input;
-        while self.state != State::Done {
+        while self.state != DecoderState::Done {
             match self.state {
-                State::Length(missing) | State::Data(missing) => {
+                DecoderState::Length(missing) | DecoderState::Data(missing) => {
                     let length = usize::try_from(missing).map_or(rest.len(), |most| rest.len().min(most));
                     let (data, after) = rest.split_at(length);
                     if !data.is_empty() {
@@ -149,10 +149,10 @@ impl BodyDecoder {
         let length = data.len() as u64;
         self.allowance = self.allowance.checked_sub(length).ok_or(Refusal::BodyTooLarge)?;
         self.state = match self.state {
-            State::Length(missing) if missing == length => State::Done,
-            State::Length(missing) => State::Length(missing - length),
-            State::Data(missing) if missing == length => State::DataCr,
-            State::Data(missing) => State::Data(missing - length),
+            DecoderState::Length(missing) if missing == length => DecoderState::Done,
+            DecoderState::Length(missing) => DecoderState::Length(missing - length),
+            DecoderState::Data(missing) if missing == length => DecoderState::DataCr,
+            DecoderState::Data(missing) => DecoderState::Data(missing - length),
             state => state,
         };
         out(data);
@@ -160,49 +160,56 @@ impl BodyDecoder {
     }
 
     /// The state after one byte that is not data.
-    fn step(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+    fn step(&mut self, state: DecoderState, byte: u8) -> Result<DecoderState, Refusal> {
         match state {
-            State::Size { size, digits } => self.step_size(size, digits, byte),
-            State::Extension(part, size) => self.step_extension(part, size, byte),
-            State::SizeLf(_) | State::DataLf | State::TrailerLf | State::LastLf if byte != b'\n' => {
+            DecoderState::Size { size, digits } => self.step_size(size, digits, byte),
+            DecoderState::Extension(part, size) => self.step_extension(part, size, byte),
+            DecoderState::SizeLf(_)
+            | DecoderState::DataLf
+            | DecoderState::TrailerLf
+            | DecoderState::LastLf
+                if byte != b'\n' =>
+            {
                 Err(Refusal::BadChunk)
             }
-            State::SizeLf(0) => Ok(State::TrailerLine),
-            State::SizeLf(size) if size > self.allowance => Err(Refusal::BodyTooLarge),
-            State::SizeLf(size) => Ok(State::Data(size)),
-            State::DataCr if byte == b'\r' => Ok(State::DataLf),
-            State::DataCr => Err(Refusal::BadChunk),
-            State::DataLf => Ok(State::Size { size: 0, digits: 0 }),
-            State::TrailerLine | State::TrailerName | State::TrailerValue => self.step_trailer(state, byte),
-            State::TrailerLf => Ok(State::TrailerLine),
-            State::LastLf => Ok(State::Done),
-            State::Length(_) | State::Data(_) | State::Done => Ok(state),
+            DecoderState::SizeLf(0) => Ok(DecoderState::TrailerLine),
+            DecoderState::SizeLf(size) if size > self.allowance => Err(Refusal::BodyTooLarge),
+            DecoderState::SizeLf(size) => Ok(DecoderState::Data(size)),
+            DecoderState::DataCr if byte == b'\r' => Ok(DecoderState::DataLf),
+            DecoderState::DataCr => Err(Refusal::BadChunk),
+            DecoderState::DataLf => Ok(DecoderState::Size { size: 0, digits: 0 }),
+            DecoderState::TrailerLine | DecoderState::TrailerName | DecoderState::TrailerValue => {
+                self.step_trailer(state, byte)
+            }
+            DecoderState::TrailerLf => Ok(DecoderState::TrailerLine),
+            DecoderState::LastLf => Ok(DecoderState::Done),
+            DecoderState::Length(_) | DecoderState::Data(_) | DecoderState::Done => Ok(state),
         }
     }
 
-    fn step_size(&mut self, size: u64, digits: u32, byte: u8) -> Result<State, Refusal> {
+    fn step_size(&mut self, size: u64, digits: u32, byte: u8) -> Result<DecoderState, Refusal> {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
             b'A'..=b'F' => byte - b'A' + 10,
             _ if digits == 0 => return Err(Refusal::BadChunk),
-            b'\r' => return Ok(State::SizeLf(size)),
+            b'\r' => return Ok(DecoderState::SizeLf(size)),
             b';' | b' ' | b'\t' => return self.step_extension(ExtensionPart::BeforeSemicolon, size, byte),
             _ => return Err(Refusal::BadChunk),
         };
         if digits == SIZE_DIGITS {
             return Err(Refusal::BadChunk);
         }
-        Ok(State::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
+        Ok(DecoderState::Size { size: size << 4 | u64::from(digit), digits: digits + 1 })
     }
 
     /// Extensions are only passed over: neither side knows any.
-    fn step_extension(&mut self, part: ExtensionPart, size: u64, byte: u8) -> Result<State, Refusal> {
+    fn step_extension(&mut self, part: ExtensionPart, size: u64, byte: u8) -> Result<DecoderState, Refusal> {
         use ExtensionPart::*;
         let allowance = self.extension_allowance.checked_sub(1);
         self.extension_allowance = allowance.ok_or(Refusal::ChunkExtensionsTooLarge)?;
         let next = match (part, byte) {
-            (Name | Value | AfterQuoted, b'\r') => return Ok(State::SizeLf(size)),
+            (Name | Value | AfterQuoted, b'\r') => return Ok(DecoderState::SizeLf(size)),
             (BeforeSemicolon | Name | AfterName | Value | AfterQuoted, b';') => BeforeName,
             (Name | AfterName, b'=') => BeforeValue,
             (BeforeSemicolon | Value | AfterQuoted, b' ' | b'\t') => BeforeSemicolon,
@@ -216,24 +223,24 @@ impl BodyDecoder {
             (BeforeValue | Value, byte) if is_token_byte(byte) => Value,
             _ => return Err(Refusal::BadChunk),
         };
-        Ok(State::Extension(next, size))
+        Ok(DecoderState::Extension(next, size))
     }
 
     /// Trailer fields are held to the rules for header fields, and dropped.
-    fn step_trailer(&mut self, state: State, byte: u8) -> Result<State, Refusal> {
+    fn step_trailer(&mut self, state: DecoderState, byte: u8) -> Result<DecoderState, Refusal> {
         let allowance = self.trailer_allowance.checked_sub(1);
         self.trailer_allowance = allowance.ok_or(Refusal::TrailersTooLarge)?;
         match (state, byte) {
-            (State::TrailerLine, b'\r') => Ok(State::LastLf),
-            (State::TrailerLine, byte) if is_token_byte(byte) => {
+            (DecoderState::TrailerLine, b'\r') => Ok(DecoderState::LastLf),
+            (DecoderState::TrailerLine, byte) if is_token_byte(byte) => {
                 let allowance = self.trailer_fields_allowance.checked_sub(1);
                 self.trailer_fields_allowance = allowance.ok_or(Refusal::TrailersTooLarge)?;
-                Ok(State::TrailerName)
+                Ok(DecoderState::TrailerName)
             }
-            (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerName, byte) if is_token_byte(byte) => Ok(state),
-            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
-            (State::TrailerValue, byte) if is_value_byte(byte) => Ok(state),
+            (DecoderState::TrailerName, b':') => Ok(DecoderState::TrailerValue),
+            (DecoderState::TrailerName, byte) if is_token_byte(byte) => Ok(state),
+            (DecoderState::TrailerValue, b'\r') => Ok(DecoderState::TrailerLf),
+            (DecoderState::TrailerValue, byte) if is_value_byte(byte) => Ok(state),
             _ => Err(Refusal::BadTrailer),
         }
     }

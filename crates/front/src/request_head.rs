@@ -147,7 +147,7 @@ pub enum Parsed {
 
 /// A request head, as spans of the read buffer that it was parsed from.
 ///
-/// Every method that takes a `buffer` wants that same buffer: it may have grown, but may not have moved
+/// Every method that takes a `buffer` needs that same buffer: it may have grown, but may not have moved
 /// its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestHead {
@@ -165,11 +165,11 @@ pub struct RequestHead {
     pub version: Version,
     /// How the body is framed.
     pub framing: BodyFraming,
-    /// Whether the client wants to keep the connection.
+    /// Whether the client asks to keep the connection.
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expect_continue: bool,
-    /// Whether the client wants to change protocols (`Connection: upgrade`).
+    /// Whether the client asks for another protocol (`Connection: upgrade`).
     pub upgrade: bool,
     fields: Vec<Field>,
     /// Bit `k` is set if the field with the well-known key `k` occurred, and occurred again.

@@ -172,7 +172,7 @@ impl Gathered {
                 self.date = true;
                 true
             }
-            // Trailers are not sent, whoever chunks the body.
+            // Trailers are not sent, whether the application or the front chunks the body.
             7 if is("trailer") => false,
             10 if is("connection") => {
                 self.close |= has_list_token(value, "close");

@@ -2,7 +2,7 @@
 //! slow client.
 //!
 //! A spool file has no name, so that nothing is left behind however the server ends. Where there is no folder for them, it is in
-//! memory. The worker gets a descriptor of its own: opened again, it reads from the start and cannot write.
+//! memory. The worker gets a separate descriptor: opened again, it reads from the start and cannot write.
 
 use std::cell::Cell;
 use std::fs::File;

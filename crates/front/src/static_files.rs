@@ -12,7 +12,7 @@
 //! - [`fingerprint`]: whether its name says that it will never change;
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
 //! - [`reading`]: what their content says about that;
-//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client wants;
+//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client asks for;
 //! - [`site`]: what is different where there is no application.
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.

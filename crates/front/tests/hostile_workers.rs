@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use highball_front::{AppCommand, AppEvent};
-use highball_ring::entry::{State, Word};
+use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::Kind;
 use highball_ring::layout::{CONSUMED, ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
 use proptest::prelude::*;
@@ -179,7 +179,7 @@ fn a_worker_that_lets_nothing_be_taken_back_does_not_hold_up_the_others() {
     front.until("a third is placed", |report| report.apps[0].workers[0].placed == 1);
     // Not begun, as it seems, and yet not what was placed: to take it back fails.
     let position = jobs[1].position + 1;
-    let word = Word { position, slot: 200, state: State::Placed };
+    let word = Word { position, slot: 200, state: EntryState::Placed };
     scribble(&bad, ENTRIES_AT + 8 * position as usize, &word.pack().to_le_bytes());
     let good = front.worker(1).serve(1, |job| job.answer("good"));
     for _ in 0..20 {

@@ -3,11 +3,12 @@
 
 use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
-use crate::elsewhere::{self, user_name};
+use crate::elsewhere;
 use crate::instance::{
     Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
+use crate::process_list::user_name;
 use highball_config::{AppSelector, Selector};
 use highball_supervisor::visible_lines;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};

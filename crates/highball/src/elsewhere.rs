@@ -1,6 +1,8 @@
 //! How to ask servers that run and were not found: their control sockets are where another environment puts them.
 
 use crate::control_places::VARIABLE;
+use crate::process_list::{parent_and_uid_of, user_name};
+use highball_config::COMMANDS;
 use rustix::process::{geteuid, getpid};
 use std::fmt::Write as _;
 use std::fs;
@@ -8,9 +10,6 @@ use std::path::Path;
 
 /// Variables that say where a control socket is.
 const PLACES: [&str; 2] = [VARIABLE, "XDG_RUNTIME_DIR"];
-/// Commands, which run and are no servers.
-const COMMANDS: [&str; 10] =
-    ["status", "restart", "refork", "upgrade", "stop", "memory", "bench", "doctor", "config", "init"];
 /// Hints that are given; other users decide how many servers run.
 const MOST: usize = 8;
 
@@ -27,18 +26,13 @@ pub(crate) fn hints(seen: &[i32]) -> String {
     text
 }
 
-/// The name of a user; `uid 33` where there is none.
-pub(crate) fn user_name(uid: u32) -> String {
-    highball_users::name_of(uid).unwrap_or_else(|| format!("uid {uid}"))
-}
-
 /// A process that is a server.
 struct Server {
     pid: i32,
     uid: u32,
     /// `NAME=value`, as it was started with.
     places: Vec<String>,
-    /// It sees other files than this process: a container's, or a `/tmp` of its own.
+    /// It sees other files than this process: a container's, or a private `/tmp`.
     has_own_files: bool,
 }
 
@@ -49,7 +43,7 @@ impl Server {
         let found = format!("a server{who} runs as pid {pid}, and cannot be reached here");
         if *has_own_files {
             return format!(
-                "{found}: it is in a container, or has a /tmp of its own (PrivateTmp=). Run the command there (nsenter --target \
+                "{found}: it is in a container, or has a private /tmp (PrivateTmp=). Run the command there (nsenter --target \
                  {pid} --mount highball status), or start it with HIGHBALL_CONTROL=/run/NAME/control"
             );
         }
@@ -69,13 +63,7 @@ fn servers() -> impl Iterator<Item = Server> {
 }
 
 fn server(pid: i32) -> Option<Server> {
-    let uid_and_parent = |pid: i32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-        let uid: u32 = field("Uid:")?.split_whitespace().nth(1)?.parse().ok()?;
-        Some((uid, field("PPid:")?.trim().parse::<i32>().ok()?))
-    };
-    let (uid, parent) = uid_and_parent(pid)?;
+    let (parent, uid) = parent_and_uid_of(pid)?;
     let own = geteuid();
     let may_ask = own.is_root() || uid == own.as_raw();
     // A process below another one is its opener, or its server where root has started it.
@@ -98,7 +86,8 @@ fn is_server(pid: i32) -> bool {
     });
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let first = arguments.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-    is_highball && !COMMANDS.iter().any(|command| command.as_bytes() == first)
+    let is_other_command = |name: &str| name != "serve" && name.as_bytes() == first;
+    is_highball && !COMMANDS.into_iter().any(is_other_command)
 }
 
 /// Whether this is a place that can be typed as it is: the variable is another user's to set, and people copy the command.

@@ -7,7 +7,7 @@ use crate::pidfile::Pidfile;
 use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
-use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, UpgradeContext};
+use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -133,7 +133,8 @@ impl Staffing {
             News::SiteOpened => self.is_site = true,
             News::Removed => {} // it is not waited for any more
             News::FirstAnswered(worker, answer) => {
-                self.judge(answer)?;
+                let status = self.probe().judge(answer).map_err(|failure| failure.to_string())?;
+                info!(status, path = self.app.process.probe_path, "the new process answers");
                 (self.first_has_answered, self.deadline) = (true, None);
                 return Ok(Some(worker));
             }
@@ -141,29 +142,13 @@ impl Staffing {
         Ok(None)
     }
 
-    fn silent(&self) -> String {
-        let (path, limit) = (&self.app.process.probe_path, self.app.process.probe_timeout);
-        format!(
-            "probing the new process failed: GET {path} was not answered within {limit:?}.\nFind out what it waits \
-             for. If it really needs longer, raise --probe-timeout, or name another path with --probe-path."
-        )
+    fn probe(&self) -> Probe<'_> {
+        let path = &self.app.process.probe_path;
+        Probe { of: "the new process", path, try_again: "Look at the log above." }
     }
 
-    fn judge(&self, answer: Result<u16, String>) -> Result<(), String> {
-        let path = &self.app.process.probe_path;
-        match answer {
-            Ok(status) if status < 500 => {
-                info!(status, path, "the new process answers");
-                Ok(())
-            }
-            Ok(status) => Err(format!(
-                "probing the new process failed: GET {path} was answered with status {status}.\nThe application answered with \
-                 an error page: look into its own log (log/production.log), or name another path with --probe-path."
-            )),
-            Err(why) => Err(format!(
-                "probing the new process failed: GET {path} failed: {why}.\nLook at the log above."
-            )),
-        }
+    fn unanswered(&self) -> String {
+        self.probe().unanswered(self.app.process.probe_timeout).to_string()
     }
 }
 
@@ -256,7 +241,7 @@ impl Handover {
         while !coming.values().all(Staffing::is_done) {
             let next = coming.values().filter_map(|app| Some((app.deadline?, app))).min_by_key(|(at, _)| *at);
             let received = match next {
-                Some((at, app)) => timeout_at(at, news.recv()).await.map_err(|_| app.silent())?,
+                Some((at, app)) => timeout_at(at, news.recv()).await.map_err(|_| app.unanswered())?,
                 None => news.recv().await,
             };
             let Some((id, news)) = received else { return Err("the run has ended".into()) };

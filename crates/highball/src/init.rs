@@ -51,7 +51,7 @@ struct Planned {
 
 /// What to do about a file that is there.
 enum Advice {
-    /// Nothing: whoever wrote it knows.
+    /// Nothing: the file needs no change.
     Keep,
     /// Add these lines, or put them in the place of others, unless this is in it.
     Change { unless: &'static str, lines: String },
@@ -218,7 +218,7 @@ fn look(folder: &OwnedFd, planned: &Planned) -> io::Result<Option<Outcome>> {
     Ok(Some(Outcome::Kept((!has_it).then(|| lines.clone()))))
 }
 
-/// That nobody reads it is no reason to write less.
+/// Prints a line about the file. Without a reader, the files are written all the same.
 fn report(planned: &Planned, outcome: Outcome, dry_run: bool) {
     let line = |done: &str, words: &str| format!("{done:<11} {:<24} {words}\n", planned.path().display());
     let text = match outcome {

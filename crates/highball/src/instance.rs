@@ -129,7 +129,7 @@ pub(crate) enum Answer {
 pub(crate) struct RubyProcess {
     /// The number of the application.
     pub(crate) app: u32,
-    /// Its number; `None` is the mold.
+    /// The worker's number; `None` is the mold.
     pub(crate) worker: Option<u32>,
     pub(crate) pid: Option<i32>,
     pub(crate) state: String,
@@ -174,7 +174,7 @@ pub(crate) struct Status {
 /// How an application is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AppStatus {
-    /// Its number, which no other application of this process has had.
+    /// The application's number, which no other application of this process has had.
     pub(crate) id: u32,
     pub(crate) name: String,
     /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
@@ -239,7 +239,7 @@ pub(crate) struct MoldStatus {
 /// A refork.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReforkStatus {
-    /// Its number, from 1.
+    /// The refork's number, from 1.
     pub(crate) number: u32,
     /// `highball refork`, `URG`, or a number of requests.
     pub(crate) asked_by: String,
@@ -275,7 +275,7 @@ pub(crate) struct RestartStatus {
 /// A hot restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UpgradeStatus {
-    /// Its number in this process, from 1.
+    /// The hot restart's number in this process, from 1.
     pub(crate) number: u32,
     /// `highball upgrade` or `USR2`.
     pub(crate) asked_by: String,

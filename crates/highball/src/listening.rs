@@ -1,6 +1,7 @@
 //! Which TCP ports a process listens on, as the kernel reports it. Root asks servers of other users by their port, and what such
 //! a server answers about itself may be wrong on purpose.
 
+use crate::process_list::parent_and_uid_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -11,10 +12,10 @@ const LISTENING: &str = "0A";
 /// The ports that this process listens on, if it is a process of this user.
 ///
 /// # Errors
-/// `/proc` cannot be read, or the process has ended.
+/// The files that the process has open cannot be read.
 pub(crate) fn ports_of(pid: i32, uid: u32) -> io::Result<BTreeSet<u16>> {
-    if effective_uid(&fs::read_to_string(format!("/proc/{pid}/status"))?) != Some(uid) {
-        return Ok(BTreeSet::new()); // another process has this pid by now
+    if parent_and_uid_of(pid).is_none_or(|(_, found)| found != uid) {
+        return Ok(BTreeSet::new()); // it has ended, or another process has this pid by now
     }
     let mut by_inode = BTreeMap::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -37,11 +38,6 @@ fn listening(line: &str) -> Option<(String, u16)> {
     let [_, local, _, LISTENING, _, _, _, _, _, inode, ..] = fields[..] else { return None };
     let port = u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()?;
     Some((inode.to_owned(), port))
-}
-
-fn effective_uid(status: &str) -> Option<u32> {
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    uids.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

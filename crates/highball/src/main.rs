@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
-//! files), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
+//! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
 //! reloads), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
 //! running Highball), `control_places` (where those sockets are, and who may be at the other end), `asking` (finding
 //! instances, and one question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask
@@ -32,6 +32,7 @@ mod memory;
 mod openers;
 mod output;
 mod pidfile;
+mod process_list;
 mod puma;
 mod readiness;
 mod root_policy;

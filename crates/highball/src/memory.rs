@@ -5,7 +5,6 @@
 //! (what `--json` prints), `tables` (what people are shown).
 
 mod own_copy;
-mod process_list;
 mod report;
 mod ruby_servers;
 mod tables;
@@ -15,10 +14,10 @@ use crate::commands::{selected, CommandError};
 use crate::control_places::ControlPlaces;
 use crate::instance::{Answer, AppStatus, Question, RubyProcess, Status};
 use crate::output::print;
+use crate::process_list::{user_name, Process, ProcessList};
 use highball_config::Selector;
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};
-use process_list::{user_name, Process, ProcessList};
 use report::{AppMemory, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Evaluating a Puma configuration: the application's Ruby does it, in a process of its own that has a time limit, and whose
-//! output is limited.
+//! Evaluating a Puma configuration: the application's Ruby does it, in a separate process. Its time and its output
+//! are limited.
 
 use crate::gem_lib;
 use highball_config::{PumaAnswer, PumaQuestion, Settings};
@@ -48,7 +48,7 @@ pub(crate) fn ask(question: &PumaQuestion<'_>) -> Result<PumaAnswer, String> {
 fn run(mut command: Command, time: Duration) -> Result<(String, String), String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let program = PathBuf::from(command.get_program());
-    // A group of its own: what the file has started ends with it.
+    // A separate group: what the file has started ends with it.
     let child = command.process_group(0).spawn();
     let mut child = child.map_err(|error| format!("{} cannot be run: {error}", program.display()))?;
     let report = reading(child.stdout.take(), REPORT_BYTES);
@@ -61,7 +61,7 @@ fn run(mut command: Command, time: Duration) -> Result<(String, String), String>
     }
 }
 
-/// Reads up to so many bytes to the end, on a thread of its own.
+/// Reads to the end, at most `most` bytes, on a separate thread.
 fn reading(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<String> {
     let (done, text) = sync_channel(1);
     std::thread::spawn(move || {

@@ -31,7 +31,7 @@ impl Ticket {
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum EntryState {
     /// Never used.
     Free,
     /// Given to the worker.
@@ -50,28 +50,28 @@ pub struct Word {
     /// The slot that holds the request.
     pub slot: u16,
     /// Whose it is.
-    pub state: State,
+    pub state: EntryState,
 }
 
 impl Word {
     /// Packs the word: position (40 bits), slot (16), state (8).
     pub fn pack(self) -> u64 {
         let state = match self.state {
-            State::Free => 0,
-            State::Placed => 1,
-            State::Claimed => 2,
-            State::TakenBack => 3,
+            EntryState::Free => 0,
+            EntryState::Placed => 1,
+            EntryState::Claimed => 2,
+            EntryState::TakenBack => 3,
         };
         (self.position << 24) | (u64::from(self.slot) << 8) | state
     }
 
-    /// Unpacks a word. An unknown state (only a misbehaving worker writes one) reads as [`State::Free`].
+    /// Unpacks a word. An unknown state (only a misbehaving worker writes one) reads as [`EntryState::Free`].
     pub fn unpack(word: u64) -> Self {
         let state = match word & 0xff {
-            1 => State::Placed,
-            2 => State::Claimed,
-            3 => State::TakenBack,
-            _ => State::Free,
+            1 => EntryState::Placed,
+            2 => EntryState::Claimed,
+            3 => EntryState::TakenBack,
+            _ => EntryState::Free,
         };
         Word { position: word >> 24, slot: (word >> 8) as u16, state }
     }
@@ -103,20 +103,20 @@ impl<'a> Entries<'a> {
 
     /// Front: gives `slot` to the worker at `position`. The request must be in the slot already.
     pub fn place(self, position: u64, slot: u16) {
-        let word = Word { position, slot, state: State::Placed };
+        let word = Word { position, slot, state: EntryState::Placed };
         self.at(position).store(word.pack(), Ordering::Release);
     }
 
     /// Front: takes the entry back. `false`: the worker was faster, or wrote garbage.
     pub fn take_back(self, position: u64, slot: u16) -> bool {
-        self.swap_placed(position, slot, State::TakenBack)
+        self.swap_placed(position, slot, EntryState::TakenBack)
     }
 
     /// Front: whether the worker has begun the entry (anything but `Placed` counts: a misbehaving worker
     /// must not look idle).
     pub fn is_claimed(self, position: u64) -> bool {
         let word = Word::unpack(self.at(position).load(Ordering::Acquire));
-        word.position != position || word.state != State::Placed
+        word.position != position || word.state != EntryState::Placed
     }
 
     /// Worker: claims the next placed entry, moving `cursor` past it and past those taken back.
@@ -127,7 +127,8 @@ impl<'a> Entries<'a> {
                 return Claim::Empty;
             }
             let Word { position, slot, .. } = word;
-            let mine = word.state == State::Placed && self.swap_placed(position, slot, State::Claimed);
+            let mine =
+                word.state == EntryState::Placed && self.swap_placed(position, slot, EntryState::Claimed);
             *cursor += 1;
             if mine {
                 return Claim::Claimed(Ticket { slot, position });
@@ -142,7 +143,7 @@ impl<'a> Entries<'a> {
             if word.position != cursor {
                 return false;
             }
-            if word.state == State::Placed {
+            if word.state == EntryState::Placed {
                 return true;
             }
             cursor += 1;
@@ -150,11 +151,11 @@ impl<'a> Entries<'a> {
         false
     }
 
-    fn swap_placed(self, position: u64, slot: u16, to: State) -> bool {
+    fn swap_placed(self, position: u64, slot: u16, to: EntryState) -> bool {
         let word = |state| Word { position, slot, state };
         self.at(position)
             .compare_exchange(
-                word(State::Placed).pack(),
+                word(EntryState::Placed).pack(),
                 word(to).pack(),
                 Ordering::AcqRel,
                 Ordering::Acquire,
@@ -173,11 +174,11 @@ mod tests {
 
     #[test]
     fn words_are_packed_without_loss_and_unknown_states_are_free() {
-        for state in [State::Free, State::Placed, State::Claimed, State::TakenBack] {
+        for state in [EntryState::Free, EntryState::Placed, EntryState::Claimed, EntryState::TakenBack] {
             let word = Word { position: MAX_POSITION, slot: u16::MAX, state };
             assert_eq!(Word::unpack(word.pack()), word);
         }
-        assert_eq!(Word::unpack(u64::MAX).state, State::Free);
+        assert_eq!(Word::unpack(u64::MAX).state, EntryState::Free);
     }
 
     #[test]

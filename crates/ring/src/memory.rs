@@ -39,7 +39,7 @@ impl Memory {
             .map_err(|e| RingError::system("create the ring's memory", e))?;
         rustix::fs::ftruncate(&fd, geometry.total_bytes() as u64)
             .map_err(|e| RingError::system("size the ring's memory", e))?;
-        // Sealed before anyone else sees it: a mapping of it can never fault for want of size.
+        // Sealed before anyone else sees it: a mapping of it can never fault because it is too small.
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|e| RingError::system("seal the ring's memory", e))?;
         let memory = Memory { mapping: Mapping::new(fd.as_fd(), geometry.total_bytes())?, geometry };

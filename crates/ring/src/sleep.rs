@@ -55,7 +55,7 @@ impl Bell<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct FrontSleep<'a>(pub &'a AtomicU32);
 
-/// In the word of a front that is patient: it wants to be woken as well when there is nothing left to claim.
+/// In the word of a front that is patient: it is to be woken as well when there is nothing left to claim.
 const PATIENT: u32 = 1 << 31;
 
 impl FrontSleep<'_> {

@@ -276,7 +276,7 @@ fn the_front_does_not_sleep_through_an_answer() {
     });
 }
 
-/// Two answers end, and the front wants to be woken for the second, or for three, which never come. Caught: the fence of
+/// Two answers end, and the front is to be woken for the second, or for three, which never come. Caught: the fence of
 /// `FrontSleep::must_wake_for_end` left out; no look at the word where nothing is left to claim.
 #[test]
 fn a_patient_front_sleeps_through_no_last_answer() {

@@ -190,7 +190,7 @@ fn secrets_are_masked() {
     let wrong: Vec<String> = SECRETS
         .iter()
         .filter(|(text, shown)| masked(text) != *shown)
-        .map(|(text, shown)| format!("{text:?}\n  is    {:?}\n  wants {shown:?}", masked(text)))
+        .map(|(text, shown)| format!("{text:?}\n  is    {:?}\n  should be {shown:?}", masked(text)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -31,9 +31,9 @@ pub const STEPS: [&str; 21] = [
     "upgrade.taking_over",
     "upgrade.let_in",
     "upgrade.handed_over",
-    "drain.begun",
+    "drain.started",
     "drain.front_drained",
-    "drain.workers_told",
+    "drain.workers_retired",
 ];
 
 /// The longest that a step waits, whatever becomes of the test.

@@ -9,6 +9,7 @@
 //!   whether a process is the one that it claims to be;
 //! - [`child`]: what a process is started with; [`app_output`]: its output, within a [`rate_limit`] and [`visible`];
 //!   [`message_log`]: which of its messages are logged;
+//! - [`probe`]: the request that a new version has to answer first;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
 //! - [`diagnosis`]: why a boot or a request failed, and what to do about it;
 //! - [`watch`]: the application's files, where a change of them asks for something;
@@ -25,6 +26,7 @@ mod child;
 mod core;
 mod diagnosis;
 mod message_log;
+mod probe;
 mod process;
 mod rate_limit;
 mod report;
@@ -39,6 +41,7 @@ pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::{Diagnosis, Excerpt};
+pub use probe::{Probe, ProbeFailure};
 pub use process::launcher::Launcher;
 pub use process::mold::MoldSource;
 pub use process::mold_process::become_mold;
@@ -64,7 +67,7 @@ use highball_ring::FrontRing;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// What the supervisor wants the front to know, in the order in which it happens.
+/// News of the supervisor for the front, in the order in which it happens.
 #[derive(Debug)]
 pub enum Notice {
     /// Something about an application.
@@ -105,22 +108,22 @@ pub enum AppNotice {
     CanaryReady(ReadyWorker),
     /// A canary may have clients' requests.
     CanaryAdmitted {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// The newest generation is taken back; connections that it has answered may go to the one before it.
     GenerationWithdrawn {
-        /// Its number.
+        /// The generation's number.
         generation: u32,
     },
     /// Place nothing more with this worker, and send [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// This worker is dead, or serves no more: fail or repeat its requests.
     WorkerGone {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// It was killed on purpose, such as for not ending in time.
         killed: bool,
@@ -136,7 +139,7 @@ pub enum AppNotice {
 /// A worker that can be given requests.
 #[derive(Debug)]
 pub struct ReadyWorker {
-    /// Its number; an application's numbers are never used twice.
+    /// The worker's number; an application's numbers are never used twice.
     pub worker: u32,
     /// The version of the application that it runs; a later one has a larger number.
     pub generation: u32,
@@ -189,26 +192,26 @@ pub enum AppOrder {
     Drained,
     /// The worker wrote something impossible into its ring: kill and replace it.
     WorkerBroken {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// The breach, for the log.
         why: String,
     },
     /// A retiring worker has nothing in flight any more.
     WorkerIdle {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// A canary has answered its request.
     CanaryAnswered {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
         /// The status, or why there is none.
         answer: Result<u16, String>,
     },
     /// The worker that was asked for by [`AppNotice::NameWarmWorker`].
     WorkerWarm {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// Its configuration could not be read again, and stays as it was; why.

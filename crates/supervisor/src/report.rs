@@ -23,7 +23,7 @@ pub struct Report {
 /// The state of an application.
 #[derive(Debug, Clone)]
 pub struct AppReport {
-    /// Its number.
+    /// The application's number.
     pub id: AppId,
     /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
     pub phase: &'static str,
@@ -67,7 +67,7 @@ pub struct MoldReport {
 /// One worker.
 #[derive(Debug, Clone)]
 pub struct WorkerReport {
-    /// Its number.
+    /// The worker's number.
     pub worker: u32,
     /// The version of the application that it runs.
     pub generation: u32,
@@ -102,7 +102,7 @@ pub struct RestartReport {
 /// A refork.
 #[derive(Debug, Clone)]
 pub struct ReforkReport {
-    /// Its number in this process, from 1.
+    /// The refork's number in this process, from 1.
     pub number: u32,
     /// `highball refork`, `URG`, or the number of requests.
     pub asked_by: String,
@@ -121,7 +121,7 @@ pub struct ReforkReport {
 /// A hot restart.
 #[derive(Debug, Clone)]
 pub struct UpgradeReport {
-    /// Its number in this process, from 1.
+    /// The hot restart's number in this process, from 1.
     pub number: u32,
     /// `highball upgrade` or `USR2`.
     pub asked_by: String,
@@ -142,7 +142,7 @@ pub struct UpgradeReport {
 pub struct AskedHeap {
     /// The application whose process it is.
     pub app: AppId,
-    /// Its number; `None` is the mold.
+    /// The worker's number; `None` is the mold.
     pub worker: Option<u32>,
     /// Process id, if known.
     pub pid: Option<i32>,

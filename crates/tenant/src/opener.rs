@@ -88,7 +88,7 @@ pub fn is_by_opener(user: Option<&User>) -> bool {
     openers_of(user).is_some()
 }
 
-/// What is asked.
+/// A request to an opener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Question {
     /// Open something in the folder.

@@ -71,7 +71,7 @@ impl EnvKeys {
     ///
     /// # Safety
     /// With the GVL held, and `template` a live Hash that no other thread changes. None of these calls raises, but for
-    /// want of memory.
+    /// lack of memory.
     pub(crate) unsafe fn build(
         &self,
         template: VALUE,

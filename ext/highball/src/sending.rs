@@ -76,8 +76,8 @@ impl Ring {
         Ok(true)
     }
 
-    /// `note_logged(ticket) -> nil`: the application writes a line about this request into the terminal itself. To be said
-    /// before the head of the answer.
+    /// `note_logged(ticket) -> nil`: the application writes a line about this request into the terminal itself. To be
+    /// called before the head of the answer is sent.
     pub(crate) fn note_logged(ruby: &Ruby, this: &Self, ticket: u64) -> Result<(), Error> {
         let ticket = this.checked(ruby, ticket)?;
         this.slot(ticket).is_logged.set(true);

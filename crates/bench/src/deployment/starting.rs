@@ -22,7 +22,7 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 const TEMPORARY: &str = "tmp";
 /// The longest path that a Unix socket can have.
 const SOCKET_PATH_BYTES: usize = 107;
-/// What changes servers or applications when the shell has set it; a scheme says all that it wants set.
+/// What changes servers or applications when the shell has set it; a scheme names all that it needs.
 const NOT_INHERITED: [&str; 8] = [
     "BINDING",
     "BUNDLE_GEMFILE",

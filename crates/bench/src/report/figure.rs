@@ -4,7 +4,7 @@ use super::words::number;
 use crate::results::Sample;
 use crate::statistics::Spread;
 
-/// Which of two values people want.
+/// Which of two values is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Better {
     Less,

@@ -1,4 +1,4 @@
-//! A small HTTP server that does, request by request, what a test wants it to do.
+//! A small HTTP server that does, request by request, what a test has chosen.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
 //! What the front knows of a WebSocket that an application has taken over: where the server's frames end, so that it can end
-//! the connection with a frame of its own (RFC 6455 sections 5.2 and 5.5.1). Everything else is the application's business.
+//! the connection with an added frame (RFC 6455 sections 5.2 and 5.5.1). Everything else is the application's business.
 
 /// A close frame with status 1012, "service restart" (IANA, WebSocket close codes): clients reconnect.
 const RESTART: [u8; 4] = [0x88, 0x02, 0x03, 0xf4];

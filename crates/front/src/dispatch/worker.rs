@@ -20,7 +20,7 @@ const UNRESPONSIVE_TICKS: u32 = 10;
 
 /// Whether a worker gets requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum DispatchState {
     /// Not from clients: it has to show first that it answers.
     Canary,
     /// It does.
@@ -41,7 +41,7 @@ pub(crate) struct Worker {
     pub(crate) generation: u32,
     pub(crate) threads: u32,
     pub(crate) ring: FrontRing,
-    pub(crate) state: State,
+    pub(crate) state: DispatchState,
     /// The requests in the ring, by slot.
     pub(crate) slots: Vec<Option<Rc<Exchange>>>,
     /// The spool files of their bodies: the worker has each open until its request has ended, even if the client has
@@ -68,7 +68,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(new: NewWorker, state: State, wake: AsyncFd<OwnedFd>) -> Self {
+    pub(crate) fn new(new: NewWorker, state: DispatchState, wake: AsyncFd<OwnedFd>) -> Self {
         let NewWorker { worker: number, generation, threads, ring } = new;
         let slots = ring.geometry().slots as usize;
         Worker {
@@ -109,7 +109,7 @@ impl Worker {
 
     /// Whether it has a thread for another request.
     pub(crate) fn can_begin(&self) -> bool {
-        self.state == State::Serving && self.in_flight < self.capacity(false) && self.ring.has_room()
+        self.state == DispatchState::Serving && self.in_flight < self.capacity(false) && self.ring.has_room()
     }
 
     /// How many requests it may have at a time.

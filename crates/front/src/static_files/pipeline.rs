@@ -211,7 +211,7 @@ fn open(
 }
 
 impl AssetPipeline {
-    /// Whether the pipeline might choose the file `name` for what is asked, too: `logo.png.erb` or `logo.jpeg` for
+    /// Whether the pipeline might choose the file `name` for this request, too: `logo.png.erb` or `logo.jpeg` for
     /// `logo.jpg`, but not `logo.svg`.
     fn may_be_meant(&self, name: &[u8], asked: &AskedAsset<'_>) -> bool {
         let Some(extension) = name.strip_prefix(asked.stem).and_then(|rest| rest.strip_prefix(b".")) else {

@@ -1,4 +1,4 @@
-//! An HTTP client that says exactly what a test wants to say.
+//! An HTTP client that sends exactly the bytes of a test.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -22,7 +22,7 @@ use super::PATIENCE;
 pub(crate) struct FakeWorker {
     pub(crate) number: u32,
     pub(crate) ring: Arc<WorkerRing>,
-    /// The ring's memory, for those who want to misuse it.
+    /// The ring's memory, for tests that misuse it.
     pub(crate) memory: OwnedFd,
     /// Files of spooled bodies that came before their requests were asked for, by position.
     spooled: Arc<Mutex<BTreeMap<u64, File>>>,

@@ -99,7 +99,7 @@ pub(crate) enum SuccessorEvent {
 /// What happens to an application.
 #[derive(Debug, Clone)]
 pub(crate) enum AppEvent {
-    // --- answers to deeds
+    // --- answers to actions
     /// Answers [`super::AppAction::SpawnMold`]: the process exists, in this folder.
     MoldStarted { boot: u32, folder: PathBuf },
     /// Answers [`super::AppAction::SpawnMold`].

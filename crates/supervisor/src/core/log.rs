@@ -1,4 +1,4 @@
-//! What the core wants logged: facts. The shell has the words for them (`shell/log_lines.rs`).
+//! What the core logs: facts. The shell has the words for them (`shell/log_lines.rs`).
 
 use super::event::Process;
 use crate::core::ending::Ending;

@@ -1,6 +1,7 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
 use crate::diagnosis::Diagnosis;
+use crate::probe::ProbeFailure;
 use crate::report::RestartReport;
 use std::collections::VecDeque;
 use std::fmt;
@@ -86,6 +87,10 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(what: String, remedy: &str) -> Failure {
         Failure { what, at: None, backtrace: None, remedy: remedy.into() }
+    }
+
+    pub(crate) fn of_probe(ProbeFailure { what, remedy }: ProbeFailure<'_>) -> Failure {
+        Failure::new(what, remedy)
     }
 
     /// The new mold did not come up.

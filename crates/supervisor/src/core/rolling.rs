@@ -1,11 +1,6 @@
 //! The next step towards the right number of workers of the right generation: a pure function of their numbers. It
 //! serves a restart, undoing one, and adding or removing a worker.
 
-/// The first worker of a new version has answered with this: whether clients may be sent to it.
-pub(crate) fn passes(status: u16) -> bool {
-    (100..500).contains(&status)
-}
-
 /// The numbers of workers, seen from the generation that is to stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -126,11 +121,5 @@ mod tests {
         assert_eq!(tally.next_move(), Move::RetireOther);
         assert!(!tally.is_settled());
         assert!(Tally { serving: 4, others_serving: 0, others_leaving: 1, ..tally }.is_settled());
-    }
-
-    #[test]
-    fn any_answer_below_500_passes() {
-        assert!(passes(200) && passes(302) && passes(404));
-        assert!(!passes(500) && !passes(503) && !passes(0));
     }
 }

@@ -27,7 +27,7 @@ const PASSES: usize = 64;
 pub enum Purpose {
     /// To be served. Where one does not boot in development it is waited for, until people have fixed it.
     Serve,
-    /// To be served in the place of another process, which serves on if they do not boot.
+    /// To be served in the place of another process, which keeps serving if they do not boot.
     Succeed,
     /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
     Examine,
@@ -249,7 +249,7 @@ impl Server {
             }
         });
         if !quick {
-            self.act(Action::Checkpoint("drain.begun"));
+            self.act(Action::Checkpoint("drain.started"));
         }
     }
 

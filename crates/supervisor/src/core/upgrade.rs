@@ -1,6 +1,6 @@
 //! Hot restarts, as the old process decides about them: a new `highball` is started beside this one and inherits its
 //! listening sockets. When its workers wait for requests it is let in, and then this process accepts no more, and drains.
-//! Until then, whatever fails, this one serves on.
+//! Until then, whatever fails, this one keeps serving.
 
 use super::action::{Action, SuccessorSignal};
 use super::app::{App, HotRestart, Source};
@@ -288,7 +288,7 @@ impl Server {
         self.upgrade_failed(&why);
     }
 
-    /// Ends the new process, and reports why. This one serves on.
+    /// Ends the new process, and reports why. This one keeps serving.
     fn upgrade_failed(&mut self, why: &str) {
         let Some(upgrade) = self.upgrades.going.take() else { return };
         let number = upgrade.number;
@@ -326,7 +326,7 @@ impl Server {
     /// The server stops: no process takes its place.
     pub(super) fn abandon_upgrades(&mut self) {
         self.upgrades.may_be_asked = false;
-        self.act(Action::DropUpgradeContext); // and with it the sockets, on which no one would accept any more
+        self.act(Action::DropUpgradeContext); // and with it the sockets: no process would accept on them
         self.upgrade_failed("the server was asked to stop.\nStart it again: it is the new version then.");
     }
 

@@ -32,7 +32,7 @@ pub enum What {
     Raised(Vec<u8>),
     /// The worker died, or broke the rules of its ring.
     WorkerDied {
-        /// Its number.
+        /// The worker's number.
         worker: u32,
     },
     /// The answer could not be sent.

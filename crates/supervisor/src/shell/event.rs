@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) enum Happening {
     /// A signal was sent to us.
     Signal(ReceivedSignal),
-    /// The binary passes on what the front, or an operator, wants.
+    /// The binary passes on an order of the front or of an operator.
     Order(Order),
     /// Something was seen of a process of this application, or, with none, of another `highball`.
     News(Option<AppId>, News),

@@ -30,7 +30,7 @@ pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
             warn!(sent = message, "the new process sent this message at the wrong time");
         }
         ServerLog::HotRestartFailed { why } => {
-            error!(error = why, "the hot restart failed; this process serves on");
+            error!(error = why, "the hot restart failed; this process keeps serving");
         }
         ServerLog::HandedOver { upgrade, took } => log_handed_over(upgrading.pid_of(*upgrade), *took),
         ServerLog::Unsettled => error!("the state of the server does not settle: this is a bug in Highball"),
@@ -230,7 +230,7 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
                 at,
                 backtrace,
                 remedy,
-                "the restart failed; the version before serves on"
+                "the restart failed; the old version keeps serving"
             );
         }
         AppLog::RestartGivenUp { generation, stage } => {

@@ -59,7 +59,7 @@ impl From<LogFormat> for Form {
 pub(crate) enum FromMold {
     /// A step of the spawn journey begins.
     Step { step: Step },
-    /// What the application is, by its files, and what tells so; nothing of it is loaded yet.
+    /// What the application is, by its files, and the evidence; nothing of it is loaded yet.
     Found { app: String, because: String },
     /// Something will go wrong, or may, and the boot goes on.
     Warning { warning: String, remedy: String },
@@ -120,7 +120,7 @@ pub(crate) enum FromWorker {
     Unfit { why: String },
     /// It is a mold, and sends a mold's messages from now on.
     Promoted,
-    /// It was sent TERM: it asks to be retired, and serves on until it is.
+    /// It was sent TERM: it asks to be retired, and keeps serving until it is.
     Leaving,
     /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },
@@ -169,7 +169,7 @@ pub struct Booted {
     pub framework: String,
     /// The folder of static files, if the application has one.
     pub public: Option<PathBuf>,
-    /// Response headers that the application wants on its static files.
+    /// Response headers that the application adds to its static files.
     #[serde(default)]
     pub public_headers: BTreeMap<String, String>,
     /// Where the assets of a Rails application are.

@@ -166,7 +166,7 @@ impl AppSupervisor {
         })
     }
 
-    /// What the front or an operator wants, where it is for the core.
+    /// An order of the front or of an operator, if it is for the core.
     pub(super) fn ordered(&mut self, order: AppOrder, core: &Core) -> Option<AppEvent> {
         Some(match order {
             AppOrder::Wanted => AppEvent::Wanted,

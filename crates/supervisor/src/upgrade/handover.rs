@@ -16,7 +16,6 @@ pub(crate) enum ToSuccessor {
         bind: String,
     },
     /// With it comes the socket on which the new process reports its own successor to the PID proxy of both.
-    #[serde(rename = "stand_in")]
     PidProxy,
     /// Everything that it inherits was sent.
     Begin {

@@ -16,7 +16,7 @@ pub(super) struct Chaos {
     pub(super) double: u32,
     /// A process sends what it should not, at a step.
     pub(super) forgery: u32,
-    /// An operator, a file or a signal wants something, at a step.
+    /// An order of an operator, a file or a signal, at a step.
     pub(super) order: u32,
     /// The whole server is asked to stop, at a step.
     pub(super) stop: u32,

@@ -248,7 +248,7 @@ fn promised(server: &Server) -> usize {
     server.apps.values().filter(|app| app.config.source == Source::Site).count()
 }
 
-/// Nothing waits for ever: every state that waits has a deadline, or a deed is under way that will be answered.
+/// Nothing waits for ever: every state that waits has a deadline, or an action is under way that will be answered.
 fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
     for (number, worker) in app.staff.workers.iter() {
         let waits = worker.state != WorkerState::Serving;

@@ -425,7 +425,7 @@ impl World {
         Ticket(1 << 40 | self.tickets)
     }
 
-    /// What operators, files, signals and the front may want.
+    /// Orders of operators, files, signals and the front.
     fn any_order(&mut self) -> Event {
         let (app, ticket) = (self.any_app(), self.ticket());
         let of_app = |event| Event::OfApp(app, event);

@@ -368,7 +368,7 @@ pub(super) fn no_answer_of_files(link: &Path, limit: Duration) -> BootFailure {
 }
 
 pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
-    let message = format!("Ruby ended without saying why: {ending}");
+    let message = format!("Ruby ended without an error message: {ending}");
     match ending {
         Ending::Killed(9) => {
             let remedy =

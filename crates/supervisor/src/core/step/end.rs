@@ -65,7 +65,7 @@ impl App {
         if let Phase::Draining(until) = self.phase {
             self.checkpoint("drain.front_drained");
             self.finish(until, false);
-            self.checkpoint("drain.workers_told");
+            self.checkpoint("drain.workers_retired");
         }
     }
 

@@ -261,7 +261,7 @@ impl App {
         self.let_go(old_line, old);
     }
 
-    /// The mold that there was stays. What the promoted one has forked runs the same version, and serves on.
+    /// The mold that there was stays. What the promoted one has forked runs the same version, and keeps serving.
     pub(super) fn refork_failed(&mut self, what: String) {
         self.log(AppLog::ReforkFailed { why: what.clone() });
         self.fails_with(format!("a refork failed: {what}"));

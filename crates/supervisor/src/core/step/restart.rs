@@ -1,6 +1,6 @@
 //! Rolling restarts: a new version boots beside the one that is served, its first worker has to show that it answers,
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
-//! serves on: the transaction is undone.
+//! keeps serving: the transaction is undone.
 
 use super::super::app::{App, Condition, HotRestart, Restart, Version};
 use super::super::event::Process;
@@ -11,9 +11,9 @@ use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
 use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
-use crate::core::rolling::passes;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
+use crate::probe::Probe;
 use crate::shell::message::{BootFailure, Booted};
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,29 +170,21 @@ impl App {
 
     /// The canary has answered its request, or cannot.
     pub(super) fn canary_answered(&mut self, number: u32, answer: Result<u16, String>) {
-        let path = self.config.probe_path.clone();
         let worker = self.staff.workers.get(number);
         if worker.is_none_or(|worker| worker.state != WorkerState::Probing) {
             return; // it was halted meanwhile
         }
-        match answer {
-            Ok(status) if passes(status) => {
+        match self.probe().judge(answer).map_err(Failure::of_probe) {
+            Ok(status) => {
                 self.log(AppLog::CanaryPassed { worker: number, status });
                 self.canary_passed(number);
             }
-            Ok(status) => {
-                let what =
-                    format!("probing the new version failed: GET {path} was answered with status {status}");
-                let remedy =
-                    "The application answered with an error page: look into its own log (log/production.log), or name another \
-                     path with --probe-path.";
-                self.restart_failed(Failure::new(what, remedy));
-            }
-            Err(why) => {
-                let what = format!("probing the new version failed: GET {path} failed: {why}");
-                self.restart_failed(Failure::new(what, TRY_AGAIN));
-            }
+            Err(failure) => self.restart_failed(failure),
         }
+    }
+
+    fn probe(&self) -> Probe<'_> {
+        Probe { of: "the new version", path: &self.config.probe_path, try_again: TRY_AGAIN }
     }
 
     fn canary_passed(&mut self, worker: u32) {
@@ -209,13 +201,9 @@ impl App {
     }
 
     pub(super) fn canary_is_silent(&mut self, worker: u32) {
-        let (path, limit) = (&self.config.probe_path, self.config.probe_timeout);
-        let what = format!("probing the new version failed: GET {path} was not answered within {limit:?}");
-        let remedy =
-            "Find out what it waits for. If it really needs longer, raise --probe-timeout, or name another \
-                      path with --probe-path.";
+        let failure = Failure::of_probe(self.probe().unanswered(self.config.probe_timeout));
         self.log(AppLog::CanaryKilled { worker });
-        self.restart_failed(Failure::new(what, remedy));
+        self.restart_failed(failure);
     }
 
     /// A worker of the new version has died, which none may before all is done.

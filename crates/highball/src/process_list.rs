@@ -1,4 +1,4 @@
-//! The processes of this machine, and their descent.
+//! The processes of this machine: their users, command lines and descent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -81,9 +81,8 @@ impl FromIterator<Process> for ProcessList {
 }
 
 fn read_process(pid: i32) -> Option<Process> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let (parent, uid) = parent_and_uid_of(pid)?;
     let arguments = arguments(&fs::read(format!("/proc/{pid}/cmdline")).ok()?);
-    let (parent, uid) = parent_and_uid(&status)?;
     (!arguments.is_empty()).then_some(Process { pid, parent, uid, arguments })
 }
 
@@ -92,6 +91,11 @@ fn arguments(cmdline: &[u8]) -> Vec<String> {
     let pieces =
         cmdline.split(|byte| *byte == 0).map(|piece| String::from_utf8_lossy(piece).trim().to_owned());
     pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+/// The parent and the effective user id of a process, if it exists.
+pub(crate) fn parent_and_uid_of(pid: i32) -> Option<(i32, u32)> {
+    parent_and_uid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 
 fn parent_and_uid(status: &str) -> Option<(i32, u32)> {
