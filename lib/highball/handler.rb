@@ -72,7 +72,14 @@ module Highball
     def become_highball(arguments, folder, options)
       show_log = { true => "on", false => "off" }[options[:log_stdout]]
       [$stdout, $stderr].each(&:flush)
+      remove_pid_file(options[:pid])
       exec(Binary.environment.merge("HIGHBALL_SHOW_LOG" => show_log), Binary.path, "serve", *arguments, folder)
+    end
+
+    # The file that Rack has written for this process. Highball writes it again as soon as it can remove it at its end.
+    # A signal before that would leave the file behind.
+    def remove_pid_file(path)
+      File.delete(path) if path && File.file?(path) && File.read(path).to_i == Process.pid
     end
 
     def given?(options, key)

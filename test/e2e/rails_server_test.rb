@@ -12,24 +12,16 @@ class RailsServerTest < E2ETest
   PIDFILE = "tmp/pids/server.pid"
 
   def test_rails_server_is_highball
-    server = rails_server(bundled_blog, *ADDRESS)
-    assert_match(/^=> Booting Highball\n=> Rails \d/, server.log)
-    refute_match(/Puma|WEBrick/i, server.log)
-    assert_includes browse(server).body.force_encoding("UTF-8"), "Nothing here yet"
-    assert_equal "development", server.status["environment"]
-    assert_equal [server.pid, server.pid], [server.status["pid"], pid_in(server.app)]
-    server.signal("INT") # as Ctrl-C
-    assert_predicate server.wait, :success?
-    refute_path_exists File.join(server.app, PIDFILE)
-  end
-
-  # It is the mold that loads it: until then this process has read config/application.rb, and nothing else.
-  def test_the_application_is_loaded_once
     blog = bundled_blog
     File.write(File.join(blog, "config/environment.rb"), "\nFile.write('loaded', \"once\\n\", mode: 'a')\n", mode: "a")
     server = rails_server(blog, *ADDRESS)
+    assert_is_highball(server)
+    # It is the mold that loads it: until then this process has read config/application.rb, and nothing else.
     assert_equal "once\n", File.read(File.join(blog, "loaded"))
-    assert_equal 200, browse(server).status
+    assert_restarts(server)
+    server.signal("INT") # as Ctrl-C
+    assert_predicate server.wait, :success?
+    refute_path_exists File.join(blog, PIDFILE)
   end
 
   def test_its_options
@@ -40,40 +32,26 @@ class RailsServerTest < E2ETest
     wait_for("Rails's log") { server.log.include?("Started GET \"/\"") }
   end
 
-  def test_the_environment_as_procfiles_and_platforms_set_it
-    port = free_port
-    blog = bundled_blog
-    # As foreman runs a line of a Procfile.
-    server = serve(blog, command: ["sh", "-c", "exec ruby bin/rails server -p $PORT"],
-                         env: ENVIRONMENT.merge("PORT" => port.to_s, "BINDING" => "127.0.0.1", "WEB_CONCURRENCY" => "2",
-                                                "RAILS_ENV" => "production"))
-    assert_equal port, server.port
-    wait_for("both workers") { server.worker_pids.length == 2 }
-  end
-
   def test_another_server_in_the_bundle_stays_what_is_started
     skip "Puma is not installed" if Gem::Specification.stubs_for("puma").empty?
     blog = bundled_blog("gem \"puma\"\n")
-    assert_match(/^=> Booting Puma/, start_puma(blog))
-    named = [{ arguments: %w[-u highball] }, { env: { "RACK_HANDLER" => "highball", "RACKUP_HANDLER" => "highball" } }]
-    named.each do |way|
-      server = rails_server(blog, *ADDRESS, *way[:arguments], env: way.fetch(:env, {}))
-      assert_match(/^=> Booting Highball/, server.log)
-      server.stop
-    end
+    ways = { [] => {}, %w[-u highball] => {}, %w[--using=highball] => {},
+             [[]] => { "RACK_HANDLER" => "highball", "RACKUP_HANDLER" => "highball" } }
+    booting = ways.map { |arguments, env| boot(blog, *arguments.flatten, env: env) }
+    started = booting.map { |server| wait_for("its name", within: 60) { server.log[/^=> Booting (\w+)/, 1] } }
+    assert_equal %w[Puma Highball Highball Highball], started
   end
 
+  # With the variables that Procfiles and platforms set, as foreman runs a line of a Procfile.
   def test_as_a_daemon
     blog = bundled_blog
     port = free_port
-    output, ended = run_in(blog, "ruby", "bin/rails", "server", "-d", "-b", "127.0.0.1", "-p", port.to_s)
-    assert_predicate ended, :success?, output
-    wait_for("the PID file") { File.size?(File.join(blog, PIDFILE)) }
-    pid = pid_in(blog)
+    run_server(blog, "exec ruby bin/rails server -d -p $PORT", port)
     wait_for("an answer", within: 60) { status_at(port) == 200 }
-    output, ended = run_in(blog, "ruby", "bin/rails", "server", "-b", "127.0.0.1", "-p", port.to_s)
-    refute_predicate ended, :success?
-    assert_match(/A server is already running/, output)
+    pid = pid_in(blog)
+    assert_equal "production", status_of(port)["environment"]
+    wait_for("both workers") { status_of(port)["workers"].count { |worker| worker["pid"] } == 2 }
+    run_server(blog, "ruby bin/rails server -p $PORT && exit 1; exit 0", port, /A server is already running/)
     Process.kill("TERM", pid)
     wait_for("its end", within: 40) { !File.exist?("/proc/#{pid}") }
     refute_path_exists File.join(blog, PIDFILE)
@@ -81,26 +59,28 @@ class RailsServerTest < E2ETest
     HighballServer.kill(pid) if pid
   end
 
-  def test_rails_restart_in_development
-    server = rails_server(bundled_blog, *ADDRESS)
-    initializer = File.join(server.app, "config/initializers/title.rb")
-    FileUtils.mkdir_p(File.dirname(initializer))
-    File.write(initializer, "Rails.application.config.middleware.use(Class.new { def initialize(app) = @app = app\n" \
-                            "def call(_env) = [200, {}, ['restarted']] })\n")
-    output, ended = run_in(server.app, "ruby", "bin/rails", "restart")
-    assert_predicate ended, :success?, output
-    wait_for("the new version", within: 60) { browse(server).body == "restarted" }
-    assert_equal server.pid, server.status["pid"]
+  # A PID file that stays keeps the next server from starting where process ids repeat, as in containers.
+  def test_a_signal_at_its_start_leaves_no_pid_file
+    blog = bundled_blog
+    File.write(File.join(blog, "config/puma.rb"), "File.write('begun', '')\nsleep 0.1 until File.exist?('end')\n")
+    pid = Process.spawn(HighballServer::ENVIRONMENT.merge(ENVIRONMENT), "ruby", "bin/rails", "server", *ADDRESS,
+                        chdir: blog, in: File::NULL, %i[out err] => File.join(blog, "server.log"))
+    wait_for("config/puma.rb", within: 60) { File.exist?(File.join(blog, "begun")) }
+    HighballServer.kill(pid, "INT")
+    Process.wait(pid)
+    refute_path_exists File.join(blog, PIDFILE)
+  ensure
+    File.write(File.join(blog, "end"), "")
   end
 
-  # The console, Rake and the runner load the gem as well.
-  def test_other_commands_load_no_server
-    blog = bundled_blog
-    output, ended = run_in(blog, "ruby", "bin/rails", "runner", <<~RUBY)
-      puts Highball::VERSION, $LOADED_FEATURES.grep(%r{highball/(handler|native|mold)}).inspect
+  # Rake and the runner load the gem as well.
+  def test_the_console_loads_no_server
+    output, ended = run_in(bundled_blog, "ruby", "bin/rails", "console", input: <<~RUBY)
+      [Post.name, Rails.env, Highball.name].join(" ")
+      $LOADED_FEATURES.grep(%r{highball/(handler|native|mold)}).inspect
     RUBY
     assert_predicate ended, :success?, output
-    assert_match(/^\d+\.\d+\.\d+\n\[\]\n\z/, output)
+    assert_match(/"Post development Highball"\n.*"\[\]"\n/m, output)
   end
 
   # Without Rails: config.ru loads the bundle, as many do.
@@ -115,6 +95,44 @@ class RailsServerTest < E2ETest
 
   private
 
+  def assert_is_highball(server)
+    assert_match(/^=> Booting Highball\n=> Rails \d/, server.log)
+    refute_match(/Puma|WEBrick/i, server.log)
+    assert_includes browse(server).body.force_encoding("UTF-8"), "Nothing here yet"
+    assert_equal "development", server.status["environment"]
+    assert_equal [server.pid, server.pid], [server.status["pid"], pid_in(server.app)]
+  end
+
+  def assert_restarts(server)
+    initializer = File.join(server.app, "config/initializers/title.rb")
+    FileUtils.mkdir_p(File.dirname(initializer))
+    File.write(initializer, "Rails.application.config.middleware.use(Class.new { def initialize(app) = @app = app\n" \
+                            "def call(_env) = [200, {}, ['restarted']] })\n")
+    output, ended = run_in(server.app, "ruby", "bin/rails", "restart")
+    assert_predicate ended, :success?, output
+    wait_for("the new version", within: 60) { browse(server).body == "restarted" }
+    assert_equal server.pid, server.status["pid"]
+  end
+
+  # Starts `bin/rails server`, and does not wait for it.
+  def boot(blog, *arguments, env:)
+    command = ["ruby", "bin/rails", "server", "-b", "127.0.0.1", "-p", free_port.to_s, "-P", "#{free_port}.pid"]
+    HighballServer.new(blog, command: [*command, *arguments], env: ENVIRONMENT.merge(env))
+                  .tap { |server| @servers << server }
+  end
+
+  def run_server(blog, script, port, printed = //)
+    variables = { "PORT" => port.to_s, "BINDING" => "127.0.0.1", "WEB_CONCURRENCY" => "2", "RAILS_ENV" => "production" }
+    output, ended = run_in(blog, "sh", "-c", script, env: variables)
+    assert_predicate ended, :success?, output
+    assert_match printed, output
+  end
+
+  def status_of(port)
+    output, = HighballServer.run("status", "--json", "--port", port.to_s)
+    JSON.parse(output).fetch("apps").first
+  end
+
   def pid_in(blog) = Integer(File.read(File.join(blog, PIDFILE)))
   def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
   def rackup? = Gem::Specification.stubs_for("rackup").any?
@@ -123,18 +141,5 @@ class RailsServerTest < E2ETest
     HttpConnection.tcp(port).get("/", { "Host" => "127.0.0.1" }).status
   rescue SystemCallError, EOFError
     nil
-  end
-
-  # What it prints until it listens.
-  def start_puma(blog)
-    log = File.join(blog, "puma.log")
-    command = ["ruby", "bin/rails", "server", "-b", "127.0.0.1", "-p", free_port.to_s]
-    environment = HighballServer::ENVIRONMENT.merge(ENVIRONMENT)
-    pid = Process.spawn(environment, *command, chdir: blog, in: File::NULL, %i[out err] => log)
-    wait_for("Puma", within: 60) { File.read(log).include?("Listening on") }
-    File.read(log)
-  ensure
-    HighballServer.kill(pid, "TERM")
-    Process.wait(pid)
   end
 end

@@ -37,7 +37,7 @@ module AlbumApp
 
     def on_highball
       @on_highball ||= copy_of(on_puma, "highball").tap do |app|
-        AlbumApp.documented_diffs.each { |diff| run(app, "patch", "-p1", input: diff) }
+        AlbumApp.documented_diffs.each { |diff| run(app, "patch", "-p1", "--no-backup-if-mismatch", input: diff) }
         run(app, "bundle", "install", "--local", env: own_gem.environment)
       end
     end
