@@ -25,11 +25,31 @@ class RailsServerTest < E2ETest
   end
 
   def test_its_options
-    server = rails_server(bundled_blog, *ADDRESS, "-e", "production", "-P", "tmp/own.pid", "--log-to-stdout")
+    server = rails_server(bundled_blog, *ADDRESS, "-e", "production", "-P", "tmp/own.pid", "--log-to-stdout",
+                          "--early-hints")
     assert_equal server.pid, Integer(File.read(File.join(server.app, "tmp/own.pid")))
     assert_equal "production", server.status["environment"]
-    assert_equal 200, browse(server).status
+    server.connect do |connection|
+      early = connection.get("/")
+      assert_equal [103, 200], [early.status, connection.read_response.status]
+      assert_match(%r{</stylesheets/application\.css>; rel=preload}, early["link"])
+    end
     wait_for("Rails's log") { server.log.include?("Started GET \"/\"") }
+  end
+
+  # What that file makes is served as an object: this process loads it.
+  def test_another_config_ru
+    blog = bundled_blog
+    File.write(File.join(blog, "other.ru"), <<~RUBY)
+      require_relative "config/environment"
+      run ->(_env) { [200, {}, ["by other.ru"]] }
+    RUBY
+    server = rails_server(blog, *ADDRESS, "-c", "other.ru")
+    assert_equal "by other.ru", browse(server).body
+    output, ended = HighballServer.run("restart", "--port", server.port.to_s)
+    refute_predicate ended, :success?, output
+    server.signal("INT")
+    assert_predicate server.wait, :success?
   end
 
   def test_another_server_in_the_bundle_stays_what_is_started
@@ -53,7 +73,7 @@ class RailsServerTest < E2ETest
     wait_for("both workers") { status_of(port)["workers"].count { |worker| worker["pid"] } == 2 }
     run_server(blog, "ruby bin/rails server -p $PORT && exit 1; exit 0", port, /A server is already running/)
     Process.kill("TERM", pid)
-    wait_for("its end", within: 40) { !File.exist?("/proc/#{pid}") }
+    wait_for("its end", within: 40) { !ProcessFacts.alive?(pid) }
     refute_path_exists File.join(blog, PIDFILE)
   ensure
     HighballServer.kill(pid) if pid
@@ -122,7 +142,8 @@ class RailsServerTest < E2ETest
   end
 
   def run_server(blog, script, port, printed = //)
-    variables = { "PORT" => port.to_s, "BINDING" => "127.0.0.1", "WEB_CONCURRENCY" => "2", "RAILS_ENV" => "production" }
+    variables = { "PORT" => port.to_s, "BINDING" => "127.0.0.1", "PIDFILE" => PIDFILE, "WEB_CONCURRENCY" => "2",
+                  "RAILS_ENV" => "production" }
     output, ended = run_in(blog, "sh", "-c", script, env: variables)
     assert_predicate ended, :success?, output
     assert_match printed, output
