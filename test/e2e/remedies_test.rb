@@ -27,6 +27,15 @@ class RemediesTest < ManyAppsTestCase
     end
   end
 
+  # One for all tests: each start of it takes seconds.
+  def self.browser = @browser ||= Browser.new
+
+  def self.run(...)
+    super
+  ensure
+    @browser&.quit
+  end
+
   def test_pending_migrations
     long
     assert_remedied("pending migrations", "Blog", app: -> { blog_with(UNMIGRATED) }) { |page, _app| succeed(page) }
@@ -71,18 +80,17 @@ class RemediesTest < ManyAppsTestCase
   # Shows the page of an application with this mistake (`app` makes its folder), lets the block follow the remedy, and
   # reloads the page, which then shows `shown`.
   def assert_remedied(cause, shown, app:)
-    Browser.open do |browser|
-      { alone: app.call, among_others: app.call }.each do |way, folder|
-        server, url, folder = send(way, folder)
-        browser.visit url
-        page = Page.new(browser)
-        assert_equal cause, page.cause
-        yield page, File.realpath(folder)
-        browser.driver.navigate.refresh
-        browser.see shown
-        assert_equal server.pid, server.full_status["pid"]
-        assert_includes server.full_status["apps"].map { |one| one["phase"] }, "serving"
-      end
+    browser = self.class.browser
+    { alone: app.call, among_others: app.call }.each do |way, folder|
+      server, url, folder = send(way, folder)
+      browser.visit url
+      page = Page.new(browser)
+      assert_equal cause, page.cause
+      yield page, File.realpath(folder)
+      browser.driver.navigate.refresh
+      browser.see shown
+      assert_equal server.pid, server.full_status["pid"]
+      assert_includes server.full_status["apps"].map { |one| one["phase"] }, "serving"
     end
   end
 

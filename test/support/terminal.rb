@@ -4,7 +4,7 @@ require "pty"
 require_relative "bundled_blog"
 require_relative "deadline"
 
-# A command in a terminal, and a person who types.
+# A command in a pseudo-terminal, and the keyboard of its developer.
 class Terminal
   WITHIN = 60
   # It answers no questions about its cursor, which editors of lines ask.
