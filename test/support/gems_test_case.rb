@@ -63,15 +63,15 @@ class GemsTestCase < E2ETest
   end
 
   # Uses the blog as its visitors do: writes a post, and reads it.
-  def use_the_blog(server, title)
-    assert_equal 200, server.get("/stylesheets/application.css").status
-    form = server.get("/posts/new")
+  def use_the_blog(server, title, within: HttpConnection::WITHIN)
+    assert_equal 200, server.get("/stylesheets/application.css", within: within).status
+    form = server.get("/posts/new", within: within)
     token = CGI.unescapeHTML(form.body[/name="authenticity_token" value="([^"]+)"/, 1])
     post = URI.encode_www_form("authenticity_token" => token, "post[title]" => title, "post[body]" => "On time.")
     answer = server.request("POST", "/posts", { "Content-Type" => "application/x-www-form-urlencoded",
-                                                "Cookie" => form["set-cookie"][/\A[^;]+/] }, post)
+                                                "Cookie" => form["set-cookie"][/\A[^;]+/] }, post, within: within)
     assert_equal 302, answer.status
-    assert_includes server.get("/").body, title
+    assert_includes server.get("/", within: within).body, title
   end
 
   # What a command of Highball prints there. (Not by the script of RubyGems, for which emulation takes seconds.)
