@@ -17,7 +17,7 @@ Gem::Specification.new do |spec|
 
   sources = "{crates,ext,lib,exe}/**/*.{rs,rb,toml,md,css,js,conf}"
   # (Cargo needs each member of the workspace, although the benchmark is not built.)
-  files = [sources, "bench/floor/**/*", "exe/highball", "Cargo.{toml,lock}", "*.md", "LICENSE"]
+  files = [sources, "bench/floor/**/*", "exe/highball", "share/**/*", "Cargo.{toml,lock}", "*.md", "LICENSE"]
   spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }
   spec.bindir = "exe"
   spec.executables = ["highball"]

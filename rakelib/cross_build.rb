@@ -44,10 +44,10 @@ class CrossBuild
       "CARGO_ZIGBUILD_ZIG_PATH" => Dir["#{zig}/lib/python*/site-packages/ziglang/zig"].first }
   end
 
-  # Panics name source files: not by the folders of this machine.
+  # Panics name source files: not by the folders of this machine. Of folders within each other, the last one counts.
   def flags
     cargo = ENV.fetch("CARGO_HOME") { File.join(Dir.home, ".cargo") }
-    { @target => "target", @root => "highball", cargo => "cargo" }.map do |from, to|
+    { @root => "highball", cargo => "cargo", @target => "target" }.map do |from, to|
       "--remap-path-prefix=#{from}=/#{to}"
     end
   end
@@ -71,10 +71,12 @@ class CrossBuild
 
   # Rust's own libraries for the platform; those for this machine are always there.
   def ensure_standard_library
-    libraries = IO.popen(["rustc", "--print", "target-libdir", "--target", @platform.target], &:read).strip
-    return if File.directory?(libraries)
+    command = ["rustc", "--print", "target-libdir", "--target", @platform.target]
+    return if File.directory?(IO.popen(command, chdir: @root, &:read).strip)
 
-    system("rustup", "target", "add", @platform.target) or
-      raise "Rust's libraries for #{@platform.target} are missing: rustup target add #{@platform.target}"
+    system("rustup", "target", "add", @platform.target, chdir: @root) or
+      raise "Rust's libraries for #{@platform.target} are missing. To install them: rustup target add " \
+            "#{@platform.target}, or with Debian's Rust: dpkg --add-architecture #{@platform.debian} && " \
+            "apt-get update && apt-get install libstd-rust-dev:#{@platform.debian} (Debian 12: libstd-rust-web-dev)"
   end
 end

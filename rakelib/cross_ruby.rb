@@ -8,8 +8,9 @@ require_relative "debian_packages"
 # A Ruby to build an extension for, of any release and architecture that Debian has: its headers, and a program that
 # takes its place. Building never runs it.
 class CrossRuby
-  # The releases of Debian that have the ABIs. `HIGHBALL_GEM_RUBIES="3.1.0:bookworm 3.3.0:trixie"` names others.
-  SUITES = ENV.fetch("HIGHBALL_GEM_RUBIES", "3.1.0:bookworm 3.3.0:trixie").split.to_h { |pair| pair.split(":") }.freeze
+  # The releases of Debian that have the ABIs. The environment names others.
+  SUITES = ENV.fetch("HIGHBALL_GEM_RUBIES", "3.1.0:bookworm 3.3.0:trixie 3.4.0:experimental")
+              .split.to_h { |pair| pair.split(":") }.freeze
   # Evaluates the rbconfig.rb of another Ruby, which refuses to be loaded by one of another version.
   DUMP = <<~RUBY
     file, version = ARGV

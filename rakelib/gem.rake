@@ -27,7 +27,7 @@ module Gems
     built = { "libexec/highball" => build.build("highball", "highball") }.merge(extensions(build, platform))
     spec = spec("highball")
     spec.extensions = []
-    spec.files = spec.files.grep(%r{\A(?:lib|exe)/|\A[^/]+\.md\z|\ALICENSE\z})
+    spec.files = spec.files.grep(%r{\A(?:lib|exe|share)/|\A[^/]+\.md\z|\ALICENSE\z})
     spec.required_ruby_version = rubies
     PlatformGem.new(spec, built, %w[highball highball-ext], platform, root: ROOT).write(PACKAGES)
   end

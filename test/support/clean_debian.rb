@@ -26,22 +26,31 @@ class CleanDebian
 
   class Failed < StandardError; end
 
-  # Why there can be none on this machine, if so.
-  def self.why_not
-    return "needs root: chroot" unless Process.uid.zero?
+  # Debian's names of architectures, and the kernel's entries for the emulators of qemu-user-static.
+  EMULATORS = { "arm64" => "qemu-aarch64" }.freeze
 
-    "needs debootstrap: bin/test gems-build gems" unless ENV.fetch("PATH").split(":").push("/usr/sbin")
-                                                            .any? { |folder| File.executable?("#{folder}/debootstrap") }
+  # Why there can be none on this machine, if so. `architecture` is Debian's name for it.
+  def self.why_not(architecture = nil)
+    return "needs root: chroot" unless Process.uid.zero?
+    return "needs debootstrap: bin/test gems-build gems" unless File.executable?("/usr/sbin/debootstrap")
+
+    "needs qemu-user-static and binfmt_misc to run programs for #{architecture}" unless runs?(architecture)
+  end
+
+  # Whether the kernel of this machine starts programs of this architecture.
+  def self.runs?(architecture)
+    return true if [nil, IO.popen(%w[dpkg --print-architecture], &:read).strip].include?(architecture)
+
+    emulator = "/proc/sys/fs/binfmt_misc/#{EMULATORS.fetch(architecture)}"
+    File.exist?(emulator) && File.read(emulator).start_with?("enabled")
   end
 
   attr_reader :root
 
-  # `emulator`: a program that runs the architecture's programs where this machine cannot (qemu-user-static).
-  def initialize(suite, architecture: nil, packages: [], emulator: nil)
+  def initialize(suite, architecture: nil, packages: [])
     @suite = suite
     @architecture = architecture || run_here("dpkg", "--print-architecture").strip
     @packages = PACKAGES + packages
-    @emulator = emulator
     @root = Dir.mktmpdir("highball-debian")
     run_here("cp", "--archive", "--reflink=auto", "#{base}/.", @root)
     File.write("#{@root}/etc/hosts", "127.0.0.1 localhost\n")
@@ -74,12 +83,29 @@ class CleanDebian
 
     FileUtils.mkdir_p(CACHE)
     FileUtils.rm_rf("#{base}.new")
-    options = ["--variant=minbase", "--arch=#{@architecture}", "--include=#{@packages.join(',')}"]
-    run_here({ "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin" }, "debootstrap", *options, @suite, "#{base}.new")
-    FileUtils.rm_rf(Dir["#{base}.new/var/cache/apt/archives/*.deb"])
+    bootstrap("#{base}.new")
+    FileUtils.rm_rf(Dir["#{base}.new/{debootstrap,var/cache/apt/archives/*.deb}"])
     File.rename("#{base}.new", base)
     base
   end
+
+  def bootstrap(folder)
+    options = ["--variant=minbase", "--arch=#{@architecture}", "--include=#{@packages.join(',')}"]
+    options << "--foreign" if foreign?
+    run_here({ "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin:/sbin" }, "debootstrap", *options, @suite, folder)
+    unpack(folder) if foreign?
+  end
+
+  # Emulation would take minutes to configure the packages. Unpacked they are enough to run Ruby.
+  def unpack(folder)
+    Dir["#{folder}/var/cache/apt/archives/*.deb"].each { |file| run_here("dpkg-deb", "--extract", file, folder) }
+    %w[passwd group].each do |file|
+      FileUtils.cp("#{folder}/usr/share/base-passwd/#{file}.master", "#{folder}/etc/#{file}")
+    end
+    FileUtils.mkdir_p("#{folder}/usr/local/bin")
+  end
+
+  def foreign? = @architecture != run_here("dpkg", "--print-architecture").strip
 
   def run_here(*command)
     output, status = Open3.capture2e(*command)

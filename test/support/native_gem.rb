@@ -9,26 +9,32 @@ module NativeGem
   class Failed < StandardError; end
 
   VERSION = "0.1.0"
-  FOLDER = ENV.fetch("HIGHBALL_TEST_GEMS") do
-    File.join(ENV.fetch("CARGO_TARGET_DIR", File.join(HighballServer::ROOT, "target")), "test-gems")
-  end
+  TARGET = ENV.fetch("CARGO_TARGET_DIR", File.join(HighballServer::ROOT, "target"))
+  FOLDER = ENV.fetch("HIGHBALL_TEST_GEMS", File.join(TARGET, "test-gems"))
   # Of tools and headers.
   CACHE = "/var/cache/highball/gems"
 
   module_function
 
-  # The gem for this platform of RubyGems.
+  # The gem for this platform of RubyGems; "ruby" is that of the sources.
   def path(platform = "x86_64-linux")
-    file = File.join(FOLDER, "highball-#{VERSION}-#{platform}.gem")
-    (@built ||= {})[platform] ||= ENV.key?("HIGHBALL_TEST_GEMS") || build("HIGHBALL_GEM_PLATFORMS" => platform)
-    file
+    (@built ||= {})[platform] ||= ENV.key?("HIGHBALL_TEST_GEMS") || build_for(platform)
+    File.join(FOLDER, ["highball", VERSION, *platform].join("-").delete_suffix("-ruby").concat(".gem"))
   end
 
-  def build(task = "gem:native", **environment)
+  def build_for(platform)
+    platform == "ruby" ? build("gem:source") : build("HIGHBALL_GEM_PLATFORMS" => platform)
+  end
+
+  # In a source tree, which is this one by default.
+  def build(task = "gem:native", root: HighballServer::ROOT, **environment)
     output, status = Open3.capture2e(
-      { "HIGHBALL_GEM_FOLDER" => FOLDER, "HIGHBALL_GEM_CACHE" => CACHE }.merge(environment),
-      "rake", task, chdir: HighballServer::ROOT
+      { "HIGHBALL_GEM_FOLDER" => FOLDER, "HIGHBALL_GEM_CACHE" => CACHE,
+        "CARGO_TARGET_DIR" => File.join(TARGET, "gems") }.merge(environment),
+      "rake", task, chdir: root
     )
     raise Failed, output unless status.success?
+
+    true
   end
 end

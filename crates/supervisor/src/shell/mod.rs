@@ -43,7 +43,6 @@ use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
 use blueprint::boots_at_a_time;
 use highball_config::{AppId, Settings};
-use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -126,7 +125,7 @@ impl Supervisor {
     /// # Errors
     /// Only what the system refuses at the very beginning: signals, or becoming a subreaper.
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
-        set_child_subreaper(Some(getpid()))?;
+        reaper::adopt_orphans()?;
         let mut signals = Signals::listen()?;
         self.endings = self.inbox.launcher.endings()?;
         self.tell(Event::Tick).await;

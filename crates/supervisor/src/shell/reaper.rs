@@ -1,7 +1,29 @@
 //! The one place that waits for child processes.
 
 use crate::core::ending::Ending;
-use rustix::process::{wait, waitid, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+use rustix::io::Errno;
+use rustix::process::{
+    getpid, set_child_subreaper, wait, waitid, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus,
+};
+use std::io;
+use tracing::warn;
+
+/// Makes this process the parent of the workers, whose intermediate processes end at once.
+///
+/// qemu's emulation of processors, which containers for other architectures run under, does not know the system call.
+/// Then only a worker's pidfd reports its end, without the exit code or signal.
+///
+/// # Errors
+/// The system refuses it for another reason.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    match set_child_subreaper(Some(getpid())) {
+        Err(Errno::INVAL | Errno::NOSYS) => warn!(
+            "this system has no subreapers (is it emulated?): the log cannot say how a worker has ended"
+        ),
+        adopted => adopted?,
+    }
+    Ok(())
+}
 
 /// Whether there are children, also such as have ended and are not reaped yet.
 pub(crate) fn has_children() -> bool {
