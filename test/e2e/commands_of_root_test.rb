@@ -15,7 +15,7 @@ class CommandsOfRootTest < ControlTestCase
     assert_includes output, "the server of #{VICTIM} (pid #{server.pid}):"
     output, ended = command("root", "stop", *server.which)
     assert_predicate ended, :success?, output
-    refute_predicate server, :running?
+    assert_predicate server.wait, :success?
   end
 
   def test_a_service_is_found_from_a_shell_of_its_user_and_of_root
@@ -51,7 +51,7 @@ class CommandsOfRootTest < ControlTestCase
     assert_equal ["(pid #{server.pid}, user #{VICTIM})"], output.scan(/\(pid [^)]*\)(?=, serving)/)
     output, ended = command("root", "stop", *server.which)
     assert_predicate ended, :success?, output
-    refute_predicate server, :running?
+    assert_predicate server.wait, :success?
   end
 
   def test_a_tenant_does_not_pass_for_the_server_of_anothers_folder

@@ -36,6 +36,7 @@ class NativeGemTest < E2ETest
 
   { "x86_64-linux" => "X86-64", "aarch64-linux" => "AArch64" }.each do |platform, machine|
     define_method("test_it_runs_where_glibc_is_old_on_#{platform}") do
+      very_long if platform == "aarch64-linux"
       gem = NativeGem.path(platform)
       skip "needs Rust's libraries for #{platform}" unless File.exist?(gem)
       unpacked(gem) { |folder| each_program(folder) { |file| assert_runs_where_glibc_is_old(file, machine) } }
