@@ -137,12 +137,15 @@ class DebianPackageTest < E2ETest
     folder = folder_with
     assert system("dpkg-deb", "--extract", package, folder)
     programs = Dir["#{folder}/usr/lib/highball/{libexec/highball,lib/highball/*/highball_ext.so}"]
-    assert_equal 3, programs.length
+    assert_equal native_gem_programs, programs.map { |file| file.delete_prefix("#{folder}/usr/lib/highball/") }.sort
     needed = programs.flat_map { |file| `readelf --dynamic --wide #{file}`.scan(/\(NEEDED\).*\[(.+)\]/).flatten }
     assert_empty needed.uniq.grep_v(/\A(?:libc|libm|libpthread|libdl|librt|ld-linux-x86-64)\.so\.\d\z/)
   end
 
   private
+
+  # The binary, and an extension for each Ruby.
+  def native_gem_programs = Gem::Package.new(NativeGem.path).contents.grep(%r{\Alibexec/|\.so\z}).sort
 
   def package(revision = 1) = BUILT[revision]
   def unit = File.read(File.join(HighballServer::ROOT, "packaging/debian/highball.service"))
