@@ -5,7 +5,7 @@ require_relative "../support/soak_run"
 
 # Clients notice no operation on a running server. `just soak` runs longer, and with Redmine.
 class SoakTest < E2ETest
-  TIMES = LEVEL == "quick" ? 1 : 3
+  TIMES = LEVEL == "full" ? 3 : 1
 
   # Clients notice this one: a killed worker loses the requests that it had started.
   class Kill < Operations::Operation

@@ -5,10 +5,10 @@
 mod client;
 mod worker;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,7 +29,8 @@ pub(crate) struct Front {
     pub(crate) port: u16,
     pub(crate) settings: Arc<Settings>,
     commands: Option<mpsc::Sender<Command>>,
-    events: Receiver<Event>,
+    /// Taken from the channel itself: what the front sends before a report is there when the report is.
+    events: RefCell<mpsc::UnboundedReceiver<Event>>,
     thread: Option<JoinHandle<()>>,
     workers: AtomicU32,
     folder: tempfile::TempDir,
@@ -66,21 +67,13 @@ impl Front {
         let settings = Arc::new(settings);
         let port = listeners.iter().find_map(|listener| listener.port()).unwrap_or(0);
         let (commands, commands_in) = mpsc::channel(16);
-        let (from_front, mut events_in) = mpsc::unbounded_channel();
+        let (from_front, events) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
         let key = Arc::new(DeveloperKey::new([7; 32]));
         let thread = std::thread::spawn(move || {
             highball_front::run(for_front, key, listeners, opening, commands_in, from_front).unwrap();
         });
-        let (events_out, events) = sync_channel(1000);
-        std::thread::spawn(move || {
-            while let Some(event) = events_in.blocking_recv() {
-                if events_out.send(event).is_err() {
-                    return;
-                }
-            }
-        });
-        let workers = AtomicU32::new(0);
+        let (events, workers) = (RefCell::new(events), AtomicU32::new(0));
         Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }
     }
 
@@ -104,10 +97,16 @@ impl Front {
 
     /// The next event of the front, but for [`AppEvent::Wanted`]: that depends on the timing.
     pub(crate) fn event(&self) -> Event {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let event = self.events.recv_timeout(PATIENCE).expect("an event");
-            if !matches!(event, Event::OfApp(_, AppEvent::Wanted)) {
-                return event;
+            let event = self.events.borrow_mut().try_recv();
+            match event {
+                Ok(Event::OfApp(_, AppEvent::Wanted)) => {}
+                Ok(event) => return event,
+                Err(_) => {
+                    assert!(Instant::now() < deadline, "no event within {PATIENCE:?}");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
         }
     }
@@ -122,7 +121,8 @@ impl Front {
 
     /// The events that the front has sent and the test has not taken.
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.events.try_iter().collect()
+        let mut events = self.events.borrow_mut();
+        std::iter::from_fn(|| events.try_recv().ok()).collect()
     }
 
     pub(crate) fn report(&self) -> Report {
