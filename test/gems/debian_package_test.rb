@@ -2,6 +2,7 @@
 
 require "json"
 require "open3"
+require "rubygems/package"
 require_relative "../support/debian_package"
 require_relative "../support/debian_with_systemd"
 require_relative "../support/e2e_test"
