@@ -76,17 +76,38 @@ class CleanDebian
 
   private
 
-  # The one that is kept: complete if it is there.
+  # The one that is kept.
   def base
-    base = File.join(CACHE, "minbase-#{[@suite, @architecture, *(@packages - PACKAGES)].join('-')}")
-    return base if File.directory?(base)
+    kept("minbase-#{[@suite, @architecture, *(@packages - PACKAGES)].join('-')}") do |folder|
+      bootstrap(folder)
+      FileUtils.rm_rf(Dir["#{folder}/{debootstrap,var/cache/apt/archives/*.deb}"])
+    end
+  end
+
+  # A folder of the cache, which the block fills if it is not there. It is complete if it is there, and tests that need
+  # the same at the same time wait for the first.
+  def kept(name)
+    folder = File.join(CACHE, name)
+    return folder if File.directory?(folder)
 
     FileUtils.mkdir_p(CACHE)
-    FileUtils.rm_rf("#{base}.new")
-    bootstrap("#{base}.new")
-    FileUtils.rm_rf(Dir["#{base}.new/{debootstrap,var/cache/apt/archives/*.deb}"])
-    File.rename("#{base}.new", base)
-    base
+    File.open("#{folder}.lock", File::RDWR | File::CREAT) do |lock|
+      lock.flock(File::LOCK_EX)
+      unless File.directory?(folder)
+        remove_unfinished("#{folder}.new")
+        yield "#{folder}.new"
+        File.rename("#{folder}.new", folder)
+      end
+    end
+    folder
+  end
+
+  # What a debootstrap that was killed has left behind, with its mounts.
+  def remove_unfinished(folder)
+    return unless File.directory?(folder)
+
+    %w[proc sys].each { |name| system("umount", "#{folder}/#{name}", err: File::NULL) }
+    run_here("rm", "-rf", "--one-file-system", folder)
   end
 
   def bootstrap(folder)

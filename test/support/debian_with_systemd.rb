@@ -9,17 +9,12 @@ class DebianWithSystemd < CleanDebian
 
   private
 
-  # The one that is kept: complete if it is there.
   def base
     plain = super
-    base = "#{plain}-with-#{MORE_PACKAGES.join('-')}"
-    return base if File.directory?(base)
-
-    FileUtils.rm_rf("#{base}.new")
-    run_here("cp", "--archive", "--reflink=auto", plain, "#{base}.new")
-    install_in("#{base}.new")
-    File.rename("#{base}.new", base)
-    base
+    kept("#{File.basename(plain)}-with-#{MORE_PACKAGES.join('-')}") do |folder|
+      run_here("cp", "--archive", "--reflink=auto", "#{plain}/.", folder)
+      install_in(folder)
+    end
   end
 
   def install_in(root)
