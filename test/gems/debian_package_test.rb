@@ -3,13 +3,13 @@
 require "json"
 require "open3"
 require "rubygems/package"
+require_relative "../support/clean_debian_test_case"
 require_relative "../support/debian_package"
 require_relative "../support/debian_with_systemd"
-require_relative "../support/e2e_test"
 
 # The package of Debian, installed by apt on a Debian 12 and a Debian 13 that have systemd's programs, a Ruby, and
 # nothing to build with. No systemd runs there: servers are started with the unit's command.
-class DebianPackageTest < E2ETest
+class DebianPackageTest < CleanDebianTestCase
   RELEASES = %w[bookworm trixie].freeze
   UNIT = "/lib/systemd/system/highball.service"
   CONFIGURATION = "etc/highball/highball.toml"
@@ -39,18 +39,6 @@ class DebianPackageTest < E2ETest
   end
   FOLDER = Dir.mktmpdir("highball-deb")
   Minitest.after_run { FileUtils.rm_rf(FOLDER) }
-
-  def setup
-    super
-    @debians = []
-    why_not = CleanDebian.why_not and skip why_not
-  end
-
-  def teardown
-    super
-  ensure
-    @debians.each(&:remove)
-  end
 
   RELEASES.each do |release|
     define_method("test_it_serves_on_a_#{release}") do
@@ -152,9 +140,7 @@ class DebianPackageTest < E2ETest
   def unit = File.read(File.join(HighballServer::ROOT, "packaging/debian/highball.service"))
   def settings(unit) = unit.scan(/^([A-Z]\w+)=(.*)$/)
 
-  def debian(release)
-    DebianWithSystemd.new(release).tap { |debian| @debians << debian }
-  end
+  def debian(release) = for_this_test(DebianWithSystemd.new(release))
 
   def apt(debian, *words)
     debian.run("apt-get", "--yes", "--no-install-recommends", *words, env: { "DEBIAN_FRONTEND" => "noninteractive" })

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "open3"
 require "tmpdir"
+require_relative "command_to_end"
 
 # A Debian in a folder that has nothing but the packages named here, as on a new machine: no compiler, no Rust, no
 # libclang. One that was made is kept; tests get copies of it.
@@ -66,10 +66,7 @@ class CleanDebian
 
   # Runs it to its end: its output. Fails if it does.
   def run(*words, folder: "/", env: {})
-    output, status = Open3.capture2e(ENVIRONMENT.merge(env), *command(*words, folder: folder))
-    raise Failed, "#{words.join(' ')} (#{status}): #{output}" unless status.success?
-
-    output
+    CommandToEnd.output(*command(*words, folder: folder), failed: Failed, env: ENVIRONMENT.merge(env))
   end
 
   def remove = FileUtils.rm_rf(@root)
@@ -113,7 +110,7 @@ class CleanDebian
   def bootstrap(folder)
     options = ["--variant=minbase", "--arch=#{@architecture}", "--include=#{@packages.join(',')}"]
     options << "--foreign" if foreign?
-    run_here({ "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin:/sbin" }, "debootstrap", *options, @suite, folder)
+    run_here("debootstrap", *options, @suite, folder, env: { "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin:/sbin" })
     unpack(folder) if foreign?
   end
 
@@ -128,10 +125,5 @@ class CleanDebian
 
   def foreign? = @architecture != run_here("dpkg", "--print-architecture").strip
 
-  def run_here(*command)
-    output, status = Open3.capture2e(*command)
-    raise Failed, "#{command.last(3).join(' ')} (#{status}): #{output.lines.last(20).join}" unless status.success?
-
-    output
-  end
+  def run_here(*command, env: {}) = CommandToEnd.output(*command, failed: Failed, env: env)
 end

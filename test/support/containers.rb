@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 require "json"
-require "open3"
 require "securerandom"
 require "tmpdir"
+require_relative "command_to_end"
 require_relative "highball_server"
 
 # Images and containers for tests, by buildah and podman, in a temporary folder. Containers share this machine's network
@@ -92,10 +92,5 @@ class Containers
 
   def buildah(*arguments) = finish("buildah", *@store, *arguments)
 
-  def finish(*command)
-    output, status = Open3.capture2e(*command)
-    raise Failed, "#{command.join(' ')} (#{status}): #{output}" unless status.success?
-
-    output
-  end
+  def finish(*command) = CommandToEnd.output(*command, failed: Failed)
 end

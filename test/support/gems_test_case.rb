@@ -3,35 +3,21 @@
 require "cgi"
 require "json"
 require "uri"
-require_relative "clean_debian"
-require_relative "e2e_test"
+require_relative "clean_debian_test_case"
 require_relative "native_gem"
 
 # A test of the gems that need no compiler, on Debians that have Ruby, Rails, and nothing to build with.
-class GemsTestCase < E2ETest
+class GemsTestCase < CleanDebianTestCase
   # The releases of Debian, and of their Rubies.
   RELEASES = { "bookworm" => "3.1.0", "trixie" => "3.3.0" }.freeze
   # What examples/blog needs.
   PACKAGES = File.readlines(File.join(HighballServer::EXAMPLES, "blog/debian-packages"), chomp: true).freeze
   COMPILERS = %w[cc gcc clang cargo rustc make].freeze
 
-  def setup
-    super
-    @debians = []
-    why_not = CleanDebian.why_not and skip why_not
-  end
-
-  def teardown
-    super
-  ensure
-    @debians.each(&:remove)
-  end
-
   private
 
   def debian(release, **options)
-    @debians << CleanDebian.new(release, packages: PACKAGES, **options)
-    debian = @debians.last
+    debian = for_this_test(CleanDebian.new(release, packages: PACKAGES, **options))
     tools = COMPILERS.map { |name| "command -v #{name}" }.join(" || ")
     assert_raises(CleanDebian::Failed, "it has something to build with") { debian.run("sh", "-c", tools) }
     debian

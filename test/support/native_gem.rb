@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "open3"
+require_relative "command_to_end"
 require_relative "highball_server"
 
 # The gems that need no compiler, as `rake gem:native` builds them. The step `gems-build` of bin/test builds them for
@@ -28,13 +28,9 @@ module NativeGem
 
   # In a source tree, which is this one by default.
   def build(task = "gem:native", root: HighballServer::ROOT, **environment)
-    output, status = Open3.capture2e(
-      { "HIGHBALL_GEM_FOLDER" => FOLDER, "HIGHBALL_GEM_CACHE" => CACHE,
-        "CARGO_TARGET_DIR" => File.join(TARGET, "gems") }.merge(environment),
-      "rake", task, chdir: root
-    )
-    raise Failed, output unless status.success?
-
+    folders = { "HIGHBALL_GEM_FOLDER" => FOLDER, "HIGHBALL_GEM_CACHE" => CACHE,
+                "CARGO_TARGET_DIR" => File.join(TARGET, "gems") }
+    CommandToEnd.output("rake", task, failed: Failed, env: folders.merge(environment), chdir: root)
     true
   end
 end

@@ -2,15 +2,16 @@
 //!
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
-//! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has started it), `configuration` (which HUP
-//! reloads), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a
-//! running Highball), `control_places` (where those sockets are, and who may be at the other end), `asking` (finding
-//! instances, and one question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask
-//! instances that were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
+//! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
+//! started it), `configuration` (which HUP reloads), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when
+//! a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
+//! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
+//! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
 //! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
-//! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of `highball memory`), `handover` (taking over from an
-//! older process, in a hot restart), `started_path` (what the next one is started from), `service_notification`
-//! (telling systemd), `benchmark` (`highball bench`, which another program does).
+//! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of
+//! `highball memory`), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
+//! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
 
 mod asking;
 mod at_root;

@@ -83,6 +83,7 @@ fn a_declared_length_wins_over_a_known_one() {
     let known = HeadContext { complete_body_length: Some(5), ..HTTP11 };
     let (head, text) = encoded(known, 200, &[("Content-Length", "12")]);
     assert_eq!(head.framing, ResponseFraming::Length(12));
+    assert_eq!(head.declared_length, Some(12));
     assert!(text.contains("content-length: 12\r\n"));
     let (head, _) = encoded(known, 200, &[]);
     assert_eq!(head.framing, ResponseFraming::Length(5));
