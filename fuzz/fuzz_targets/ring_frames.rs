@@ -8,11 +8,14 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+use highball_front::answer_events::{AnswerEvent, AnswerEvents};
 use highball_front::frame_reader::{Frame, FrameReader};
+use highball_front::http_syntax::DateCache;
+use highball_front::protocol::http1::writer::Writer;
 use highball_front::request_body::BodyDecoder;
 use highball_front::request_head::Version;
-use highball_front::response::{Descriptors, Part, Progress, Response};
-use highball_front::response_head::{DateCache, HeadContext};
+use highball_front::response::{Descriptors, Progress, Response};
+use highball_front::response_head::HeadContext;
 use highball_ring::RingError;
 use libfuzzer_sys::fuzz_target;
 use pieces::split_input;
@@ -113,30 +116,47 @@ impl Descriptors for Given {
 fn answer(flags: u8, bytes: &[u8], cuts: &[u8]) -> Result<Outcome, RingError> {
     let mut response = Response::new();
     response.reset(HeadContext {
-        request_version: if flags & 1 != 0 { Version::Http10 } else { Version::Http11 },
         head_method: flags & 2 != 0,
-        keep_alive: flags & 4 != 0,
-        complete_body_length: None,
-        hijack: false,
         upgrade: flags & 8 != 0,
+        ..HeadContext::default()
     });
-    let date = DateCache::new();
     for piece in cut_up(bytes, cuts) {
-        response.feed(piece, &date, &mut Given(flags))?;
+        response.feed(piece, &mut Given(flags))?;
     }
-    let hijacked = response.hijack.is_some();
-    let mut sent = Some(std::mem::take(&mut response.out));
-    while let Some(part) = response.next_part() {
-        match (part, &mut sent) {
-            (Part::Bytes(bytes), Some(sent)) => sent.extend(bytes),
-            (Part::File(part), Some(sent)) if part.length <= FILE_BYTES => {
-                sent.extend(vec![b'f'; part.length as usize]);
+    let hijacked = response.is_taken_over();
+    let mut writer = Writer::default();
+    writer.begin(if flags & 1 != 0 { Version::Http10 } else { Version::Http11 }, flags & 4 != 0);
+    let sent = written(&mut response.events, &mut writer);
+    let (progress, status, keep_alive) = (response.progress(), response.status, writer.keep_alive());
+    Ok(Outcome { progress, status, keep_alive, hijacked, sent })
+}
+
+/// What a client gets; `None`: files that are too large to be made up here.
+fn written(events: &mut AnswerEvents, writer: &mut Writer) -> Option<Vec<u8>> {
+    let date = DateCache::new();
+    let mut out = Vec::new();
+    while let Some(event) = events.take_unless(|_| false) {
+        match event {
+            AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
+                writer.head(&head, events.take_bytes(head.field_bytes), &date, &mut out);
             }
-            _ => sent = None,
+            AnswerEvent::Bytes(length) => {
+                writer.begin_part(length as u64, &mut out);
+                out.extend_from_slice(events.take_bytes(length));
+                writer.end_part(&mut out);
+            }
+            AnswerEvent::File(part) if part.length <= FILE_BYTES => {
+                writer.begin_part(part.length, &mut out);
+                out.extend(vec![b'f'; part.length as usize]);
+                writer.end_part(&mut out);
+            }
+            AnswerEvent::File(_) => return None,
+            AnswerEvent::End => writer.end(&mut out),
+            AnswerEvent::CutOff | AnswerEvent::Refused(_) | AnswerEvent::GivenBack => {}
+            AnswerEvent::TakenOver(_) => {}
         }
     }
-    let (progress, status, keep_alive) = (response.progress(), response.status, response.keep_alive);
-    Ok(Outcome { progress, status, keep_alive, hijacked, sent })
+    Some(out)
 }
 
 impl Outcome {

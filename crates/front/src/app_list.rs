@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use crate::answer_events::AnswerEvents;
 use crate::app_state::{AppState, Condition};
 use crate::developer_key::DeveloperKey;
 use crate::failure_pages::Form;
 use crate::page::{Escaped, STYLE};
 use crate::request_head::{Host, RequestHead};
-use crate::response_head::{reason_phrase, DateCache};
 
 /// An application in the list.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Asked {
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// 200 for the front page, 404 elsewhere.
-    pub(crate) status: u16,
+    status: u16,
     policy: String,
     content_type: &'static str,
     body: String,
@@ -68,26 +68,14 @@ impl Answer {
     }
 
     /// The whole answer; its body is left out where the method is HEAD.
-    pub(crate) fn encode(&self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
-        let Answer { status, policy, content_type, body } = self;
-        let mut answer = format!("HTTP/1.1 {status} {}\r\ndate: ", reason_phrase(*status)).into_bytes();
-        answer.extend_from_slice(&date.now());
-        let fields = format!(
-            "\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\ncontent-security-policy: {policy}\r\n\
-             cache-control: no-store\r\nx-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n{}\r\n",
-            body.len(),
-            if keep_alive { "" } else { "connection: close\r\n" },
-        );
-        answer.extend_from_slice(fields.as_bytes());
-        if !head_method {
-            answer.extend_from_slice(body.as_bytes());
-        }
-        answer
-    }
-
-    /// Bytes of its body.
-    pub(crate) fn body_bytes(&self) -> u64 {
-        self.body.len() as u64
+    pub(crate) fn push(&self, is_head_method: bool, events: &mut AnswerEvents) {
+        events.push_whole(self.status, is_head_method, self.body.as_bytes(), |fields| {
+            fields.add(b"content-type", self.content_type.as_bytes());
+            fields.add(b"content-security-policy", self.policy.as_bytes());
+            fields.add(b"cache-control", b"no-store");
+            fields.add(b"x-content-type-options", b"nosniff");
+            fields.add(b"referrer-policy", b"no-referrer");
+        });
     }
 }
 

@@ -21,7 +21,6 @@ use crate::exchange::Exchange;
 use crate::failure::{Failure, ShedLog};
 use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
-use crate::response_head::DateCache;
 use crate::static_files::{Assets, Finder, StaticFiles};
 use crate::{AppEvent, AppFailure, AppLoad, Event};
 
@@ -94,13 +93,12 @@ impl AppState {
     pub(crate) fn new(
         app: Arc<App>,
         limits: &Limits,
-        date: &Rc<DateCache>,
         log: Option<&Rc<AccessLog>>,
         budget: &Rc<Budget>,
         events: UnboundedSender<Event>,
     ) -> Self {
         let events = AppEvents { app: app.id, events };
-        let dispatcher = Dispatcher::new(limits, &app, Rc::clone(date), events.clone());
+        let dispatcher = Dispatcher::new(limits, &app, events.clone());
         AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),

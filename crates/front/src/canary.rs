@@ -66,14 +66,7 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
     };
     head.encode_for_ring(text.as_bytes(), &context, &mut inner.request.head);
     append_mark_of_probe(&mut inner.request.head);
-    inner.response.reset(HeadContext {
-        request_version: head.version,
-        head_method: false,
-        keep_alive: false,
-        complete_body_length: None,
-        hijack: false,
-        upgrade: false,
-    });
+    inner.response.reset(HeadContext::default());
     drop(inner);
     Ok(exchange)
 }

@@ -2,11 +2,12 @@
 //! by the next.
 //!
 //! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
-//! is), [`upload`] (reading a body), [`answer`] (sending what a worker answers), [`relay`] (a connection that the
-//! application has taken over), [`web_socket`] (what is known of it, if it is one), [`closing`] (ending it).
+//! is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers), [`output`] (sending it), [`relay`] (a
+//! connection that the application has taken over), [`web_socket`] (what is known of it, if it is one), [`closing`] (ending it).
 
 mod answer;
 mod closing;
+mod output;
 mod relay;
 mod request;
 mod upload;
@@ -20,15 +21,20 @@ use tokio::sync::oneshot;
 
 use highball_config::AppId;
 
+use answer::Answered;
+use output::Output;
+
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
+use crate::answer_events::AnswerEvents;
 use crate::app_state::{AppState, Visit};
 use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
 use crate::failure::{Failure, Load};
 use crate::failure_pages::{Audience, Page};
+use crate::protocol::http1::writer::Writer;
 use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
-use crate::response::{FilePart, Progress};
+use crate::response::Progress;
 use crate::shared::{Counted, Shared};
 use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
@@ -54,10 +60,10 @@ struct Connection {
     /// Whose the exchange was last, and the generation of each of the others that answered last on this connection.
     last_app: Option<AppId>,
     generations: Vec<(AppId, u32)>,
-    /// Bytes to be written, from `written` on, and the file part behind them.
-    out: Vec<u8>,
-    written: usize,
-    file: Option<FilePart>,
+    /// What was taken of the answer, to be written by the writer to the output.
+    events: AnswerEvents,
+    writer: Writer,
+    output: Output,
     /// How often the request at hand has waited until more was known of a file.
     waits: u8,
     /// The client has ended its side,
@@ -108,9 +114,9 @@ enum End {
 enum Step {
     /// It is refused; the connection ends.
     Refuse(Refusal),
-    /// It was for a static file, for the list of applications, or a developer's link: the head, and what is small, are in `out`; a large
-    /// file is in `file`.
-    Static { keep_alive: bool, status: u16, body_bytes: u64 },
+    /// The front answers it: with a static file, the list of applications, or a developer's cookie. The answer is in
+    /// `events`.
+    Answer,
     /// Something has to be found out before it can be routed. It is still in the buffer.
     Wait(Pending),
     /// It is for this application.
@@ -130,9 +136,9 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         exchange: Rc::new(Exchange::new()),
         last_app: None,
         generations: Vec::new(),
-        out: Vec::new(),
-        written: 0,
-        file: None,
+        events: AnswerEvents::default(),
+        writer: Writer::default(),
+        output: Output::default(),
         waits: 0,
         eof: false,
         left_early: false,
@@ -165,11 +171,12 @@ impl Connection {
     async fn serve_one(&mut self) -> Result<bool, End> {
         match self.next_request().await? {
             Step::Refuse(refusal) => self.refuse(refusal, false).await,
-            Step::Static { keep_alive, status, body_bytes } => {
+            Step::Answer => {
                 self.shared.bound_turn();
-                self.send_rest().await?;
+                let (status, body_bytes) = self.events.summary();
+                self.send_events().await?;
                 self.log(status, body_bytes);
-                Ok(keep_alive)
+                Ok(self.writer.keep_alive())
             }
             Step::Wait(pending) => {
                 pending.await;
@@ -199,11 +206,9 @@ impl Connection {
         self.head.keep_alive && !self.shared.is_draining()
     }
 
-    /// The answer to a client whose request is refused, with facts for a developer.
-    async fn answer_of(&self, refusal: Refusal, keep_alive: bool) -> Vec<u8> {
-        let (date, head_method) = (&self.shared.date, self.head.method == Method::Head);
-        let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application());
-        let Some(app) = app else { return refusal.encode(keep_alive, head_method, date) };
+    /// What a client whose request is refused gets beside the reason: facts for a developer, or the application's page.
+    async fn page_of(&self, refusal: Refusal) -> Option<Rc<Page>> {
+        let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
         let failure = (refusal != Refusal::AppFailed).then(|| self.failure(app, refusal));
         if let Some(failure) = &failure {
             app.log(failure, self.shared.apps.borrow().is_one());
@@ -216,12 +221,9 @@ impl Connection {
                 self.explain(app, failure).await.map(|pages| Page::of(&pages, form))
             }
         };
-        if let Some(page) = page {
-            return refusal.encode_with(&page.content(), keep_alive, head_method, date);
-        }
-        match app.public_page(refusal.status()).await {
-            Some(page) => refusal.encode_with(&page.content(), keep_alive, head_method, date),
-            None => refusal.encode(keep_alive, head_method, date),
+        match page {
+            Some(page) => Some(Rc::new(page)),
+            None => app.public_page(refusal.status()).await,
         }
     }
 
@@ -243,12 +245,20 @@ impl Connection {
         if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
-        self.out = self.answer_of(refusal, keep_alive).await;
+        let page = self.page_of(refusal).await;
         self.exchange.borrow().request.body = Body::None;
-        self.written = 0;
-        let body_bytes = body_bytes(&self.out);
-        self.send_rest().await?;
-        self.log(refusal.status(), body_bytes);
+        if !keep_alive {
+            self.writer.end_connection();
+        }
+        self.events.clear();
+        let is_head_method = self.head.method == Method::Head;
+        match page {
+            Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.events),
+            None => refusal.answer(is_head_method, &mut self.events),
+        }
+        let (status, body_bytes) = self.events.summary();
+        self.send_events().await?;
+        self.log(status, body_bytes);
         if keep_alive {
             Ok(true)
         } else {
@@ -298,12 +308,6 @@ impl Connection {
             self.exchange = Rc::new(Exchange::after(generation));
         }
     }
-}
-
-/// Bytes behind the head of an answer.
-fn body_bytes(answer: &[u8]) -> u64 {
-    let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
-    head.map_or(0, |at| (answer.len() - at - 4) as u64)
 }
 
 impl Drop for Connection {

@@ -23,7 +23,6 @@ use crate::failure::{received_us, Load};
 use crate::refusal::Refusal;
 use crate::request_head::patch_body;
 use crate::response::{Descriptors, Progress};
-use crate::response_head::DateCache;
 use crate::{AppEvent, NewWorker, WorkerReport};
 pub(crate) use worker::DispatchState;
 use worker::Worker;
@@ -85,7 +84,6 @@ pub(crate) struct Dispatcher {
     warm_after: Option<u64>,
     /// The supervisor knows that a request waits and no worker serves, or starts workers anyway.
     wanted: bool,
-    date: Rc<DateCache>,
     events: AppEvents,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
@@ -95,7 +93,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// No workers, and an empty queue.
-    pub(crate) fn new(limits: &Limits, app: &App, date: Rc<DateCache>, events: AppEvents) -> Self {
+    pub(crate) fn new(limits: &Limits, app: &App, events: AppEvents) -> Self {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
@@ -106,7 +104,6 @@ impl Dispatcher {
             draining: false,
             warm_after: None,
             wanted: app.prestart,
-            date,
             events,
             ready: Vec::new(),
             bytes: Vec::new(),
@@ -406,9 +403,6 @@ impl Dispatcher {
         let mut inner = exchange.borrow();
         let bytes = &mut self.bytes;
         let mut news = false;
-        if self.draining {
-            inner.response.end_connection();
-        }
         for read in 1..=READS {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
@@ -417,8 +411,8 @@ impl Dispatcher {
             }
             inner.generation = worker.generation;
             let ring = &mut worker.ring;
-            inner.response.feed(bytes, &self.date, &mut OfSlot { ring: &mut *ring, slot })?;
-            if inner.response.hijack.is_some() && inner.taken_over_by.is_none() {
+            inner.response.feed(bytes, &mut OfSlot { ring: &mut *ring, slot })?;
+            if inner.response.is_taken_over() && inner.taken_over_by.is_none() {
                 inner.taken_over_by = Some(worker.number);
                 worker.hijacked += 1;
             }

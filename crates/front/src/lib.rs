@@ -24,6 +24,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
 mod access_log;
+pub mod answer_events;
 mod app_list;
 mod app_state;
 mod apps;
@@ -41,10 +42,12 @@ pub mod failure;
 mod failure_pages;
 pub mod frame_reader;
 mod front;
+pub mod http_syntax;
 pub mod listener;
 mod local_task;
 pub mod page;
 mod peer_user;
+pub mod protocol;
 pub mod refusal;
 pub mod request_body;
 pub mod request_head;
@@ -55,6 +58,8 @@ mod shared;
 pub mod spool;
 pub mod static_files;
 mod stream;
+#[cfg(test)]
+mod test_answers;
 #[cfg(test)]
 mod test_limits;
 #[cfg(test)]

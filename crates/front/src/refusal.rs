@@ -2,7 +2,8 @@
 //!
 //! This is the one place where a reason becomes a status code.
 
-use crate::response_head::{reason_phrase, DateCache};
+use crate::answer_events::AnswerEvents;
+use crate::http_syntax::reason_phrase;
 
 /// When to try again where the application did not boot, in seconds.
 const APP_FAILED_RETRY_SECONDS: u32 = 5;
@@ -270,67 +271,59 @@ impl Refusal {
         }
     }
 
-    /// The whole answer, in plain words. `head_method`: the request was HEAD, so that no body follows.
-    pub fn encode(self, keep_alive: bool, head_method: bool, date: &DateCache) -> Vec<u8> {
+    /// The whole answer, in plain words. `is_head_method`: the request was HEAD, so that no body follows.
+    pub fn answer(self, is_head_method: bool, events: &mut AnswerEvents) {
         let body = self.in_words() + "\n";
         let content =
             Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
-        self.encode_with(&content, keep_alive, head_method, date)
+        self.answer_with(&content, is_head_method, events);
     }
 
     /// The whole answer with this content.
-    pub(crate) fn encode_with(
-        self,
-        content: &Content<'_>,
-        keep_alive: bool,
-        head_method: bool,
-        date: &DateCache,
-    ) -> Vec<u8> {
-        let Content { content_type, fields, body } = content;
-        let phrase = reason_phrase(self.status());
-        let mut answer = format!("HTTP/1.1 {} {}\r\ndate: ", self.status(), phrase).into_bytes();
-        answer.extend_from_slice(&date.now());
-        answer.extend_from_slice(format!("\r\ncontent-type: {content_type}\r\n").as_bytes());
-        answer.extend_from_slice(format!("content-length: {}\r\n{fields}", body.len()).as_bytes());
-        if let Some(seconds) = self.retry_after_seconds() {
-            answer.extend_from_slice(format!("retry-after: {seconds}\r\n").as_bytes());
-        }
-        if self == Refusal::MethodNotAllowed {
-            answer.extend_from_slice(b"allow: GET, HEAD\r\n");
-        }
-        if !keep_alive {
-            answer.extend_from_slice(b"connection: close\r\n");
-        }
-        answer.extend_from_slice(b"\r\n");
-        if !head_method {
-            answer.extend_from_slice(body);
-        }
-        answer
+    pub(crate) fn answer_with(self, content: &Content<'_>, is_head_method: bool, events: &mut AnswerEvents) {
+        events.push_whole(self.status(), is_head_method, content.body, |fields| {
+            fields.add(b"content-type", content.content_type.as_bytes());
+            fields.add_lines(content.fields.as_bytes());
+            if let Some(seconds) = self.retry_after_seconds() {
+                fields.add(b"retry-after", seconds.to_string().as_bytes());
+            }
+            if self == Refusal::MethodNotAllowed {
+                fields.add(b"allow", b"GET, HEAD");
+            }
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer_events::AnswerEvent;
 
     #[test]
-    fn an_answer_says_what_is_wrong_and_closes() {
-        let answer = Refusal::SpaceBeforeColon.encode(false, false, &DateCache::new());
-        let text = String::from_utf8(answer).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\ndate: "));
-        assert!(head.contains("\r\nconnection: close"));
-        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())));
-        assert_eq!(body, "400 Bad Request: white space between a header field's name and its colon\n");
+    fn an_answer_says_what_is_wrong() {
+        let mut events = AnswerEvents::default();
+        Refusal::SpaceBeforeColon.answer(false, &mut events);
+        let body = "400 Bad Request: white space between a header field's name and its colon\n";
+        assert_eq!(events.summary(), (400, body.len() as u64));
+        assert_eq!(written(events), ("content-type: text/plain; charset=utf-8\r\n".into(), body.into()));
     }
 
     #[test]
     fn an_answer_to_head_has_no_body_but_its_length() {
-        let refusal = Refusal::QueueFull { retry_after_seconds: 7 };
-        let text = String::from_utf8(refusal.encode(true, true, &DateCache::new())).unwrap();
-        assert!(text.ends_with("\r\n\r\n"));
-        assert!(text.contains("\r\nretry-after: 7\r\n"));
-        assert!(!text.contains("connection: close"));
-        assert!(!text.contains("content-length: 0\r\n"));
+        let mut events = AnswerEvents::default();
+        Refusal::QueueFull { retry_after_seconds: 7 }.answer(true, &mut events);
+        assert_eq!(events.summary(), (503, 0));
+        let (fields, body) = written(events);
+        assert!(fields.ends_with("\r\nretry-after: 7\r\n") && body.is_empty(), "{fields}");
+    }
+
+    /// The fields and the body; the length that the client is told is that of the body, unless there is none.
+    fn written(mut events: AnswerEvents) -> (String, String) {
+        let Some(AnswerEvent::Head(head)) = events.take_unless(|_| false) else { panic!("no head") };
+        let fields = String::from_utf8(events.take_bytes(head.field_bytes).to_vec()).unwrap();
+        let body = String::from_utf8(events.take_bytes(events.waiting_bytes()).to_vec()).unwrap();
+        let length = head.content_length.unwrap();
+        assert!(length == body.len() as u64 || (length > 0 && body.is_empty()));
+        (fields, body)
     }
 }

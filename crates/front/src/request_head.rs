@@ -18,8 +18,8 @@ use std::mem::MaybeUninit;
 
 use highball_config::Limits;
 
+use crate::http_syntax::{has_list_token, parse_length};
 use crate::refusal::Refusal;
-use crate::response_head::{has_list_token, parse_length};
 use field_names::FieldName;
 use scan::Scan;
 

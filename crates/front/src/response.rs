@@ -1,6 +1,5 @@
-//! A worker's answer on its way to the client: frames go in, what is to be written to the socket comes out.
+//! A worker's answer on its way to the client: frames go in, events come out.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -11,40 +10,16 @@ use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
 use highball_ring::RingError;
 use highball_tenant::OpenError;
 
-use crate::budget::{Permit, Share};
+use crate::answer_events::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
+use crate::budget::Share;
 use crate::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::refusal::Refusal;
 use crate::request_body::BodyDecoder;
-use crate::response_head::{self, BadHead, DateCache, HeadContext, ResponseFraming};
+use crate::response_head::{self, BadHead, HeadContext};
 use crate::spool::{SpoolError, SpoolFile};
 
 /// Most `FILE` frames in one answer: each may hold a file of this process open.
 const MAX_FILES: u32 = 16;
-
-/// What the chunks around the bytes that are read at a time may take in a spool file.
-const CHUNK_BYTES: u64 = 256 * 1024;
-
-/// A part of a file that is to be sent.
-#[derive(Debug)]
-pub struct FilePart {
-    /// The open file; others may read it too, so it is read at positions.
-    pub file: Arc<File>,
-    /// The next byte to send.
-    pub offset: u64,
-    /// Bytes still to send.
-    pub length: u64,
-    /// What a spool file holds of the budget.
-    pub permit: Option<Rc<Permit>>,
-}
-
-/// Something to be sent.
-#[derive(Debug)]
-pub enum Part {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// This part of a file.
-    File(FilePart),
-}
 
 /// Where the rest of an answer goes while the client is too slow.
 #[derive(Debug)]
@@ -106,36 +81,30 @@ pub trait Descriptors {
 pub struct Response {
     reader: FrameReader,
     context: HeadContext,
-    framing: ResponseFraming,
-    /// Body bytes still to come, when the framing is a length.
+    body: AnswerBody,
+    /// Body bytes still to come, when its length is known.
     missing: u64,
     /// Whether the body has gone on beyond that.
     is_cut: bool,
     /// Undoes the chunks of an application that chunks by itself.
     app_chunks: Option<BodyDecoder>,
     progress: Progress,
-    /// The status sent, 0 before.
+    /// The status of its head, 0 before.
     pub status: u16,
-    /// Body bytes sent so far.
+    /// Body bytes that have come.
     pub body_bytes: u64,
     /// Whether the application, as it says, writes a line about this request into the terminal itself.
     pub is_logged_by_app: bool,
-    /// Whether the connection can be kept after this answer.
-    pub keep_alive: bool,
-    /// The first bytes to write; what comes behind them waits in `later`.
-    pub out: Vec<u8>,
-    later: VecDeque<Part>,
-    later_bytes: usize,
+    /// What the client gets, as far as its connection has not taken it.
+    pub events: AnswerEvents,
     /// Where the rest goes while the client is too slow.
     spool: Spool,
     /// `FILE` frames so far.
     files: u32,
     /// Whether the head announced that the application takes the connection over.
     hijack_announced: bool,
-    /// Whether it has taken the connection over,
+    /// Whether it has taken the connection over.
     handed_over: bool,
-    /// and its socket, until the connection takes it.
-    pub hijack: Option<OwnedFd>,
     /// What the worker says of the exception that the application has raised, if it has and says so.
     pub exception: Vec<u8>,
 }
@@ -149,18 +118,10 @@ impl Default for Response {
 impl Response {
     /// An answer of nothing yet.
     pub fn new() -> Self {
-        let context = HeadContext {
-            request_version: Default::default(),
-            head_method: false,
-            keep_alive: false,
-            complete_body_length: None,
-            hijack: false,
-            upgrade: false,
-        };
         Response {
             reader: FrameReader::default(),
-            context,
-            framing: ResponseFraming::None,
+            context: HeadContext::default(),
+            body: AnswerBody::None,
             missing: 0,
             is_cut: false,
             app_chunks: None,
@@ -168,15 +129,11 @@ impl Response {
             status: 0,
             body_bytes: 0,
             is_logged_by_app: false,
-            keep_alive: false,
-            out: Vec::new(),
-            later: VecDeque::new(),
-            later_bytes: 0,
+            events: AnswerEvents::default(),
             spool: Spool::Unused,
             files: 0,
             hijack_announced: false,
             handed_over: false,
-            hijack: None,
             exception: Vec::new(),
         }
     }
@@ -185,14 +142,13 @@ impl Response {
     pub fn reset(&mut self, context: HeadContext) {
         self.restart();
         self.context = context;
-        self.out.clear();
-        self.out.shrink_to(64 * 1024);
+        self.events.shed(64 * 1024);
     }
 
-    /// Forgets what came, so that another worker can start over. Only while nothing final has come.
+    /// Forgets what came, so that another worker can start over. Only while nothing final has come: interim heads stay.
     pub fn restart(&mut self) {
         self.reader.reset();
-        self.framing = ResponseFraming::None;
+        self.body = AnswerBody::None;
         self.missing = 0;
         self.is_cut = false;
         self.app_chunks = None;
@@ -200,25 +156,16 @@ impl Response {
         self.status = 0;
         self.body_bytes = 0;
         self.is_logged_by_app = false;
-        self.keep_alive = self.context.keep_alive;
-        self.later.clear();
-        self.later_bytes = 0;
         self.spool = Spool::Unused;
         self.files = 0;
         self.hijack_announced = false;
         self.handed_over = false;
-        self.hijack = None;
         self.exception = Vec::new();
     }
 
     /// How far it has come.
     pub fn progress(&self) -> Progress {
         self.progress
-    }
-
-    /// The connection is to end after this answer, if its head has not gone yet.
-    pub fn end_connection(&mut self) {
-        self.context.keep_alive = false;
     }
 
     /// Whether the worker has ended its answer, so that its slot is free.
@@ -232,13 +179,13 @@ impl Response {
         match &self.spool {
             Spool::Used(file) => {
                 let permit = file.permit();
-                let free = permit.share().free().saturating_sub(CHUNK_BYTES);
+                let free = permit.share().free();
                 if free == 0 {
                     permit.share().note_full();
                 }
                 spool_bytes.saturating_sub(file.length() as usize).min(free as usize)
             }
-            Spool::Unused | Spool::Failed => memory_bytes.saturating_sub(self.out.len() + self.later_bytes),
+            Spool::Unused | Spool::Failed => memory_bytes.saturating_sub(self.events.waiting_bytes()),
         }
     }
 
@@ -246,20 +193,11 @@ impl Response {
     /// wait. If that fails it is logged, and the worker waits after all.
     pub fn spool_in(&mut self, folder: &Path, share: &Rc<Share>) {
         if matches!(self.spool, Spool::Unused) && self.progress == Progress::Streaming {
-            let has_room = share.free() > CHUNK_BYTES;
+            let has_room = share.free() > 0;
             let file = SpoolFile::create(folder, share).map_err(SpoolError::from);
             let file = if has_room { file } else { Err(SpoolError::Full) };
             self.spool = file.map_or_else(|error| Spool::failed(error, share), Spool::Used);
         }
-    }
-
-    /// The part to send after `out`, which must have been sent.
-    pub fn next_part(&mut self) -> Option<Part> {
-        let part = self.later.pop_front();
-        if let Some(Part::Bytes(bytes)) = &part {
-            self.later_bytes -= bytes.len();
-        }
-        part
     }
 
     /// All that came has been sent. `true`: the client was too slow for a while, and there is room again.
@@ -270,11 +208,13 @@ impl Response {
     /// The answer is not wanted any more: the rest of it is dropped.
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
-        self.out = Vec::new();
-        self.later.clear();
-        self.later_bytes = 0;
+        self.events = AnswerEvents::default();
         self.spool = Spool::Unused;
-        self.hijack = None;
+    }
+
+    /// Whether the application has taken the connection over.
+    pub fn is_taken_over(&self) -> bool {
+        self.handed_over && matches!(self.progress, Progress::Streaming | Progress::Ended)
     }
 
     /// Whether the answer is not wanted any more.
@@ -285,17 +225,26 @@ impl Response {
     /// The worker will not go on. Before the answer has begun the client gets `refusal`; after it the
     /// connection is cut.
     pub fn fail(&mut self, refusal: Refusal) {
-        self.progress = match self.progress {
-            Progress::Waiting => Progress::Refused(refusal),
-            Progress::Streaming => Progress::Aborted,
-            done => done,
-        };
+        match self.progress {
+            Progress::Waiting => {
+                self.progress = Progress::Refused(refusal);
+                self.events.push(AnswerEvent::Refused(refusal));
+            }
+            Progress::Streaming => self.cut_off(),
+            _ => {}
+        }
+    }
+
+    fn cut_off(&mut self) {
+        self.progress = Progress::Aborted;
+        self.events.push(AnswerEvent::CutOff);
     }
 
     /// No worker has been asked: whose request it is, is to be looked at again.
     pub fn give_back(&mut self) {
         if self.progress == Progress::Waiting {
             self.progress = Progress::GivenBack;
+            self.events.push(AnswerEvent::GivenBack);
         }
     }
 
@@ -303,16 +252,11 @@ impl Response {
     ///
     /// # Errors
     /// A breach of the ring protocol: the worker must be given up.
-    pub fn feed(
-        &mut self,
-        mut input: &[u8],
-        date: &DateCache,
-        descriptors: &mut dyn Descriptors,
-    ) -> Result<(), RingError> {
+    pub fn feed(&mut self, mut input: &[u8], descriptors: &mut dyn Descriptors) -> Result<(), RingError> {
         let mut reader = std::mem::take(&mut self.reader);
         let mut result = Ok(Some(()));
         while let Ok(Some(())) = result {
-            result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, date, descriptors));
+            result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, descriptors));
         }
         self.reader = reader;
         result.map(drop)
@@ -322,11 +266,10 @@ impl Response {
         &mut self,
         frame: Frame<'_>,
         behind: &[u8],
-        date: &DateCache,
         descriptors: &mut dyn Descriptors,
     ) -> Result<(), RingError> {
         match frame {
-            Frame::Head(payload) => self.head(payload, behind, date),
+            Frame::Head(payload) => self.head(payload, behind),
             Frame::Body(bytes) => self.body(bytes),
             Frame::File { offset, length } => match self.received(descriptors.receive_file())? {
                 Some(file) => self.file(file, offset, length),
@@ -354,7 +297,7 @@ impl Response {
         }
     }
 
-    fn head(&mut self, payload: &[u8], behind: &[u8], date: &DateCache) -> Result<(), RingError> {
+    fn head(&mut self, payload: &[u8], behind: &[u8]) -> Result<(), RingError> {
         match self.progress {
             Progress::Waiting => {}
             Progress::Streaming | Progress::Ended => {
@@ -362,29 +305,35 @@ impl Response {
             }
             Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
-        let mut context = self.context;
-        context.complete_body_length = whole_body_length(behind);
         let has_flag = |flag: u8| payload.get(2).is_some_and(|flags| flags & flag != 0);
-        context.hijack = has_flag(HIJACK_FOLLOWS);
-        match response_head::encode(payload, &context, date, &mut self.out) {
+        let context = HeadContext {
+            complete_body_length: whole_body_length(behind),
+            hijack: has_flag(HIJACK_FOLLOWS),
+            ..self.context
+        };
+        let mut is_chunked = false;
+        let pushed = self.events.push_head(|lines| {
+            let read = response_head::read(payload, &context, lines)?;
+            is_chunked = read.body_is_chunked;
+            Ok(read.head)
+        });
+        match pushed {
             Ok(head) if head.is_interim() => Ok(()),
-            Ok(head) => {
+            Ok(AnswerHead { status, body, .. }) => {
                 self.progress = Progress::Streaming;
-                self.status = head.status;
+                self.status = status;
                 self.is_logged_by_app = has_flag(LOGGED_BY_APP);
-                self.keep_alive = head.keep_alive;
-                self.framing = head.framing;
+                self.body = body;
                 self.hijack_announced = context.hijack;
-                self.missing = if let ResponseFraming::Length(length) = head.framing { length } else { 0 };
-                let has_chunks = head.body_is_chunked && head.framing != ResponseFraming::None;
-                self.app_chunks = has_chunks.then(BodyDecoder::of_chunked_response);
+                self.missing = if let AnswerBody::Length(length) = body { length } else { 0 };
+                self.app_chunks = is_chunked.then(BodyDecoder::of_chunked_response);
                 Ok(())
             }
             Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
             Err(BadHead::Unsendable(why)) => {
                 tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
                 // The rest of the frames is read and dropped.
-                self.progress = Progress::Refused(Refusal::BadResponse { why });
+                self.fail(Refusal::BadResponse { why });
                 Ok(())
             }
         }
@@ -414,30 +363,26 @@ impl Response {
         };
         if decoder.decode(bytes, |piece| self.push_body(piece)).is_err() {
             tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
-            self.progress = Progress::Aborted;
+            self.cut_off();
         }
         self.app_chunks = Some(decoder);
         Ok(())
     }
 
     fn push_body(&mut self, mut bytes: &[u8]) {
-        match self.framing {
-            ResponseFraming::None => return,
-            ResponseFraming::Length(_) => {
+        match self.body {
+            AnswerBody::None => return,
+            AnswerBody::Length(_) => {
                 let length = self.within_length(bytes.len() as u64);
                 bytes = &bytes[..length as usize];
                 self.missing -= length;
-                self.push(bytes);
             }
-            ResponseFraming::UntilClose => self.push(bytes),
-            ResponseFraming::Chunked if bytes.is_empty() => {}
-            ResponseFraming::Chunked => {
-                self.push_chunk_size(bytes.len() as u64);
-                self.push(bytes);
-                self.push(b"\r\n");
-            }
+            AnswerBody::Unknown | AnswerBody::Connection => {}
         }
         self.body_bytes = self.body_bytes.saturating_add(bytes.len() as u64);
+        if !self.push_to_spool(bytes) {
+            self.events.push_bytes(bytes);
+        }
     }
 
     /// How many of these bytes belong to the body, by its Content-Length.
@@ -447,25 +392,6 @@ impl Response {
             tracing::error!("the application's answer is cut at its Content-Length: its body is longer");
         }
         length.min(self.missing)
-    }
-
-    fn push_chunk_size(&mut self, length: u64) {
-        self.push(format!("{length:x}\r\n").as_bytes());
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        if self.push_to_spool(bytes) {
-            return;
-        }
-        if self.later.is_empty() {
-            return self.out.extend_from_slice(bytes);
-        }
-        self.later_bytes += bytes.len();
-        if let Some(Part::Bytes(last)) = self.later.back_mut() {
-            last.extend_from_slice(bytes);
-        } else {
-            self.later.push_back(Part::Bytes(bytes.to_vec()));
-        }
     }
 
     /// Appends to the spool file, if there is one, and to the part that sends what is new in it.
@@ -480,9 +406,8 @@ impl Response {
             return false;
         }
         let (file, length, permit) = (spool.file(), bytes.len() as u64, Some(spool.permit()));
-        match self.later.back_mut() {
-            Some(Part::File(part)) if Arc::ptr_eq(&part.file, &file) => part.length += length,
-            _ => self.later.push_back(Part::File(FilePart { file, offset, length, permit })),
+        if length > 0 {
+            self.events.push_file(FilePart { file, offset, length, permit });
         }
         true
     }
@@ -507,25 +432,18 @@ impl Response {
             Err(OpenError::Kernel(_)) => return Err(RingError::Breach("a file that the kernel makes up")),
             Err(_) => return Err(RingError::Breach("a file that is not a regular file")),
         }
-        let length = match self.framing {
-            ResponseFraming::None => return Ok(()),
-            ResponseFraming::Length(_) => self.within_length(length),
-            ResponseFraming::Chunked | ResponseFraming::UntilClose => length,
+        let length = match self.body {
+            AnswerBody::None => return Ok(()),
+            AnswerBody::Length(_) => self.within_length(length),
+            AnswerBody::Unknown | AnswerBody::Connection => length,
         };
         if length == 0 {
             return Ok(());
         }
         self.missing = self.missing.saturating_sub(length);
         self.body_bytes = self.body_bytes.saturating_add(length);
-        let chunked = self.framing == ResponseFraming::Chunked;
-        if chunked {
-            self.push_chunk_size(length);
-        }
         let file = Arc::new(File::from(file));
-        self.later.push_back(Part::File(FilePart { file, offset, length, permit: None }));
-        if chunked {
-            self.push(b"\r\n");
-        }
+        self.events.push_file(FilePart { file, offset, length, permit: None });
         Ok(())
     }
 
@@ -539,8 +457,7 @@ impl Response {
         let Some(socket) = self.received(descriptors.connect())? else { return Ok(()) };
         if matches!(self.progress, Progress::Waiting | Progress::Streaming) {
             self.progress = Progress::Streaming;
-            self.keep_alive = false;
-            self.hijack = Some(socket);
+            self.events.push(AnswerEvent::TakenOver(socket));
         }
         Ok(())
     }
@@ -557,13 +474,11 @@ impl Response {
                 missing = self.missing,
                 "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
             );
-            self.progress = Progress::Aborted;
+            self.cut_off();
             return Ok(());
         }
-        if self.framing == ResponseFraming::Chunked {
-            self.push(b"0\r\n\r\n");
-        }
         self.progress = Progress::Ended;
+        self.events.push(AnswerEvent::End);
         Ok(())
     }
 }

@@ -1,67 +1,35 @@
-//! From a worker's `HEAD` frame to the head of an HTTP/1.1 response.
+//! From a worker's `HEAD` frame to the head of an answer.
 //!
 //! The payload comes from a process that is not trusted: whatever could break the framing of the
-//! answer (and with it the next one on the connection) is refused here. How the body is framed is
-//! decided here too, from the application's header fields, what the client understands, and what is known about the
+//! answer (and with it the next one on the connection) is refused here. Where the body ends is
+//! decided here too, from the application's header fields, the request, and what is known about the
 //! body.
-
-use std::cell::Cell;
-use std::time::{Duration, SystemTime};
 
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
-use crate::request_head::Version;
-
-/// How the body of a response is framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseFraming {
-    /// No body follows, whatever the worker sends (HEAD; 1xx, 204, 205, 304).
-    None,
-    /// Exactly this number of bytes follows.
-    Length(u64),
-    /// Chunks follow (RFC 9112 section 7.1).
-    Chunked,
-    /// Bytes follow until the connection is closed: HTTP/1.0, a hijacked or an upgraded connection.
-    UntilClose,
-}
+use crate::answer_events::{AnswerBody, AnswerHead, FieldLines};
+use crate::http_syntax::{has_list_token, parse_length};
 
 /// What the front knows about the request and the body, beside the payload.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct HeadContext {
-    /// The request's version.
-    pub request_version: Version,
     /// Whether the request's method was HEAD.
     pub head_method: bool,
-    /// Whether the connection is to be kept, as far as client and server are concerned.
-    pub keep_alive: bool,
+    /// Whether the client has offered to change protocols.
+    pub upgrade: bool,
     /// The length of the body in bytes, where the whole of it has already come.
     pub complete_body_length: Option<u64>,
     /// Whether the application takes the connection over after this head (partial hijack).
     pub hijack: bool,
-    /// Whether the client has offered to change protocols.
-    pub upgrade: bool,
 }
 
-/// What became of a response head.
+/// What a worker's head says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseHead {
-    /// The status code, 100 to 999.
-    pub status: u16,
-    /// How the body is to be framed.
-    pub framing: ResponseFraming,
-    /// Whether the connection can be kept after this response.
-    pub keep_alive: bool,
-    /// The application has chunked the body itself (as `Rack::Chunked` does): decode it before framing it.
+pub struct WorkerHead {
+    /// The head of the answer.
+    pub head: AnswerHead,
+    /// The application has chunked the body itself (as `Rack::Chunked` does): decode it before it is sent.
     pub body_is_chunked: bool,
-    /// The Content-Length that the application declared, if it did.
-    pub declared_length: Option<u64>,
-}
-
-impl ResponseHead {
-    /// Whether another head follows (1xx, but not 101).
-    pub fn is_interim(&self) -> bool {
-        self.status < 200 && self.status != 101
-    }
 }
 
 /// A head that cannot be sent; says what is wrong with it.
@@ -75,43 +43,16 @@ pub enum BadHead {
     Unsendable(&'static str),
 }
 
-/// Encodes the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), appending to `out`.
-///
-/// Interim heads for HTTP/1.0 clients, which would not understand them, append nothing.
+/// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`: all
+/// but those that say something about the connection or the body's length.
 ///
 /// # Errors
-/// The head cannot be sent; `out` is then as it was.
-pub fn encode(
+/// The head cannot be sent; what was written until then is no use.
+pub fn read(
     payload: &[u8],
     context: &HeadContext,
-    date: &DateCache,
-    out: &mut Vec<u8>,
-) -> Result<ResponseHead, BadHead> {
-    let begin = out.len();
-    let result = encode_fields(payload, context, date, out);
-    let unwanted = |head: &ResponseHead| head.is_interim() && context.request_version == Version::Http10;
-    if result.as_ref().map_or(true, unwanted) {
-        out.truncate(begin);
-    }
-    result
-}
-
-/// What the fields of a response say about its framing, gathered while they are copied.
-#[derive(Default)]
-struct Gathered {
-    content_length: Option<u64>,
-    chunked: bool,
-    close: bool,
-    upgrade: bool,
-    date: bool,
-}
-
-fn encode_fields(
-    payload: &[u8],
-    context: &HeadContext,
-    date: &DateCache,
-    out: &mut Vec<u8>,
-) -> Result<ResponseHead, BadHead> {
+    lines: &mut FieldLines<'_>,
+) -> Result<WorkerHead, BadHead> {
     let (&[status_low, status_high, _, _], mut rest) =
         payload.split_first_chunk::<4>().ok_or(BadHead::Breach("is too short"))?;
     let status = u16::from_le_bytes([status_low, status_high]);
@@ -121,23 +62,24 @@ fn encode_fields(
     if status == 101 && !context.upgrade {
         return Err(BadHead::Unsendable("answers 101 to a client that has offered no upgrade"));
     }
-    out.reserve(payload.len() + 160);
-    out.extend_from_slice(b"HTTP/1.1 ");
-    write_number(u64::from(status), out);
-    out.push(b' ');
-    out.extend_from_slice(reason_phrase(status).as_bytes());
-    out.extend_from_slice(b"\r\n");
     let mut gathered = Gathered::default();
     while !rest.is_empty() {
         let Field { name, value } = next_field(&mut rest)?;
         if gathered.keep(name, value)? {
-            out.extend_from_slice(name);
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value);
-            out.extend_from_slice(b"\r\n");
+            lines.add(name, value);
         }
     }
-    Ok(gathered.end_head(status, context, date, out))
+    Ok(gathered.head(status, context))
+}
+
+/// What the fields of a response say about its connection and its body, gathered while they are copied.
+#[derive(Default)]
+struct Gathered {
+    content_length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    upgrade: bool,
+    date: bool,
 }
 
 struct Field<'a> {
@@ -202,216 +144,39 @@ impl Gathered {
         Ok(keep)
     }
 
-    /// Decides the framing and writes the fields that say so.
-    fn end_head(
-        self,
-        status: u16,
-        context: &HeadContext,
-        date: &DateCache,
-        out: &mut Vec<u8>,
-    ) -> ResponseHead {
-        let (framing, length_field) = self.framing(status, context);
-        let interim = status < 200 && status != 101;
-        if !self.date && !interim {
-            out.extend_from_slice(b"date: ");
-            out.extend_from_slice(&date.now());
-            out.extend_from_slice(b"\r\n");
-        }
-        if let Some(length) = length_field {
-            out.extend_from_slice(b"content-length: ");
-            write_number(length, out);
-            out.extend_from_slice(b"\r\n");
-        }
-        if framing == ResponseFraming::Chunked {
-            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-        }
-        let keep_alive = context.keep_alive && !self.close && framing != ResponseFraming::UntilClose;
-        if self.upgrade {
-            out.extend_from_slice(b"connection: upgrade\r\n");
-        }
-        let switching = self.upgrade && (status == 101 || context.hijack);
-        if !interim && !switching {
-            write_connection(keep_alive, context.request_version, out);
-        }
-        out.extend_from_slice(b"\r\n");
-        ResponseHead {
-            status,
-            framing,
-            keep_alive: keep_alive || interim,
-            body_is_chunked: self.chunked,
-            declared_length: self.content_length,
-        }
+    fn head(self, status: u16, context: &HeadContext) -> WorkerHead {
+        let (body, content_length) = self.body(status, context);
+        let head = AnswerHead {
+            body,
+            content_length,
+            has_date: self.date,
+            is_last: self.close,
+            is_upgrade: self.upgrade,
+            ..AnswerHead::new(status)
+        };
+        WorkerHead { head, body_is_chunked: self.chunked && body != AnswerBody::None }
     }
 
-    /// The framing (RFC 9112 section 6.3), and what a Content-Length field says, if there is to be one.
-    fn framing(&self, status: u16, context: &HeadContext) -> (ResponseFraming, Option<u64>) {
+    /// Where the body ends (RFC 9112 section 6.3), and the length that the client is told.
+    fn body(&self, status: u16, context: &HeadContext) -> (AnswerBody, Option<u64>) {
         // Transfer-Encoding overrides Content-Length (RFC 9112 section 6.3).
         let declared = self.content_length.filter(|_| !self.chunked);
         match status {
-            101 => return (ResponseFraming::UntilClose, None),
-            100..=199 | 204 | 304 => return (ResponseFraming::None, None),
-            205 => return (ResponseFraming::None, Some(0)),
-            _ if context.hijack => return (ResponseFraming::UntilClose, declared),
-            _ if context.head_method => return (ResponseFraming::None, declared),
+            101 => return (AnswerBody::Connection, None),
+            100..=199 | 204 | 304 => return (AnswerBody::None, None),
+            205 => return (AnswerBody::None, Some(0)),
+            _ if context.hijack => return (AnswerBody::Connection, declared),
+            _ if context.head_method => return (AnswerBody::None, declared),
             _ => {}
         }
         // What was declared counts, also where the body is known to have another length: whether it is known depends on how
         // fast the worker was.
         let complete = context.complete_body_length.filter(|_| !self.chunked);
-        match (declared.or(complete), context.request_version) {
-            (Some(length), _) => (ResponseFraming::Length(length), Some(length)),
-            (None, Version::Http11) => (ResponseFraming::Chunked, None),
-            (None, Version::Http10) => (ResponseFraming::UntilClose, None),
+        match declared.or(complete) {
+            Some(length) => (AnswerBody::Length(length), Some(length)),
+            None => (AnswerBody::Unknown, None),
         }
     }
-}
-
-/// Appends a Connection field, where what happens is not what the client expects by its version.
-pub(crate) fn write_connection(keep_alive: bool, request_version: Version, out: &mut Vec<u8>) {
-    match (keep_alive, request_version) {
-        (false, _) => out.extend_from_slice(b"connection: close\r\n"),
-        (true, Version::Http10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
-        (true, Version::Http11) => {}
-    }
-}
-
-/// Whether a comma-separated list names `token`, in any case.
-pub(crate) fn has_list_token(list: &[u8], token: &str) -> bool {
-    list.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
-}
-
-/// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
-pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
-    if value.is_empty() {
-        return None;
-    }
-    value.iter().try_fold(0u64, |sum, &byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
-    })
-}
-
-/// Appends a number in decimal.
-pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0u8; 20];
-    let mut begin = digits.len();
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[begin..]);
-}
-
-/// The reason phrase that belongs to a status code; empty if it has none.
-pub fn reason_phrase(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        102 => "Processing",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non-Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        207 => "Multi-Status",
-        208 => "Already Reported",
-        226 => "IM Used",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        305 => "Use Proxy",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        423 => "Locked",
-        424 => "Failed Dependency",
-        425 => "Too Early",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        451 => "Unavailable For Legal Reasons",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        506 => "Variant Also Negotiates",
-        507 => "Insufficient Storage",
-        508 => "Loop Detected",
-        511 => "Network Authentication Required",
-        _ => "",
-    }
-}
-
-/// The current date in the form of RFC 9110 section 5.6.7, rewritten once a second.
-#[derive(Debug)]
-pub struct DateCache {
-    second: Cell<u64>,
-    text: Cell<[u8; DATE_BYTES]>,
-}
-
-const DATE_BYTES: usize = 29;
-
-impl DateCache {
-    /// A cache that holds no date yet.
-    pub fn new() -> Self {
-        DateCache { second: Cell::new(u64::MAX), text: Cell::new([b' '; DATE_BYTES]) }
-    }
-
-    /// The date now.
-    pub fn now(&self) -> [u8; DATE_BYTES] {
-        // The coarse clock is exact to a few milliseconds and never costs a system call.
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        let second = u64::try_from(now.tv_sec).unwrap_or(0);
-        if self.second.replace(second) != second {
-            self.text.set(http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second)));
-        }
-        self.text.get()
-    }
-}
-
-impl Default for DateCache {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// A date in the form of RFC 9110 section 5.6.7.
-pub(crate) fn http_date(time: SystemTime) -> [u8; DATE_BYTES] {
-    let mut text = [b' '; DATE_BYTES];
-    let written = httpdate::fmt_http_date(time);
-    text.copy_from_slice(&written.as_bytes()[..DATE_BYTES]);
-    text
 }
 
 #[cfg(test)]

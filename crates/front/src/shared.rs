@@ -15,8 +15,8 @@ use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines};
 use crate::developer_key::DeveloperKey;
+use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
-use crate::response_head::DateCache;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     /// Those that were asked for lately, or have something in flight: the others have nothing to do with the turns of the
     /// event loop, however many they are.
     active: RefCell<Vec<Rc<AppState>>>,
-    pub(crate) date: Rc<DateCache>,
+    pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
@@ -97,7 +97,7 @@ impl Shared {
             apps: RefCell::default(),
             budget: Budget::of_folder(&limits.spool_dir, limits.spool_bytes),
             active: RefCell::default(),
-            date: Rc::new(DateCache::new()),
+            date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
@@ -125,8 +125,7 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app =
-            AppState::new(app, &self.settings.limits, &self.date, log, &self.budget, self.events.clone());
+        let app = AppState::new(app, &self.settings.limits, log, &self.budget, self.events.clone());
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }

@@ -31,7 +31,6 @@ mod safe_path;
 mod site;
 
 use std::fmt;
-use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -41,9 +40,9 @@ use std::task::{Context, Poll};
 use highball_ring::frame::is_token_byte;
 use highball_users::User;
 
+use crate::answer_events::{AnswerEvent, AnswerEvents, FilePart};
 use crate::aside::Turn;
 use crate::request_head::{known_key, Method, RequestHead};
-use crate::response_head::{reason_phrase, write_connection, write_number, DateCache};
 use by_opener::ByOpener;
 use conditions::Verdict;
 pub(crate) use finder::Finder;
@@ -82,8 +81,6 @@ pub(crate) struct StaticRequest<'a> {
     pub(crate) buffer: &'a [u8],
     /// What of its path is below the prefix of the application; empty if that is asked for without a slash at its end.
     pub(crate) path: &'a [u8],
-    /// Whether the connection is kept after the answer.
-    pub(crate) keep_alive: bool,
     /// The time, in milliseconds: a clock that only goes forward.
     pub(crate) now_ms: u64,
     /// Whether it may wait.
@@ -103,24 +100,8 @@ pub(crate) enum StaticAnswer {
     NotMine,
     /// Something has to be found out first; then the same is to be looked up again.
     Pending(Pending),
-    /// The whole answer has been written.
-    Written {
-        /// Its status.
-        status: u16,
-        /// Bytes of its body.
-        body_bytes: u64,
-    },
-    /// The head has been written; a part of a file is to follow.
-    File {
-        /// The status.
-        status: u16,
-        /// The file; others read it too, so read at positions.
-        file: Arc<File>,
-        /// Where the part begins, in bytes.
-        offset: u64,
-        /// How long it is, in bytes; never 0. If the file ends earlier, the connection must be closed.
-        length: u64,
-    },
+    /// The whole answer was added to the events.
+    Given,
 }
 
 /// Ends when something was found out on another thread, or the time for that is over. The next lookup shows which.
@@ -158,13 +139,8 @@ impl StaticFiles {
         StaticFiles { source, of_site: false }
     }
 
-    /// Answers a request if it is for a file: appends the head, and the body if it is small, to `out`.
-    pub(crate) fn lookup(
-        &self,
-        request: &StaticRequest<'_>,
-        date: &DateCache,
-        out: &mut Vec<u8>,
-    ) -> StaticAnswer {
+    /// Answers a request if it is for a file.
+    pub(crate) fn lookup(&self, request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
         if !request.head.may_be_for_file() {
             return StaticAnswer::NotMine;
         }
@@ -172,10 +148,8 @@ impl StaticFiles {
             return StaticAnswer::NotMine;
         };
         match self.find(&path, request) {
-            Ok(Some(found)) if self.of_site && path.lacks_slash(&found) => {
-                site::add_slash(request, date, out)
-            }
-            Ok(Some(found)) => answer(&found, request, date, out),
+            Ok(Some(found)) if self.of_site && path.lacks_slash(&found) => site::add_slash(request, events),
+            Ok(Some(found)) => answer(&found, request, events),
             Ok(None) => StaticAnswer::NotMine,
             Err(pending) => StaticAnswer::Pending(pending),
         }
@@ -207,13 +181,8 @@ impl StaticFiles {
     }
 }
 
-/// Writes the answer to a request for a file that is there.
-fn answer(
-    found: &FoundFile,
-    request: &StaticRequest<'_>,
-    date: &DateCache,
-    out: &mut Vec<u8>,
-) -> StaticAnswer {
+/// The answer to a request for a file that is there.
+fn answer(found: &FoundFile, request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
     let representation = found.choose(request.accepted_encodings());
     let (status, offset, length) = match conditions::judge(request.head, request.buffer, representation) {
         Verdict::Whole => (200, 0, representation.length),
@@ -222,7 +191,7 @@ fn answer(
         Verdict::PreconditionFailed => (412, 0, 0),
         Verdict::RangeNotSatisfiable => (416, 0, 0),
     };
-    write_answer(representation, Part { status, offset, length }, request, date, out)
+    push_answer(representation, Part { status, offset, length }, request, events)
 }
 
 /// What is sent of a file, and with which status; offset and length in bytes.
@@ -232,81 +201,46 @@ struct Part {
     length: u64,
 }
 
-fn write_answer(
+fn push_answer(
     representation: &Representation,
     part: Part,
     request: &StaticRequest<'_>,
-    date: &DateCache,
-    out: &mut Vec<u8>,
+    events: &mut AnswerEvents,
 ) -> StaticAnswer {
     let Part { status, offset, length } = part;
     let whole = representation.length;
-    write_status_line(status, out);
-    out.extend_from_slice(b"date: ");
-    out.extend_from_slice(&date.now());
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&representation.validators);
-    if matches!(status, 200 | 206 | 404) {
-        out.extend_from_slice(&representation.description);
-    }
-    match status {
-        206 => write_content_range(Some((offset, length)), whole, out),
-        416 => write_content_range(None, whole, out),
-        _ => {}
-    }
-    if status != 304 {
-        out.extend_from_slice(b"content-length: ");
-        write_number(length, out);
-        out.extend_from_slice(b"\r\n");
-    }
-    write_connection(request.keep_alive, request.head.version, out);
-    out.extend_from_slice(b"\r\n");
-    let length = if request.head.method == Method::Get { length } else { 0 };
-    body(representation, status, offset, length, out)
-}
-
-fn body(
-    representation: &Representation,
-    status: u16,
-    offset: u64,
-    length: u64,
-    out: &mut Vec<u8>,
-) -> StaticAnswer {
-    match &representation.content {
-        Content::File(file) if length > 0 => {
-            StaticAnswer::File { status, file: Arc::clone(file), offset, length }
+    let is_head_method = request.head.method == Method::Head;
+    let content_length = (status != 304).then_some(length);
+    events.push_front_head(status, is_head_method, content_length, |fields| {
+        fields.add_lines(&representation.validators);
+        if matches!(status, 200 | 206 | 404) {
+            fields.add_lines(&representation.description);
         }
-        Content::File(_) => StaticAnswer::Written { status, body_bytes: 0 },
-        Content::Bytes(bytes) => {
+        match status {
+            206 => fields.add(b"content-range", &content_range(Some((offset, length)), whole)),
+            416 => fields.add(b"content-range", &content_range(None, whole)),
+            _ => {}
+        }
+    });
+    if !is_head_method && length > 0 {
+        match &representation.content {
+            Content::File(file) => {
+                events.push_file(FilePart { file: Arc::clone(file), offset, length, permit: None });
+            }
             // Both fit: they lie within the content, which is in memory.
-            out.extend_from_slice(&bytes[offset as usize..(offset + length) as usize]);
-            StaticAnswer::Written { status, body_bytes: length }
+            Content::Bytes(bytes) => events.push_bytes(&bytes[offset as usize..(offset + length) as usize]),
         }
     }
-}
-
-fn write_status_line(status: u16, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    write_number(u64::from(status), out);
-    out.push(b' ');
-    out.extend_from_slice(reason_phrase(status).as_bytes());
-    out.extend_from_slice(b"\r\n");
+    events.push(AnswerEvent::End);
+    StaticAnswer::Given
 }
 
 /// `part`: offset and length; without one, none can be had (RFC 9110 section 14.4).
-fn write_content_range(part: Option<(u64, u64)>, whole: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"content-range: bytes ");
+fn content_range(part: Option<(u64, u64)>, whole: u64) -> Vec<u8> {
     match part {
-        Some((offset, length)) => {
-            write_number(offset, out);
-            out.push(b'-');
-            write_number(offset + length - 1, out);
-        }
-        None => out.push(b'*'),
+        Some((offset, length)) => format!("bytes {offset}-{}/{whole}", offset + length - 1).into_bytes(),
+        None => format!("bytes */{whole}").into_bytes(),
     }
-    out.push(b'/');
-    write_number(whole, out);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// The application's own fields, without those that are ours to say and those that could not be sent.

@@ -10,8 +10,8 @@ use rustix::net::SendFlags;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::answer_events::FilePart;
 use crate::peer_user;
-use crate::response::FilePart;
 
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
 const FILE_BYTES: u64 = 256 * 1024;

@@ -7,16 +7,16 @@ use std::task::{Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{body_bytes, Connection, End, Step};
+use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
+use crate::answer_events::AnswerEvents;
 use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
 use crate::failure_pages::{Audience, Evidence, Form, Page};
 use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
-use crate::response::FilePart;
-use crate::response_head::{DateCache, HeadContext};
+use crate::response_head::HeadContext;
 use crate::shared::Leaving;
 use crate::static_files::{StaticAnswer, StaticRequest};
 
@@ -83,9 +83,10 @@ impl Connection {
                 *bytes = Vec::new();
             }
         };
-        shed(&mut self.out);
+        shed(&mut self.output.bytes);
+        self.events.shed(IDLE_BYTES);
         let mut inner = self.exchange.borrow();
-        shed(&mut inner.response.out);
+        inner.response.events.shed(IDLE_BYTES);
         shed(&mut inner.request.head);
     }
 
@@ -122,13 +123,16 @@ impl Connection {
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
         match self.head.parse(bytes, &self.shared.settings.limits) {
             Ok(Parsed::Partial) => None,
-            Ok(Parsed::Complete { length }) => match self.route(&bytes[..length]) {
-                step @ Step::Wait(_) => Some((step, 0)),
-                step => {
-                    self.waits = 0;
-                    Some((step, length))
+            Ok(Parsed::Complete { length }) => {
+                self.writer.begin(self.head.version, self.head.keep_alive);
+                match self.route(&bytes[..length]) {
+                    step @ Step::Wait(_) => Some((step, 0)),
+                    step => {
+                        self.waits = 0;
+                        Some((step, length))
+                    }
                 }
-            },
+            }
             Err(refusal) => Some((self.refuse_unread(bytes, refusal), bytes.len())),
         }
     }
@@ -138,20 +142,20 @@ impl Connection {
     fn refuse_unread(&mut self, bytes: &[u8], refusal: Refusal) -> Step {
         let is_head = bytes.trim_ascii_start().starts_with(b"HEAD ");
         self.head.method = if is_head { Method::Head } else { Method::default() };
+        self.writer.begin(Version::Http11, false);
         Step::Refuse(refusal)
     }
 
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither.
     fn route(&mut self, bytes: &[u8]) -> Step {
-        let keep_alive = self.head.keep_alive && !self.shared.is_draining();
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
-        if let Some(step) = self.follow_link(bytes, keep_alive) {
+        if let Some(step) = self.follow_link(bytes) {
             return step;
         }
         self.note(self.head.target(bytes), bytes);
-        let Some((app, prefix_bytes)) = found else { return self.no_app(bytes, keep_alive) };
+        let Some((app, prefix_bytes)) = found else { return self.no_app(bytes) };
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
@@ -161,10 +165,10 @@ impl Connection {
         if self.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
-        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes, keep_alive) {
+        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes) {
             return step;
         }
-        self.prepare_exchange(&app, prefix_bytes, bytes, keep_alive);
+        self.prepare_exchange(&app, prefix_bytes, bytes);
         Step::Application(app)
     }
 
@@ -188,23 +192,23 @@ impl Connection {
 
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
     /// what only the link has. No application and no log sees that; neither where the link proves nothing.
-    fn follow_link(&mut self, bytes: &[u8], keep_alive: bool) -> Option<Step> {
+    fn follow_link(&mut self, bytes: &[u8]) -> Option<Step> {
         let key = Arc::clone(&self.shared.key);
         let target = key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
         self.note(&target, bytes);
         let evidence = self.evidence(bytes);
         let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
-        // A body would stand before the next request.
-        let keep_alive = keep_alive && self.head.framing == BodyFraming::None;
-        self.out = redirect(&target, cookie, keep_alive, &self.shared.date);
-        self.written = 0;
-        Some(Step::Static { keep_alive, status: 303, body_bytes: 0 })
+        if self.head.framing != BodyFraming::None {
+            self.writer.end_connection(); // the body would stand before the next request
+        }
+        redirect(&target, cookie, &mut self.events);
+        Some(Step::Answer)
     }
 
     /// There is no application for this host and path. Developers get a list of those that there are: names and folders
     /// are for them alone, so the rule is that of a diagnosis, the strictest of those applications.
-    fn no_app(&mut self, bytes: &[u8], keep_alive: bool) -> Step {
+    fn no_app(&mut self, bytes: &[u8]) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
         let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
@@ -216,45 +220,32 @@ impl Connection {
             Audience::Public => return Step::Refuse(Refusal::NoApp),
             Audience::Unproven(form) => {
                 drop(apps);
-                return self.hint_at_link(form, keep_alive);
+                return self.hint_at_link(form);
             }
             Audience::Developer(form) => form,
         };
         let key = &self.shared.key;
         let answer = app_list::Answer::new(apps.reached().map(|app| &**app), form, key, &self.head, bytes);
         drop(apps);
-        self.out = answer.encode(keep_alive, self.head.method == Method::Head, &self.shared.date);
-        self.written = 0;
-        Step::Static { keep_alive, status: answer.status, body_bytes: answer.body_bytes() }
+        answer.push(self.head.method == Method::Head, &mut self.events);
+        Step::Answer
     }
 
     /// Instead of the list of applications, for a possible developer.
-    fn hint_at_link(&mut self, form: Form, keep_alive: bool) -> Step {
+    fn hint_at_link(&mut self, form: Form) -> Step {
         let refusal = Refusal::NoApp;
         let page = Page::of_link(&refusal.in_words(), form);
-        let head_method = self.head.method == Method::Head;
-        self.out = refusal.encode_with(&page.content(), keep_alive, head_method, &self.shared.date);
-        self.written = 0;
-        Step::Static { keep_alive, status: refusal.status(), body_bytes: body_bytes(&self.out) }
+        refusal.answer_with(&page.content(), self.head.method == Method::Head, &mut self.events);
+        Step::Answer
     }
 
-    fn look_for_file(
-        &mut self,
-        app: &AppState,
-        prefix_bytes: usize,
-        bytes: &[u8],
-        keep_alive: bool,
-    ) -> Option<Step> {
+    fn look_for_file(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8]) -> Option<Step> {
         let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
         let path = &self.head.path(bytes)[prefix_bytes..];
         let may_wait = self.waits < MOST_WAITS;
-        let request =
-            StaticRequest { head: &self.head, buffer: bytes, path, keep_alive, now_ms: now_ms(), may_wait };
-        self.out.clear();
-        self.written = 0;
-        let date = &self.shared.date;
-        let answer = match statics.lookup(&request, date, &mut self.out) {
-            StaticAnswer::NotMine => match statics.not_found(&request, date, &mut self.out)? {
+        let request = StaticRequest { head: &self.head, buffer: bytes, path, now_ms: now_ms(), may_wait };
+        let answer = match statics.lookup(&request, &mut self.events) {
+            StaticAnswer::NotMine => match statics.not_found(&request, &mut self.events)? {
                 Ok(answer) => answer,
                 Err(refusal) => return Some(Step::Refuse(refusal)),
             },
@@ -263,17 +254,11 @@ impl Connection {
         match answer {
             StaticAnswer::Pending(pending) => Some(Step::Wait(pending)),
             StaticAnswer::NotMine => None,
-            StaticAnswer::Written { status, body_bytes } => {
-                Some(Step::Static { keep_alive, status, body_bytes })
-            }
-            StaticAnswer::File { status, file, offset, length } => {
-                self.file = Some(FilePart { file, offset, length, permit: None });
-                Some(Step::Static { keep_alive, status, body_bytes: length })
-            }
+            StaticAnswer::Given => Some(Step::Answer),
         }
     }
 
-    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], keep_alive: bool) {
+    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8]) {
         let upgrade = self.head.field(known_key::UPGRADE, bytes);
         self.wants_web_socket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
         let generation = self.generation_of(app.id);
@@ -298,12 +283,9 @@ impl Connection {
             inner.request.received.extend_from_slice(bytes);
         }
         inner.response.reset(HeadContext {
-            request_version: self.head.version,
             head_method: self.head.method == Method::Head,
-            keep_alive,
-            complete_body_length: None,
-            hijack: false,
             upgrade: self.head.upgrade,
+            ..HeadContext::default()
         });
     }
 
@@ -338,20 +320,13 @@ impl Connection {
 }
 
 /// Sends the client to another address.
-fn redirect(target: &[u8], cookie: Option<String>, keep_alive: bool, date: &DateCache) -> Vec<u8> {
-    let mut answer = b"HTTP/1.1 303 See Other\r\ndate: ".to_vec();
-    answer.extend_from_slice(&date.now());
-    answer.extend_from_slice(b"\r\nlocation: ");
-    answer.extend_from_slice(target);
-    if let Some(cookie) = cookie {
-        answer.extend_from_slice(format!("\r\nset-cookie: {cookie}").as_bytes());
-    }
-    answer.extend_from_slice(
-        b"\r\ncache-control: no-store\r\nreferrer-policy: no-referrer\r\ncontent-length: 0\r\n",
-    );
-    if !keep_alive {
-        answer.extend_from_slice(b"connection: close\r\n");
-    }
-    answer.extend_from_slice(b"\r\n");
-    answer
+fn redirect(target: &[u8], cookie: Option<String>, events: &mut AnswerEvents) {
+    events.push_whole(303, false, b"", |fields| {
+        fields.add(b"location", target);
+        if let Some(cookie) = cookie {
+            fields.add(b"set-cookie", cookie.as_bytes());
+        }
+        fields.add(b"cache-control", b"no-store");
+        fields.add(b"referrer-policy", b"no-referrer");
+    });
 }

@@ -84,8 +84,8 @@ impl Connection {
             }
         }
         if self.head.expect_continue && self.buffer.is_empty() {
-            self.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-            self.send_rest().await?;
+            self.events.push_front_head(100, false, None, |_| {});
+            self.send_events().await?;
         }
         let limits = &self.shared.settings.limits;
         let mut decoder = BodyDecoder::new(self.head.framing, limits, app.settings().limits.body_bytes);

@@ -6,7 +6,7 @@ use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS
 use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
 use super::{BodyFraming, Method, RequestHead, Version};
 use crate::developer_key;
-use crate::response_head::write_number;
+use crate::http_syntax::write_number;
 
 /// What the env needs and the head does not say.
 #[derive(Debug, Clone, Copy)]

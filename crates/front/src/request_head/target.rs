@@ -106,7 +106,7 @@ pub(super) fn parse_host(value: &[u8], head: &[u8]) -> Result<Host, Refusal> {
 }
 
 fn parse_port(digits: &[u8]) -> Option<u16> {
-    let number = crate::response_head::parse_length(digits)?;
+    let number = crate::http_syntax::parse_length(digits)?;
     if digits.len() > 5 {
         return None;
     }

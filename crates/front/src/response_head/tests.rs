@@ -1,4 +1,9 @@
 use super::*;
+use crate::answer_events::AnswerEvents;
+use crate::http_syntax::{write_number, DateCache};
+use crate::protocol::http1::writer::Writer;
+use crate::request_head::Version;
+use crate::test_answers::written;
 
 fn payload(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = status.to_le_bytes().to_vec();
@@ -12,28 +17,51 @@ fn payload(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-const HTTP11: HeadContext = HeadContext {
-    request_version: Version::Http11,
-    head_method: false,
-    keep_alive: true,
-    complete_body_length: None,
-    hijack: false,
-    upgrade: true,
-};
-const HTTP10: HeadContext = HeadContext { request_version: Version::Http10, ..HTTP11 };
+/// A request, as far as the head of its answer depends on it.
+#[derive(Clone, Copy)]
+struct Asked {
+    version: Version,
+    keep_alive: bool,
+    context: HeadContext,
+}
 
-fn encoded(context: HeadContext, status: u16, fields: &[(&str, &str)]) -> (ResponseHead, String) {
-    let mut out = b"before".to_vec();
-    let head = encode(&payload(status, fields), &context, &DateCache::new(), &mut out).unwrap();
-    let text = String::from_utf8(out).unwrap();
-    (head, text.strip_prefix("before").unwrap().to_owned())
+const HTTP11: Asked = Asked {
+    version: Version::Http11,
+    keep_alive: true,
+    context: HeadContext { head_method: false, upgrade: true, complete_body_length: None, hijack: false },
+};
+const HTTP10: Asked = Asked { version: Version::Http10, ..HTTP11 };
+
+/// What became of a head.
+struct Encoded {
+    head: AnswerHead,
+    body_is_chunked: bool,
+    /// Whether the connection is kept after the answer.
+    keep_alive: bool,
+    /// What the client gets.
+    text: String,
+}
+
+fn encode(asked: Asked, status: u16, fields: &[(&str, &str)]) -> Encoded {
+    let mut body_is_chunked = false;
+    let mut events = AnswerEvents::default();
+    let pushed = events.push_head(|lines| {
+        let head = read(&payload(status, fields), &asked.context, lines)?;
+        body_is_chunked = head.body_is_chunked;
+        Ok::<_, BadHead>(head.head)
+    });
+    let head = pushed.unwrap();
+    let mut writer = Writer::default();
+    writer.begin(asked.version, asked.keep_alive);
+    let text = String::from_utf8(written(&mut events, &mut writer)).unwrap();
+    Encoded { head, body_is_chunked, keep_alive: writer.keep_alive(), text }
 }
 
 fn refused(payload: &[u8]) -> BadHead {
-    let mut out = b"before".to_vec();
-    let result = encode(payload, &HTTP11, &DateCache::new(), &mut out);
-    assert_eq!(out, b"before", "nothing of a refused head may stay");
-    result.unwrap_err()
+    let mut events = AnswerEvents::default();
+    let pushed = events.push_head(|lines| Ok(read(payload, &HTTP11.context, lines)?.head));
+    assert!(events.is_empty() && events.waiting_bytes() == 0, "nothing of a refused head may stay");
+    pushed.unwrap_err()
 }
 
 fn breach(payload: &[u8]) -> &'static str {
@@ -50,81 +78,90 @@ fn unsendable(payload: &[u8]) -> &'static str {
 fn fields_are_copied_in_order() {
     let fields =
         [("content-type", "text/html"), ("set-cookie", "a=1"), ("set-cookie", "b=2"), ("x-empty", "")];
-    let (head, text) = encoded(HTTP11, 200, &fields);
+    let encoded = encode(HTTP11, 200, &fields);
+    let Encoded { text, .. } = &encoded;
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\ndate: "), "{text}");
     assert!(
-        text.starts_with(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nset-cookie: a=1\r\nset-cookie: b=2\r\nx-empty: \r\n"
+        text.ends_with(
+            " GMT\r\ncontent-type: text/html\r\nset-cookie: a=1\r\nset-cookie: b=2\r\nx-empty: \r\n\
+             transfer-encoding: chunked\r\n\r\n"
         ),
         "{text}"
     );
-    assert!(text.ends_with("transfer-encoding: chunked\r\n\r\n"), "{text}");
-    assert_eq!(head.framing, ResponseFraming::Chunked);
-    assert!(head.keep_alive);
+    assert_eq!(encoded.head.body, AnswerBody::Unknown);
+    assert!(encoded.keep_alive);
 }
 
 #[test]
 fn the_date_is_added_unless_the_application_gave_one() {
-    let (_, text) = encoded(HTTP11, 200, &[]);
-    assert_eq!(text.matches("date: ").count(), 1);
-    let (_, text) = encoded(HTTP11, 200, &[("Date", "Thu, 01 Jan 1970 00:00:00 GMT")]);
-    assert!(text.contains("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"));
-    assert!(!text.contains("date: "));
+    let encoded = encode(HTTP11, 200, &[]);
+    assert_eq!(encoded.text.matches("date: ").count(), 1);
+    let encoded = encode(HTTP11, 200, &[("Date", "Thu, 01 Jan 1970 00:00:00 GMT")]);
+    assert!(encoded.text.contains("Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"));
+    assert!(!encoded.text.contains("date: "));
 }
 
 #[test]
 fn a_declared_length_frames_the_body() {
-    let (head, text) = encoded(HTTP11, 200, &[("Content-Length", "12")]);
-    assert_eq!(head.framing, ResponseFraming::Length(12));
-    assert!(text.contains("content-length: 12\r\n") && !text.contains("transfer-encoding"));
+    let encoded = encode(HTTP11, 200, &[("Content-Length", "12")]);
+    assert_eq!(encoded.head.body, AnswerBody::Length(12));
+    assert!(encoded.text.contains("content-length: 12\r\n") && !encoded.text.contains("transfer-encoding"));
 }
 
 #[test]
 fn a_declared_length_wins_over_a_known_one() {
-    let known = HeadContext { complete_body_length: Some(5), ..HTTP11 };
-    let (head, text) = encoded(known, 200, &[("Content-Length", "12")]);
-    assert_eq!(head.framing, ResponseFraming::Length(12));
-    assert_eq!(head.declared_length, Some(12));
-    assert!(text.contains("content-length: 12\r\n"));
-    let (head, _) = encoded(known, 200, &[]);
-    assert_eq!(head.framing, ResponseFraming::Length(5));
+    let known = Asked { context: HeadContext { complete_body_length: Some(5), ..HTTP11.context }, ..HTTP11 };
+    let encoded = encode(known, 200, &[("Content-Length", "12")]);
+    assert_eq!(encoded.head.body, AnswerBody::Length(12));
+    assert_eq!(encoded.head.content_length, Some(12));
+    assert!(encoded.text.contains("content-length: 12\r\n"));
+    let encoded = encode(known, 200, &[]);
+    assert_eq!(encoded.head.body, AnswerBody::Length(5));
 }
 
 #[test]
 fn a_protocol_that_was_not_offered_is_refused() {
-    let context = HeadContext { upgrade: false, ..HTTP11 };
+    let context = HeadContext { upgrade: false, ..HTTP11.context };
     let payload = payload(101, &[("upgrade", "chat")]);
-    let refused = encode(&payload, &context, &DateCache::new(), &mut Vec::new());
+    let refused = AnswerEvents::default().push_head(|lines| Ok(read(&payload, &context, lines)?.head));
     assert!(matches!(refused, Err(BadHead::Unsendable(_))), "{refused:?}");
 }
 
 #[test]
 fn http10_without_a_length_ends_with_the_connection() {
-    let (head, text) = encoded(HTTP10, 200, &[]);
-    assert_eq!(head.framing, ResponseFraming::UntilClose);
-    assert!(!head.keep_alive);
-    assert!(text.contains("connection: close\r\n") && !text.contains("transfer-encoding"));
-    let (head, text) = encoded(HTTP10, 200, &[("content-length", "1")]);
-    assert!(head.keep_alive);
-    assert!(text.contains("connection: keep-alive\r\n"));
+    let encoded = encode(HTTP10, 200, &[]);
+    assert_eq!(encoded.head.body, AnswerBody::Unknown);
+    assert!(!encoded.keep_alive);
+    assert!(encoded.text.contains("connection: close\r\n") && !encoded.text.contains("transfer-encoding"));
+    let encoded = encode(HTTP10, 200, &[("content-length", "1")]);
+    assert!(encoded.keep_alive);
+    assert!(encoded.text.contains("connection: keep-alive\r\n"));
 }
 
 #[test]
 fn answers_without_a_body_say_so() {
-    let head_request = HeadContext { head_method: true, complete_body_length: Some(0), ..HTTP11 };
-    let (head, text) = encoded(head_request, 200, &[("content-length", "99")]);
-    assert_eq!(head.framing, ResponseFraming::None);
-    assert!(text.contains("content-length: 99\r\n"));
-    let (_, text) = encoded(head_request, 200, &[]);
-    assert!(!text.contains("content-length"), "the length of what GET would give is not known");
+    let head_request = Asked {
+        context: HeadContext { head_method: true, complete_body_length: Some(0), ..HTTP11.context },
+        ..HTTP11
+    };
+    let encoded = encode(head_request, 200, &[("content-length", "99")]);
+    assert_eq!(encoded.head.body, AnswerBody::None);
+    assert!(encoded.text.contains("content-length: 99\r\n"));
+    let encoded = encode(head_request, 200, &[]);
+    assert!(!encoded.text.contains("content-length"), "the length of what GET would give is not known");
     for status in [204, 304] {
-        let (head, text) = encoded(HTTP11, status, &[("content-length", "3")]);
-        assert_eq!(head.framing, ResponseFraming::None);
-        assert!(!text.contains("content-length") && !text.contains("transfer-encoding"), "{text}");
-        assert!(head.keep_alive);
+        let encoded = encode(HTTP11, status, &[("content-length", "3")]);
+        assert_eq!(encoded.head.body, AnswerBody::None);
+        assert!(
+            !encoded.text.contains("content-length") && !encoded.text.contains("transfer-encoding"),
+            "{}",
+            encoded.text
+        );
+        assert!(encoded.keep_alive);
     }
-    let (head, text) = encoded(HTTP11, 205, &[("content-length", "3")]);
-    assert_eq!(head.framing, ResponseFraming::None);
-    assert!(text.contains("content-length: 0\r\n"));
+    let encoded = encode(HTTP11, 205, &[("content-length", "3")]);
+    assert_eq!(encoded.head.body, AnswerBody::None);
+    assert!(encoded.text.contains("content-length: 0\r\n"));
 }
 
 #[test]
@@ -136,54 +173,59 @@ fn what_concerns_one_connection_is_ours_to_say() {
         ("rack.hijack", "x"),
         ("Rack.Other", "x"),
     ];
-    let (head, text) = encoded(HTTP11, 200, &fields);
-    assert!(!head.keep_alive);
-    assert_eq!(text.matches("connection: ").count(), 1);
-    assert!(text.contains("connection: close\r\n"));
-    assert!(!text.to_lowercase().contains("rack.") && !text.contains("Keep-Alive"), "{text}");
-    let closing = HeadContext { keep_alive: false, ..HTTP11 };
-    assert!(encoded(closing, 200, &[]).1.contains("connection: close\r\n"));
+    let encoded = encode(HTTP11, 200, &fields);
+    assert!(!encoded.keep_alive);
+    assert_eq!(encoded.text.matches("connection: ").count(), 1);
+    assert!(encoded.text.contains("connection: close\r\n"));
+    assert!(
+        !encoded.text.to_lowercase().contains("rack.") && !encoded.text.contains("Keep-Alive"),
+        "{}",
+        encoded.text
+    );
+    let closing = Asked { keep_alive: false, ..HTTP11 };
+    assert!(encode(closing, 200, &[]).text.contains("connection: close\r\n"));
 }
 
 #[test]
 fn an_upgrade_keeps_its_fields() {
-    let (head, text) = encoded(HTTP11, 101, &[("Upgrade", "websocket"), ("Connection", "Upgrade")]);
-    assert_eq!(head.framing, ResponseFraming::UntilClose);
-    assert!(text.starts_with("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"));
-    assert!(text.contains("connection: upgrade\r\n") && !text.contains("connection: close"));
-    assert!(!text.contains("transfer-encoding") && !head.is_interim());
+    let encoded = encode(HTTP11, 101, &[("Upgrade", "websocket"), ("Connection", "Upgrade")]);
+    assert_eq!(encoded.head.body, AnswerBody::Connection);
+    assert!(encoded.text.starts_with("HTTP/1.1 101 Switching Protocols\r\ndate: "));
+    assert!(encoded.text.contains("\r\nUpgrade: websocket\r\n"));
+    assert!(encoded.text.contains("connection: upgrade\r\n") && !encoded.text.contains("connection: close"));
+    assert!(!encoded.text.contains("transfer-encoding") && !encoded.head.is_interim());
 }
 
 #[test]
 fn a_hijacked_answer_ends_with_the_connection() {
-    let hijack = HeadContext { hijack: true, ..HTTP11 };
-    let (head, text) = encoded(hijack, 200, &[("content-type", "text/event-stream")]);
-    assert_eq!(head.framing, ResponseFraming::UntilClose);
-    assert!(text.contains("connection: close\r\n"));
+    let hijack = Asked { context: HeadContext { hijack: true, ..HTTP11.context }, ..HTTP11 };
+    let encoded = encode(hijack, 200, &[("content-type", "text/event-stream")]);
+    assert_eq!(encoded.head.body, AnswerBody::Connection);
+    assert!(encoded.text.contains("connection: close\r\n"));
 }
 
 #[test]
 fn interim_heads_are_short_and_only_for_http11() {
-    let (head, text) = encoded(HTTP11, 103, &[("link", "</a.css>; rel=preload")]);
-    assert!(head.is_interim() && head.keep_alive);
-    assert_eq!(text, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n");
-    assert_eq!(encoded(HTTP10, 103, &[]).1, "");
+    let encoded = encode(HTTP11, 103, &[("link", "</a.css>; rel=preload")]);
+    assert!(encoded.head.is_interim() && encoded.keep_alive);
+    assert_eq!(encoded.text, "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n");
+    assert_eq!(encode(HTTP10, 103, &[]).text, "");
 }
 
 #[test]
 fn a_body_that_the_application_chunked_is_framed_by_us() {
-    let (head, text) = encoded(HTTP11, 200, &[("Transfer-Encoding", "chunked")]);
-    assert!(head.body_is_chunked);
-    assert_eq!(head.framing, ResponseFraming::Chunked);
-    assert_eq!(text.matches("transfer-encoding").count(), 1);
-    let (head, text) = encoded(HTTP10, 200, &[("Transfer-Encoding", "chunked"), ("content-length", "4")]);
-    assert_eq!(head.framing, ResponseFraming::UntilClose);
-    assert!(!text.contains("ransfer-") && !text.contains("content-length"));
+    let encoded = encode(HTTP11, 200, &[("Transfer-Encoding", "chunked")]);
+    assert!(encoded.body_is_chunked);
+    assert_eq!(encoded.head.body, AnswerBody::Unknown);
+    assert_eq!(encoded.text.matches("transfer-encoding").count(), 1);
+    let encoded = encode(HTTP10, 200, &[("Transfer-Encoding", "chunked"), ("content-length", "4")]);
+    assert_eq!(encoded.head.body, AnswerBody::Unknown);
+    assert!(!encoded.text.contains("ransfer-") && !encoded.text.contains("content-length"));
 }
 
 #[test]
 fn statuses_without_a_phrase_keep_the_space() {
-    assert!(encoded(HTTP11, 599, &[]).1.starts_with("HTTP/1.1 599 \r\n"));
+    assert!(encode(HTTP11, 599, &[]).text.starts_with("HTTP/1.1 599 \r\n"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use highball_tenant::About;
 use super::encodings::{self, Coding};
 use super::folder::Folder;
 use crate::content_type;
-use crate::response_head::http_date;
+use crate::http_syntax::http_date;
 
 /// Files up to this size are kept in memory, and sent together with the head.
 pub(super) const SMALL_BYTES: u64 = 16 * 1024;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::clock::now_ms;
 use crate::request_head::Parsed;
+use crate::test_answers::{writer, written};
 use crate::test_limits::limits;
 use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
@@ -18,23 +19,21 @@ async fn get(files: &StaticFiles, path: &str) -> Option<String> {
     for waits in 0.. {
         let path = head.path(buffer);
         let now_ms = now_ms();
-        let request =
-            StaticRequest { head: &head, buffer, path, keep_alive: true, now_ms, may_wait: waits < 2 };
-        let (date, mut out) = (DateCache::new(), Vec::new());
-        let answer = match files.lookup(&request, &date, &mut out) {
+        let request = StaticRequest { head: &head, buffer, path, now_ms, may_wait: waits < 2 };
+        let mut events = AnswerEvents::default();
+        let answer = match files.lookup(&request, &mut events) {
             StaticAnswer::NotMine => files
-                .not_found(&request, &date, &mut out)
+                .not_found(&request, &mut events)
                 .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
             answer => answer,
         };
         match answer {
             StaticAnswer::Pending(pending) => pending.await,
             StaticAnswer::NotMine => return None,
-            StaticAnswer::Written { .. } => {
-                let text = String::from_utf8(out).unwrap();
+            StaticAnswer::Given => {
+                let text = String::from_utf8(written(&mut events, &mut writer())).unwrap();
                 return Some(text.split_once("\r\n\r\n").unwrap().1.to_owned());
             }
-            StaticAnswer::File { .. } => panic!("a small file"),
         }
     }
     unreachable!()

@@ -1,10 +1,10 @@
 //! Files without an application behind them: a path without a file gets the site's 404 page, and a folder's path ends
 //! in a slash, so that its page's relative links lead where its author meant.
 
-use super::{write_answer, write_status_line, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
+use super::{push_answer, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
+use crate::answer_events::AnswerEvents;
 use crate::refusal::Refusal;
 use crate::request_head::{BodyFraming, Method};
-use crate::response_head::{write_connection, DateCache};
 
 /// Where generators put the page for what is not there.
 const NOT_FOUND_PAGE: &[u8] = b"/404.html";
@@ -23,8 +23,7 @@ impl StaticFiles {
     pub(crate) fn not_found(
         &self,
         request: &StaticRequest<'_>,
-        date: &DateCache,
-        out: &mut Vec<u8>,
+        events: &mut AnswerEvents,
     ) -> Option<Result<StaticAnswer, Refusal>> {
         if !self.of_site {
             return None;
@@ -32,19 +31,14 @@ impl StaticFiles {
         let head = request.head;
         Some(match head.method {
             Method::Get | Method::Head if head.framing == BodyFraming::None => {
-                Ok(self.not_found_page(request, date, out))
+                Ok(self.not_found_page(request, events))
             }
             Method::Get | Method::Head => Err(Refusal::NotFound),
             _ => Err(Refusal::MethodNotAllowed),
         })
     }
 
-    fn not_found_page(
-        &self,
-        request: &StaticRequest<'_>,
-        date: &DateCache,
-        out: &mut Vec<u8>,
-    ) -> StaticAnswer {
+    fn not_found_page(&self, request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
         let page = match SafePath::of_target(NOT_FOUND_PAGE).map(|path| self.find(&path, request)) {
             Some(Err(pending)) => return StaticAnswer::Pending(pending),
             Some(Ok(page)) => page,
@@ -53,30 +47,22 @@ impl StaticFiles {
         if let Some(page) = page {
             let representation = page.choose(request.accepted_encodings());
             let part = Part { status: 404, offset: 0, length: representation.length };
-            return write_answer(representation, part, request, date, out);
+            return push_answer(representation, part, request, events);
         }
-        let head_method = request.head.method == Method::Head;
-        out.extend_from_slice(&Refusal::NotFound.encode(request.keep_alive, head_method, date));
-        StaticAnswer::Written { status: 404, body_bytes: 0 }
+        Refusal::NotFound.answer(request.head.method == Method::Head, events);
+        StaticAnswer::Given
     }
 }
 
 /// Sends the client to the same path with a slash at its end. The path begins with one slash and not with two, so that
 /// it cannot lead to another host.
-pub(super) fn add_slash(request: &StaticRequest<'_>, date: &DateCache, out: &mut Vec<u8>) -> StaticAnswer {
+pub(super) fn add_slash(request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
     let (path, query) = (request.head.path(request.buffer), request.head.query(request.buffer));
-    write_status_line(301, out);
-    out.extend_from_slice(b"date: ");
-    out.extend_from_slice(&date.now());
-    out.extend_from_slice(b"\r\nlocation: ");
-    out.extend_from_slice(path);
-    out.push(b'/');
+    let mut location = [path, b"/"].concat();
     if !query.is_empty() {
-        out.push(b'?');
-        out.extend_from_slice(query);
+        location.push(b'?');
+        location.extend_from_slice(query);
     }
-    out.extend_from_slice(b"\r\ncontent-length: 0\r\n");
-    write_connection(request.keep_alive, request.head.version, out);
-    out.extend_from_slice(b"\r\n");
-    StaticAnswer::Written { status: 301, body_bytes: 0 }
+    events.push_whole(301, false, b"", |fields| fields.add(b"location", &location));
+    StaticAnswer::Given
 }

@@ -1,10 +1,11 @@
-use std::fs;
-use std::os::unix::fs::{symlink, FileExt};
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::request_head::Parsed;
+use crate::test_answers::{writer, written};
 use crate::test_limits::limits;
 
 const BIG: usize = 100_000;
@@ -69,33 +70,29 @@ impl Public {
         assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })), "{buffer}");
         let buffer = buffer.as_bytes();
         let path = head.path(buffer);
-        let request = StaticRequest { head: &head, buffer, path, keep_alive: true, now_ms, may_wait: true };
-        let mut out = Vec::new();
-        let date = DateCache::new();
-        let answer = match self.files.lookup(&request, &date, &mut out) {
+        let request = StaticRequest { head: &head, buffer, path, now_ms, may_wait: true };
+        let mut events = AnswerEvents::default();
+        let answer = match self.files.lookup(&request, &mut events) {
             StaticAnswer::NotMine => self
                 .files
-                .not_found(&request, &date, &mut out)
+                .not_found(&request, &mut events)
                 .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
             answer => answer,
         };
-        let (status, file) = match answer {
+        match answer {
             StaticAnswer::NotMine => {
-                assert!(out.is_empty());
+                assert!(events.is_empty());
                 return None;
             }
             StaticAnswer::Pending(_) => panic!("{path:?} is looked up at once"),
-            StaticAnswer::Written { status, .. } => (status, vec![]),
-            StaticAnswer::File { status, file, offset, length } => {
-                let mut bytes = vec![0; usize::try_from(length).unwrap()];
-                file.read_exact_at(&mut bytes, offset).unwrap();
-                (status, bytes)
-            }
-        };
+            StaticAnswer::Given => {}
+        }
+        let (status, _) = events.summary();
+        let out = written(&mut events, &mut writer());
         let end = out.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
         let head = String::from_utf8(out[..end].to_vec()).unwrap();
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
-        let answer = Answer { status, head, body: [&out[end..], &file].concat() };
+        let answer = Answer { status, head, body: out[end..].to_vec() };
         let length = answer.field("content-length").map(|length| length.parse::<usize>().unwrap());
         if method == "GET" {
             assert_eq!(length.unwrap_or(0), answer.body.len(), "{}", answer.head);
@@ -391,26 +388,6 @@ fn compressed_siblings_are_sent_to_those_who_take_them() {
         (Some("application/gzip"), None)
     );
     assert_eq!(get("/hello.txt", "gzip").field("vary"), None);
-}
-
-#[test]
-fn the_connection_field_says_what_will_happen() {
-    let public = Public::new();
-    for (version, keep_alive, connection) in
-        [("1.1", true, None), ("1.1", false, Some("close")), ("1.0", true, Some("keep-alive"))]
-    {
-        let buffer = format!("GET /hello.txt HTTP/{version}\r\nHost: a\r\n\r\n");
-        let mut head = RequestHead::new();
-        head.parse(buffer.as_bytes(), &limits()).unwrap();
-        let buffer = buffer.as_bytes();
-        let path = head.path(buffer);
-        let request = StaticRequest { head: &head, buffer, path, keep_alive, now_ms: 0, may_wait: true };
-        let mut out = Vec::new();
-        public.files.lookup(&request, &DateCache::new(), &mut out);
-        let text = String::from_utf8(out).unwrap();
-        let found = text.lines().find_map(|line| line.strip_prefix("connection: "));
-        assert_eq!(found, connection, "{text}");
-    }
 }
 
 fn site() -> Public {

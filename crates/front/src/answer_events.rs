@@ -1,0 +1,298 @@
+//! An answer as a list of events, which each protocol writes in its own way.
+//!
+//! What the front answers itself (files, refusals, pages) and what a worker answers are the same here: a head, bytes, and
+//! parts of files, with an end. Nothing here knows a protocol. The events hold no bytes of their own: those lie one behind
+//! the other in a buffer, in the order of the events, so that an answer costs no allocation.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::budget::Permit;
+use crate::refusal::Refusal;
+
+/// The next event of an answer.
+#[derive(Debug)]
+pub enum AnswerEvent {
+    /// A head with a status below 200: another head follows.
+    Interim(AnswerHead),
+    /// The head.
+    Head(AnswerHead),
+    /// This number of the body's bytes.
+    Bytes(usize),
+    /// A part of a file, which belongs to the body.
+    File(FilePart),
+    /// The answer is complete.
+    End,
+    /// The answer cannot be completed: the client must notice.
+    CutOff,
+    /// No part of an answer was sent, and the client gets this instead.
+    Refused(Refusal),
+    /// No worker got the request, and it has to be routed again.
+    GivenBack,
+    /// From here on, the application has the connection: what it writes to this socket goes to the client.
+    TakenOver(OwnedFd),
+}
+
+/// The head of an answer. Its fields are lines, `name: value` CR LF, as most protocols send them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerHead {
+    /// The status code, 100 to 999.
+    pub status: u16,
+    /// How many bytes its lines have. They hold no field that says something about the connection or the body's length.
+    pub field_bytes: usize,
+    /// Where the body ends.
+    pub body: AnswerBody,
+    /// The length that the client is told, in bytes. There may be one without a body, in the answer to HEAD.
+    pub content_length: Option<u64>,
+    /// Whether a Date is among the fields.
+    pub has_date: bool,
+    /// Whether the application wants the connection to end after this answer.
+    pub is_last: bool,
+    /// Whether the application says that it changes protocols.
+    pub is_upgrade: bool,
+}
+
+impl AnswerHead {
+    /// A head of this status, without fields or a body.
+    pub fn new(status: u16) -> Self {
+        AnswerHead {
+            status,
+            field_bytes: 0,
+            body: AnswerBody::None,
+            content_length: None,
+            has_date: false,
+            is_last: false,
+            is_upgrade: false,
+        }
+    }
+
+    /// Whether another head follows (1xx, but not 101).
+    pub fn is_interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+}
+
+/// Where the body of an answer ends (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerBody {
+    /// There is none (HEAD; 1xx, 204, 205, 304).
+    None,
+    /// After this number of bytes.
+    Length(u64),
+    /// Where [`AnswerEvent::End`] says so.
+    Unknown,
+    /// Where the connection ends: the application has it, or speaks another protocol from here on.
+    Connection,
+}
+
+/// A part of a file that is to be sent.
+#[derive(Debug)]
+pub struct FilePart {
+    /// The open file; others may read it too, so it is read at positions.
+    pub file: Arc<File>,
+    /// The next byte to send.
+    pub offset: u64,
+    /// Bytes still to send.
+    pub length: u64,
+    /// What a spool file holds of the budget.
+    pub permit: Option<Rc<Permit>>,
+}
+
+impl FilePart {
+    /// Takes off what is beyond the first `length` bytes, if there is any.
+    pub fn split_off(&mut self, length: u64) -> Option<FilePart> {
+        let beyond = self.length.checked_sub(length).filter(|beyond| *beyond > 0)?;
+        self.length = length;
+        let offset = self.offset + length;
+        Some(FilePart { file: Arc::clone(&self.file), offset, length: beyond, permit: self.permit.clone() })
+    }
+}
+
+/// The events of an answer that have come and were not taken yet.
+#[derive(Debug, Default)]
+pub struct AnswerEvents {
+    events: Vec<AnswerEvent>,
+    /// The first that was not taken.
+    next: usize,
+    bytes: Vec<u8>,
+    /// The first byte of those that belong to the next event.
+    at: usize,
+}
+
+impl AnswerEvents {
+    /// Whether all that came was taken.
+    pub fn is_empty(&self) -> bool {
+        self.next == self.events.len()
+    }
+
+    /// Bytes of heads and bodies that wait here.
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.bytes.clear();
+        (self.next, self.at) = (0, 0);
+    }
+
+    /// Forgets all, and gives back what memory it has beyond this number of bytes.
+    pub fn shed(&mut self, most_bytes: usize) {
+        self.clear();
+        if self.bytes.capacity() > most_bytes {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// The status of the answer, and the bytes of its body, where the whole answer waits here.
+    pub fn summary(&self) -> (u16, u64) {
+        let (mut status, mut body_bytes) = (0, 0);
+        for event in &self.events[self.next..] {
+            match event {
+                AnswerEvent::Head(head) => status = head.status,
+                AnswerEvent::Bytes(length) => body_bytes += *length as u64,
+                AnswerEvent::File(part) => body_bytes += part.length,
+                _ => {}
+            }
+        }
+        (status, body_bytes)
+    }
+
+    // --- Adding --------------------------------------------------------------------------------------
+
+    /// Adds an event that has no bytes: not a head, nor [`AnswerEvent::Bytes`].
+    pub fn push(&mut self, event: AnswerEvent) {
+        self.events.push(event);
+    }
+
+    /// Adds a head; `write` appends its fields, and has the last word on it.
+    ///
+    /// # Errors
+    /// Those of `write`; nothing is added then.
+    pub fn push_head<E>(
+        &mut self,
+        write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
+    ) -> Result<AnswerHead, E> {
+        let begin = self.bytes.len();
+        match write(&mut FieldLines(&mut self.bytes)) {
+            Ok(mut head) => {
+                head.field_bytes = self.bytes.len() - begin;
+                self.push(if head.is_interim() {
+                    AnswerEvent::Interim(head)
+                } else {
+                    AnswerEvent::Head(head)
+                });
+                Ok(head)
+            }
+            Err(error) => {
+                self.bytes.truncate(begin);
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds bytes of the body.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.bytes.extend_from_slice(bytes);
+        match self.events[self.next..].last_mut() {
+            Some(AnswerEvent::Bytes(length)) => *length += bytes.len(),
+            _ => self.push(AnswerEvent::Bytes(bytes.len())),
+        }
+    }
+
+    /// Adds a part of a file.
+    pub fn push_file(&mut self, part: FilePart) {
+        match self.events[self.next..].last_mut() {
+            Some(AnswerEvent::File(last))
+                if Arc::ptr_eq(&last.file, &part.file) && last.offset + last.length == part.offset =>
+            {
+                last.length += part.length;
+            }
+            _ => self.push(AnswerEvent::File(part)),
+        }
+    }
+
+    /// Adds a whole answer that the front gives itself. The fields are what `write` appends; the body is left out where
+    /// the method is HEAD.
+    pub fn push_whole(
+        &mut self,
+        status: u16,
+        is_head_method: bool,
+        body: &[u8],
+        write: impl FnOnce(&mut FieldLines<'_>),
+    ) {
+        self.push_front_head(status, is_head_method, Some(body.len() as u64), write);
+        if !is_head_method {
+            self.push_bytes(body);
+        }
+        self.push(AnswerEvent::End);
+    }
+
+    /// Adds the head of an answer that the front gives itself. A body of `content_length` bytes is to follow, but not where
+    /// the method is HEAD or the length is none.
+    pub fn push_front_head(
+        &mut self,
+        status: u16,
+        is_head_method: bool,
+        content_length: Option<u64>,
+        write: impl FnOnce(&mut FieldLines<'_>),
+    ) {
+        let body = match content_length {
+            Some(length) if !is_head_method => AnswerBody::Length(length),
+            _ => AnswerBody::None,
+        };
+        let head = AnswerHead { body, content_length, ..AnswerHead::new(status) };
+        let pushed: Result<_, std::convert::Infallible> = self.push_head(|lines| {
+            write(lines);
+            Ok(head)
+        });
+        match pushed {
+            Ok(_) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    // --- Taking --------------------------------------------------------------------------------------
+
+    /// Takes the next event, unless this is so of it.
+    pub fn take_unless(&mut self, stays: impl FnOnce(&AnswerEvent) -> bool) -> Option<AnswerEvent> {
+        let event = self.events.get_mut(self.next).filter(|event| !stays(event))?;
+        // What stands in its place is not looked at.
+        let event = std::mem::replace(event, AnswerEvent::End);
+        self.next += 1;
+        Some(event)
+    }
+
+    /// The next bytes: those of the head or body that was taken last.
+    pub fn take_bytes(&mut self, length: usize) -> &[u8] {
+        let begin = self.at;
+        self.at += length;
+        &self.bytes[begin..self.at]
+    }
+}
+
+/// The fields of a head, while they are written.
+#[derive(Debug)]
+pub struct FieldLines<'a>(&'a mut Vec<u8>);
+
+impl FieldLines<'_> {
+    /// Adds a field. Name and value must be such as RFC 9110 section 5 allows.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.0.reserve(name.len() + value.len() + 4);
+        self.0.extend_from_slice(name);
+        self.0.extend_from_slice(b": ");
+        self.0.extend_from_slice(value);
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds lines that were written before.
+    pub fn add_lines(&mut self, lines: &[u8]) {
+        self.0.extend_from_slice(lines);
+    }
+}

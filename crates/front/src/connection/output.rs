@@ -1,0 +1,204 @@
+//! What is written to the client's socket: the events of an answer, as the client's protocol has them.
+
+use std::future::poll_fn;
+use std::task::{ready, Context, Poll};
+use std::time::Duration;
+
+use super::{Answered, Connection, End, Stalled};
+use crate::answer_events::{AnswerEvent, FilePart};
+
+/// How long a client may take nothing before what it does not take goes to a spool file, while no other request waits
+/// for the worker. When one does, it goes there at once.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Bytes to be written, from `written` on, and the part of a file behind them.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) bytes: Vec<u8>,
+    written: usize,
+    file: Option<FilePart>,
+    /// What is left of the file's part behind that, for which the protocol needs another beginning.
+    rest: Option<FilePart>,
+    /// The protocol has something to write behind the part.
+    is_in_part: bool,
+    /// The answer ends with that.
+    is_last: bool,
+}
+
+impl Output {
+    fn is_sent(&self) -> bool {
+        self.written == self.bytes.len() && self.file.is_none()
+    }
+}
+
+/// What became of the next events.
+enum Encoded {
+    /// They are in the output.
+    Written,
+    /// There are none.
+    Nothing,
+    /// The answer ends in another way than by being sent.
+    Ended(Answered),
+}
+
+impl Connection {
+    /// Sends an answer of the front's own, all of which is there.
+    pub(super) async fn send_events(&mut self) -> Result<(), End> {
+        poll_fn(|context| self.poll_events(context)).await.map(drop)
+    }
+
+    /// Sends the events that were taken. `None`: the answer goes on.
+    pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
+        loop {
+            ready!(self.poll_send(context))?;
+            if std::mem::take(&mut self.output.is_last) {
+                return Poll::Ready(Ok(Some(Answered::Whole)));
+            }
+            match self.encode() {
+                Encoded::Written => {}
+                Encoded::Nothing => return Poll::Ready(Ok(None)),
+                Encoded::Ended(answered) => return Poll::Ready(Ok(Some(answered))),
+            }
+        }
+    }
+
+    /// Writes the next events to the output, which is empty: up to a part of a file, or the end.
+    fn encode(&mut self) -> Encoded {
+        self.output.bytes.clear();
+        self.output.written = 0;
+        if std::mem::take(&mut self.output.is_in_part) {
+            self.writer.end_part(&mut self.output.bytes);
+        }
+        if let Some(rest) = self.output.rest.take() {
+            self.begin_file(rest);
+            return Encoded::Written;
+        }
+        while let Some(event) = self.events.take_unless(|event| ends(event) && !self.output.bytes.is_empty())
+        {
+            match event {
+                AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
+                    if self.shared.is_draining() {
+                        self.writer.end_connection();
+                    }
+                    let lines = self.events.take_bytes(head.field_bytes);
+                    self.writer.head(&head, lines, &self.shared.date, &mut self.output.bytes);
+                }
+                AnswerEvent::Bytes(length) => self.encode_bytes(length),
+                AnswerEvent::File(part) => {
+                    self.begin_file(part);
+                    return Encoded::Written;
+                }
+                AnswerEvent::End => {
+                    self.writer.end(&mut self.output.bytes);
+                    self.output.is_last = true;
+                    return Encoded::Written;
+                }
+                AnswerEvent::CutOff => return Encoded::Ended(Answered::CutOff),
+                AnswerEvent::Refused(refusal) => return Encoded::Ended(Answered::Refused(refusal)),
+                AnswerEvent::GivenBack => return Encoded::Ended(Answered::GivenBack),
+                AnswerEvent::TakenOver(socket) => return Encoded::Ended(Answered::Hijacked(socket)),
+            }
+        }
+        if self.output.bytes.is_empty() {
+            Encoded::Nothing
+        } else {
+            Encoded::Written
+        }
+    }
+
+    fn encode_bytes(&mut self, length: usize) {
+        let mut bytes = self.events.take_bytes(length);
+        while !bytes.is_empty() {
+            let out = &mut self.output.bytes;
+            let covered = self.writer.begin_part(bytes.len() as u64, out);
+            let (part, rest) = bytes.split_at(covered as usize);
+            out.extend_from_slice(part);
+            self.writer.end_part(out);
+            bytes = rest;
+        }
+    }
+
+    fn begin_file(&mut self, mut part: FilePart) {
+        let covered = self.writer.begin_part(part.length, &mut self.output.bytes);
+        self.output.rest = part.split_off(covered);
+        self.output.file = Some(part);
+        self.output.is_in_part = true;
+    }
+
+    /// Sends the output.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        while !self.output.is_sent() {
+            let Output { bytes, written, file, .. } = &mut self.output;
+            let rest = &bytes[*written..];
+            let is_at_file = rest.is_empty();
+            let polled = match file {
+                // What is missing of a file is missing of the answer.
+                Some(part) if is_at_file => {
+                    self.stream.poll_send_file(context, part).map_err(|_| End::CutOff)
+                }
+                file => {
+                    let polled = match file {
+                        Some(_) => self.stream.poll_write_ahead(context, rest),
+                        None => self.stream.poll_write_some(context, rest),
+                    };
+                    polled.map_ok(|length| *written += length).map_err(|_| End::Gone)
+                }
+            };
+            let Poll::Ready(sent) = polled else { return self.poll_stalled(context) };
+            sent?;
+            self.resume();
+            if self.output.file.as_ref().is_some_and(|part| part.length == 0) {
+                self.output.file = None;
+            } else if is_at_file {
+                // Others get their turn between two pieces of a file.
+                self.shared.bound_turn();
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The client has taken something.
+    fn resume(&mut self) {
+        if self.stalled != Stalled::No {
+            self.stalled = Stalled::No;
+            self.counted.deadline.put_back(self.deadline_before_stall_ms);
+        }
+    }
+
+    /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took; long before
+    /// that, its worker is spared the wait.
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let limits = &self.shared.settings.limits;
+        let deadline = &self.counted.deadline;
+        if self.stalled == Stalled::No {
+            self.stalled = Stalled::Patient;
+            self.deadline_before_stall_ms = deadline.at_ms();
+            let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
+            let patience = if others_wait { Duration::ZERO } else { PATIENCE };
+            deadline.set(Some(patience.min(limits.send_timeout)));
+        }
+        if !deadline.has_passed(context) {
+            return Poll::Pending;
+        }
+        if self.stalled == Stalled::Spooling {
+            return Poll::Ready(Err(End::CutOff));
+        }
+        self.stalled = Stalled::Spooling;
+        deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
+        if limits.response_spool_bytes > 0 {
+            if let Some(app) = &self.visit {
+                self.exchange.borrow().response.spool_in(&limits.spool_dir, &app.spool);
+                app.dispatcher.borrow_mut().pull(&self.exchange);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// Whether an answer ends with this event in another way than by being sent: all that came before is sent first.
+fn ends(event: &AnswerEvent) -> bool {
+    use AnswerEvent::{CutOff, GivenBack, Refused, TakenOver};
+    matches!(event, CutOff | GivenBack | Refused(_) | TakenOver(_))
+}
