@@ -4,8 +4,8 @@
 mod limits;
 mod pieces;
 
+use highball_front::protocol::http1::body::BodyDecoder;
 use highball_front::refusal::Refusal;
-use highball_front::request_body::BodyDecoder;
 use highball_front::request_head::BodyFraming;
 use libfuzzer_sys::fuzz_target;
 use limits::limits;
@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn decode(bytes: &[u8], cuts: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
-    let mut decoder = BodyDecoder::new(BodyFraming::Chunked, &limits(), Some(MOST_BYTES));
+    let mut decoder = BodyDecoder::new(BodyFraming::Unknown, &limits(), Some(MOST_BYTES));
     let mut body = Vec::new();
     let mut consumed = 0;
     let mut cuts = cuts.iter();

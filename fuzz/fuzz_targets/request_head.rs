@@ -8,8 +8,9 @@ mod pieces;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use highball_front::protocol::http1::reader::{Parsed, Reader};
 use highball_front::refusal::Refusal;
-use highball_front::request_head::{Parsed, RequestHead, RingContext};
+use highball_front::request_head::{RequestHead, RingContext};
 use highball_front::router::{Route, Router};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use libfuzzer_sys::fuzz_target;
@@ -18,8 +19,8 @@ use pieces::split_input;
 
 fuzz_target!(|input: &[u8]| {
     let (cuts, bytes) = split_input(input);
-    let mut head = RequestHead::new();
-    let whole = head.parse(bytes, &limits());
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    let whole = reader.parse(bytes, &limits(), &mut head);
     check_pieces(bytes, cuts, &whole);
     if let Ok(Parsed::Complete { length }) = whole {
         check_lines(&bytes[..length]);
@@ -55,12 +56,12 @@ fn check_prefix(route: &Route<'_, &str>, path: &[u8]) {
 }
 
 fn check_pieces(bytes: &[u8], cuts: &[u8], whole: &Result<Parsed, Refusal>) {
-    let mut head = RequestHead::new();
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
     let mut end = 0;
     let mut cuts = cuts.iter();
     loop {
         end = cuts.next().map_or(bytes.len(), |cut| bytes.len().min(end + usize::from(*cut) + 1));
-        match head.parse(&bytes[..end], &limits()) {
+        match reader.parse(&bytes[..end], &limits(), &mut head) {
             Ok(Parsed::Partial) if end < bytes.len() => {}
             // Which of several faults is seen first may depend on the cuts.
             Err(_) => return assert!(whole.is_err()),

@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use crate::app_state::AppState;
 use crate::clock::now_us;
 use crate::exchange::Exchange;
+use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::refusal::Refusal;
-use crate::request_head::{append_mark_of_probe, Parsed, RequestHead, RingContext};
+use crate::request_head::{append_mark_of_probe, RequestHead, RingContext};
 use crate::response::Progress;
 use crate::response_head::HeadContext;
 use crate::shared::Shared;
@@ -46,8 +47,8 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
     let text = format!(
         "GET {script_name}{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Highball\r\nAccept: */*\r\n\r\n"
     );
-    let mut head = RequestHead::new();
-    match head.parse(text.as_bytes(), &shared.settings.limits) {
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    match reader.parse(text.as_bytes(), &shared.settings.limits, &mut head) {
         Ok(Parsed::Complete { .. }) => {}
         Ok(Parsed::Partial) => return Err(format!("{path:?} is not a path that can be asked for")),
         Err(refusal) => return Err(format!("{path:?} cannot be asked for: {}", refusal.why())),

@@ -31,6 +31,7 @@ use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
 use crate::failure::{Failure, Load};
 use crate::failure_pages::{Audience, Page};
+use crate::protocol::http1::reader::Reader;
 use crate::protocol::http1::writer::Writer;
 use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
@@ -52,6 +53,7 @@ struct Connection {
     counted: Counted,
     /// What was read and not used yet.
     buffer: Vec<u8>,
+    reader: Reader,
     head: RequestHead,
     /// The application that the request at hand is for.
     visit: Option<Visit>,
@@ -131,6 +133,7 @@ pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counte
         shared,
         counted,
         buffer: Vec::new(),
+        reader: Reader::default(),
         head: RequestHead::new(),
         visit: None,
         exchange: Rc::new(Exchange::new()),

@@ -185,12 +185,13 @@ impl ShedLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::http1::reader::Reader;
     use crate::request_head::{RequestHead, RingContext};
     use crate::test_limits::limits;
 
     fn block(text: &str) -> Vec<u8> {
-        let mut head = RequestHead::new();
-        head.parse(text.as_bytes(), &limits()).unwrap();
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+        reader.parse(text.as_bytes(), &limits(), &mut head).unwrap();
         let context = RingContext {
             remote_addr: "127.0.0.1",
             server_name: "localhost",

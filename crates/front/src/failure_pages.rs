@@ -208,6 +208,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::http1::reader::Reader;
     use crate::test_limits::limits;
 
     fn key() -> DeveloperKey {
@@ -216,8 +217,8 @@ mod tests {
 
     fn audience(fields: &str, remote_addr: &str, rule: ShowDiagnosis) -> Audience {
         let bytes = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
-        let mut head = RequestHead::new();
-        head.parse(bytes.as_bytes(), &limits()).unwrap();
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
         let binds =
             [Bind::Tcp("192.0.2.7:3000".parse().unwrap()), Bind::Tcp("0.0.0.0:3000".parse().unwrap())];
         let evidence =

@@ -49,7 +49,6 @@ pub mod page;
 mod peer_user;
 pub mod protocol;
 pub mod refusal;
-pub mod request_body;
 pub mod request_head;
 pub mod response;
 pub mod response_head;

@@ -13,8 +13,8 @@ use highball_tenant::OpenError;
 use crate::answer_events::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
 use crate::budget::Share;
 use crate::frame_reader::{whole_body_length, Frame, FrameReader};
+use crate::protocol::http1::body::BodyDecoder;
 use crate::refusal::Refusal;
-use crate::request_body::BodyDecoder;
 use crate::response_head::{self, BadHead, HeadContext};
 use crate::spool::{SpoolError, SpoolFile};
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use highball_config::Limits;
+use highball_front::protocol::http1::body::BodyDecoder;
+use highball_front::protocol::http1::reader::{Parsed, Reader};
 use highball_front::refusal::Refusal;
-use highball_front::request_body::BodyDecoder;
-use highball_front::request_head::{Parsed, RequestHead};
+use highball_front::request_head::RequestHead;
 
 const CORPUS: &str = include_str!("hostile_requests.txt");
 
@@ -34,6 +35,7 @@ fn limits() -> Limits {
 /// What a connection does with its bytes: head, body, head, body.
 #[derive(Default)]
 struct Client {
+    reader: Reader,
     head: RequestHead,
     body: Option<BodyDecoder>,
     consumed: usize,
@@ -54,7 +56,7 @@ impl Client {
                     self.body = None;
                 }
                 None if rest.is_empty() => return Ok("ok"),
-                None => match self.head.parse(rest, &limits())? {
+                None => match self.reader.parse(rest, &limits(), &mut self.head)? {
                     Parsed::Partial => return Ok("partial"),
                     Parsed::Complete { length } => {
                         self.consumed += length;
@@ -139,11 +141,11 @@ fn a_head_that_arrives_byte_by_byte_costs_no_more_than_its_length() {
     // 60,000 bytes in as many pieces: were each looked at again, this would be 1.8 billion steps.
     let limits = Limits { head_bytes: 64 * 1024, target_bytes: 64 * 1024, ..limits() };
     let bytes = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(60_000));
-    let mut head = RequestHead::new();
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
     let started = std::time::Instant::now();
     for end in 1..bytes.len() {
-        assert_eq!(head.parse(&bytes.as_bytes()[..end], &limits), Ok(Parsed::Partial));
+        assert_eq!(reader.parse(&bytes.as_bytes()[..end], &limits, &mut head), Ok(Parsed::Partial));
     }
-    assert!(matches!(head.parse(bytes.as_bytes(), &limits), Ok(Parsed::Complete { .. })));
+    assert!(matches!(reader.parse(bytes.as_bytes(), &limits, &mut head), Ok(Parsed::Complete { .. })));
     assert!(started.elapsed() < Duration::from_secs(5));
 }

@@ -14,8 +14,9 @@ use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
 use crate::failure_pages::{Audience, Evidence, Form, Page};
+use crate::protocol::http1::reader::Parsed;
 use crate::refusal::Refusal;
-use crate::request_head::{known_key, BodyFraming, Method, Parsed, RingContext, Version};
+use crate::request_head::{known_key, BodyFraming, Method, RingContext, Version};
 use crate::response_head::HeadContext;
 use crate::shared::Leaving;
 use crate::static_files::{StaticAnswer, StaticRequest};
@@ -44,7 +45,7 @@ impl Connection {
 
     fn poll_request(&mut self, context: &mut Context<'_>, known: &mut Leaving) -> Poll<Result<Step, End>> {
         loop {
-            let begun = self.head.has_begun(&self.buffer);
+            let begun = self.reader.has_begun(&self.buffer);
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(if begun {
                     let buffer = std::mem::take(&mut self.buffer);
@@ -121,7 +122,7 @@ impl Connection {
     /// Parses the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
     /// up.
     fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
-        match self.head.parse(bytes, &self.shared.settings.limits) {
+        match self.reader.parse(bytes, &self.shared.settings.limits, &mut self.head) {
             Ok(Parsed::Partial) => None,
             Ok(Parsed::Complete { length }) => {
                 self.writer.begin(self.head.version, self.head.keep_alive);

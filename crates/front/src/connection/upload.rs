@@ -9,8 +9,8 @@ use super::{Connection, End};
 use crate::app_state::AppState;
 use crate::budget::Share;
 use crate::exchange::Body;
+use crate::protocol::http1::body::BodyDecoder;
 use crate::refusal::Refusal;
-use crate::request_body::BodyDecoder;
 use crate::request_head::{append_content_length, BodyFraming};
 use crate::spool::{SpoolError, SpoolFile};
 
@@ -96,7 +96,7 @@ impl Connection {
         let refused = poll_fn(|context| self.poll_upload(context, &mut decoder, &mut sink)).await?;
         if refused.is_none() {
             let mut inner = self.exchange.borrow();
-            if self.head.framing == BodyFraming::Chunked {
+            if self.head.framing == BodyFraming::Unknown {
                 append_content_length(&mut inner.request.head, sink.length);
             }
             inner.request.body = sink.into_body();

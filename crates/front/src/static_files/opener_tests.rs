@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::now_ms;
-use crate::request_head::Parsed;
+use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::test_answers::{writer, written};
 use crate::test_limits::limits;
 use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
@@ -13,8 +13,8 @@ fn files_of(opener: &Opener) -> StaticFiles {
 /// What a client is sent; `None`: the application is asked.
 async fn get(files: &StaticFiles, path: &str) -> Option<String> {
     let buffer = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let mut head = RequestHead::new();
-    assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })));
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    assert!(matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })));
     let buffer = buffer.as_bytes();
     for waits in 0.. {
         let path = head.path(buffer);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::request_head::Parsed;
+use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::test_answers::{writer, written};
 use crate::test_limits::limits;
 
@@ -66,8 +66,11 @@ impl Public {
     /// The answer to a request at a time; `None`: the application is asked.
     fn request_at(&self, now_ms: u64, method: &str, path: &str, fields: &str) -> Option<Answer> {
         let buffer = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let mut head = RequestHead::new();
-        assert!(matches!(head.parse(buffer.as_bytes(), &limits()), Ok(Parsed::Complete { .. })), "{buffer}");
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+        assert!(
+            matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })),
+            "{buffer}"
+        );
         let buffer = buffer.as_bytes();
         let path = head.path(buffer);
         let request = StaticRequest { head: &head, buffer, path, now_ms, may_wait: true };

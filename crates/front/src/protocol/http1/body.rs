@@ -89,7 +89,7 @@ impl BodyDecoder {
         let state = match framing {
             BodyFraming::None | BodyFraming::Length(0) => DecoderState::Done,
             BodyFraming::Length(length) => DecoderState::Length(length),
-            BodyFraming::Chunked => DecoderState::Size { size: 0, digits: 0 },
+            BodyFraming::Unknown => DecoderState::Size { size: 0, digits: 0 },
         };
         BodyDecoder {
             state,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::request_head::{patch_body, Method, RingContext};
 use crate::test_limits;
 
 fn limits() -> Limits {
@@ -12,8 +13,8 @@ fn limits() -> Limits {
 
 fn parse(head: impl AsRef<[u8]>) -> Result<RequestHead, Refusal> {
     let head = head.as_ref();
-    let mut parsed = RequestHead::new();
-    match parsed.parse(head, &limits())? {
+    let (mut reader, mut parsed) = (Reader::default(), RequestHead::new());
+    match reader.parse(head, &limits(), &mut parsed)? {
         Parsed::Complete { length } => {
             assert_eq!(length, head.len());
             Ok(parsed)
@@ -80,11 +81,11 @@ fn a_plain_request_is_understood() {
 fn one_head_serves_request_after_request() {
     let buffer =
         b"POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX: y\r\n\r\nabcGET /2 HTTP/1.0\r\n\r\n";
-    let mut head = RequestHead::new();
-    let Ok(Parsed::Complete { length }) = head.parse(buffer, &limits()) else { panic!() };
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    let Ok(Parsed::Complete { length }) = reader.parse(buffer, &limits(), &mut head) else { panic!() };
     assert_eq!(head.framing, BodyFraming::Length(3));
     let rest = &buffer[length + 3..];
-    assert_eq!(head.parse(rest, &limits()), Ok(Parsed::Complete { length: rest.len() }));
+    assert_eq!(reader.parse(rest, &limits(), &mut head), Ok(Parsed::Complete { length: rest.len() }));
     assert_eq!((head.path(rest), head.framing, head.host()), (&b"/2"[..], BodyFraming::None, None));
     assert_eq!(head.fields(rest).count(), 0);
     assert!(!head.keep_alive);
@@ -288,7 +289,7 @@ fn framing_that_could_be_read_in_two_ways_is_refused() {
         ("Content-Length: 0\r\n", BodyFraming::None),
         ("Content-Length: 0005\r\n", BodyFraming::Length(5)),
         ("Content-Length: 5000\r\n", BodyFraming::Length(5000)),
-        ("Transfer-Encoding: Chunked \r\n", BodyFraming::Chunked),
+        ("Transfer-Encoding: Chunked \r\n", BodyFraming::Unknown),
     ] {
         assert_eq!(parse(with(lines)).unwrap().framing, framing, "{lines:?}");
     }
@@ -344,9 +345,9 @@ fn limits_are_kept_while_the_head_arrives() {
         ("", "\x16\x03\x01\0", Refusal::BadRequestLine, 1),
     ] {
         let bytes = format!("{start}{}", repeat.repeat(2000));
-        let mut head = RequestHead::new();
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
         let refused = (1..bytes.len()).find_map(|length| {
-            let result = head.parse(&bytes.as_bytes()[..length], &limits());
+            let result = reader.parse(&bytes.as_bytes()[..length], &limits(), &mut head);
             result.err().map(|refusal| (length, refusal))
         });
         let (length, refused) = refused.unwrap();
@@ -359,11 +360,11 @@ fn limits_are_kept_while_the_head_arrives() {
 fn a_few_empty_lines_before_a_request_are_skipped() {
     assert!(parse(format!("\r\n\r\n{}", with(""))).is_ok());
     assert_eq!(parse(format!("\n{}", with(""))), Err(Refusal::BareLineFeed));
-    let mut head = RequestHead::new();
-    assert_eq!(head.parse(b"\r\n\r", &limits()), Ok(Parsed::Partial));
-    assert!(!head.has_begun(b"\r\n\r"));
-    assert_eq!(head.parse(b"\r\n\r\nG", &limits()), Ok(Parsed::Partial));
-    assert!(head.has_begun(b"\r\n\r\nG"));
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    assert_eq!(reader.parse(b"\r\n\r", &limits(), &mut head), Ok(Parsed::Partial));
+    assert!(!reader.has_begun(b"\r\n\r"));
+    assert_eq!(reader.parse(b"\r\n\r\nG", &limits(), &mut head), Ok(Parsed::Partial));
+    assert!(reader.has_begun(b"\r\n\r\nG"));
 }
 
 #[test]
@@ -371,9 +372,9 @@ fn the_env_is_as_rack_wants_it() {
     let head = "POST /p/%20?q=1 HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: t\r\n\
         Content-Type: text/plain\r\nContent-Length: 05\r\nCookie: a=1\r\nX-One: 1\r\ncookie: b=2\r\n\
         Accept: a\r\nx-one: 2\r\naccept: b\r\nX_Real_IP: evil\r\nProxy: evil\r\nX-Two: 2\r\n\r\n";
-    let mut roomy = RequestHead::new();
+    let (mut reader, mut roomy) = (Reader::default(), RequestHead::new());
     let wide = Limits { header_fields: 100, ..limits() };
-    roomy.parse(head.as_bytes(), &wide).unwrap();
+    reader.parse(head.as_bytes(), &wide, &mut roomy).unwrap();
     let mut block = Vec::new();
     roomy.encode_for_ring(head.as_bytes(), &CONTEXT, &mut block);
     let mut env = BTreeMap::new();
@@ -443,12 +444,12 @@ fn the_body_is_added_to_a_head_block() {
 
 /// What is refused must be refused, and what is understood be understood alike, however it is cut.
 fn parse_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Option<(usize, RequestHead)>, Refusal> {
-    let mut head = RequestHead::new();
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     ends.push(bytes.len());
     ends.sort_unstable();
     for end in ends {
-        if let Parsed::Complete { length } = head.parse(&bytes[..end], &limits())? {
+        if let Parsed::Complete { length } = reader.parse(&bytes[..end], &limits(), &mut head)? {
             return Ok(Some((length, head)));
         }
     }
