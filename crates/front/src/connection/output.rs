@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Bytes to be written, from `written` on, and the part of a file behind them.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     written: usize,
     file: Option<FilePart>,
     /// What is left of the file's part behind that, for which the protocol needs another beginning.
@@ -28,6 +28,21 @@ pub(super) struct Output {
 impl Output {
     fn is_sent(&self) -> bool {
         self.written == self.bytes.len() && self.file.is_none()
+    }
+
+    /// Empty again. The memory stays.
+    fn reset(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        *self = Output { bytes, ..Output::default() };
+    }
+
+    /// Gives back memory beyond this number of bytes. Everything was sent.
+    pub(super) fn shed(&mut self, most_bytes: usize) {
+        self.reset();
+        if self.bytes.capacity() > most_bytes {
+            self.bytes = Vec::new();
+        }
     }
 }
 
@@ -51,7 +66,8 @@ impl Connection {
     pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
         loop {
             ready!(self.poll_send(context))?;
-            if std::mem::take(&mut self.output.is_last) {
+            if self.output.is_last {
+                self.output.reset();
                 return Poll::Ready(Ok(Some(Answered::Whole)));
             }
             match self.encode() {
@@ -64,12 +80,12 @@ impl Connection {
 
     /// Writes the next events to the output, which is empty: up to a part of a file, or the end.
     fn encode(&mut self) -> Encoded {
-        self.output.bytes.clear();
-        self.output.written = 0;
-        if std::mem::take(&mut self.output.is_in_part) {
+        let (was_in_part, rest) = (self.output.is_in_part, self.output.rest.take());
+        self.output.reset();
+        if was_in_part {
             self.writer.end_part(&mut self.output.bytes);
         }
-        if let Some(rest) = self.output.rest.take() {
+        if let Some(rest) = rest {
             self.begin_file(rest);
             return Encoded::Written;
         }

@@ -79,16 +79,13 @@ impl Connection {
 
     /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
     fn become_idle(&mut self) {
-        let shed = |bytes: &mut Vec<u8>| {
-            if bytes.capacity() > IDLE_BYTES {
-                *bytes = Vec::new();
-            }
-        };
-        shed(&mut self.output.bytes);
+        self.output.shed(IDLE_BYTES);
         self.events.shed(IDLE_BYTES);
         let mut inner = self.exchange.borrow();
         inner.response.events.shed(IDLE_BYTES);
-        shed(&mut inner.request.head);
+        if inner.request.head.capacity() > IDLE_BYTES {
+            inner.request.head = Vec::new();
+        }
     }
 
     /// Looks at what has just been read, together with what was kept before.
