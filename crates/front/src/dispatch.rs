@@ -152,13 +152,22 @@ impl Dispatcher {
         exchange.borrow().place = Place::Queue;
         self.queue.push_back(Rc::clone(exchange));
         self.place_waiting();
-        if self.queue.len() > self.queue_limit {
-            self.queue.pop_back();
-            exchange.borrow().place = Place::Connection;
+        // A worker may have begun it while others wait that a broken worker has given back.
+        if self.queue.len() > self.queue_limit && self.leave_queue(exchange) {
             return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });
         }
         self.tell_if_wanted();
         Ok(())
+    }
+
+    /// Takes a request out of the queue. `false`: it is not there.
+    fn leave_queue(&mut self, exchange: &Rc<Exchange>) -> bool {
+        let Some(at) = self.queue.iter().rposition(|waiting| Rc::ptr_eq(waiting, exchange)) else {
+            return false;
+        };
+        self.queue.remove(at);
+        exchange.borrow().place = Place::Connection;
+        true
     }
 
     /// Reports, once, that requests wait and no worker serves.
@@ -228,10 +237,7 @@ impl Dispatcher {
         }
         match place {
             Place::Connection => {}
-            Place::Queue => {
-                self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
-                exchange.borrow().place = Place::Connection;
-            }
+            Place::Queue => drop(self.leave_queue(exchange)),
             Place::Worker(number, ticket) => {
                 let Some(index) = self.position(number) else { return };
                 let worker = &mut self.workers[index];
