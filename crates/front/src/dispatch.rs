@@ -348,6 +348,9 @@ impl Dispatcher {
                 };
                 drop(inner);
                 worker.placed(ticket, Rc::clone(exchange), spooled);
+                if worker.ring.ends_soon() && !std::mem::replace(&mut worker.ends_soon, true) {
+                    self.events.send(AppEvent::RingEndsSoon { worker: worker.number });
+                }
                 Placing::Done
             }
             Ok(None) => Placing::NoRoom,

@@ -252,6 +252,11 @@ pub enum AppEvent {
         /// What it did.
         why: String,
     },
+    /// A worker's ring ends in a billion requests: it must be replaced, in order, and serves until it is. Sent once.
+    RingEndsSoon {
+        /// The worker's number.
+        worker: u32,
+    },
     /// A retired worker has nothing in flight any more.
     WorkerIdle {
         /// The worker's number.
