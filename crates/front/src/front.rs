@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::Settings;
+use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 
 use crate::app_state::AppState;
@@ -202,7 +203,7 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
         let failed = take(accepted, shared).err();
         if let Some(error) = &failed {
             if !failing {
-                tracing::error!(%error, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+                tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
@@ -217,9 +218,11 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
             accepted = acceptor.accept() => accepted,
             () = std::future::ready(()) => return,
         };
-        if take(accepted, shared).is_err() {
+        match take(accepted, shared) {
+            Ok(()) => {}
             // Those that end make room.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            Err(error) if is_about_room(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(error) => return tracing::error!(%error, "no more connections could be accepted"),
         }
     }
 }
@@ -239,6 +242,11 @@ fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result
 
 /// accept(2) also reports errors of the connection that it would have returned.
 fn is_about_one_client(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput, TimedOut};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput | TimedOut)
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, TimedOut};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | TimedOut)
+}
+
+/// Whether there was no room for another connection, of which there may be some later.
+fn is_about_room(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }
