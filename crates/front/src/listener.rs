@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdTcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
@@ -364,9 +364,11 @@ impl Acceptor {
         match &self.socket {
             Accepting::Tcp(listener, local) => {
                 let (stream, remote) = listener.accept().await?;
+                // Where it listens on all addresses, this one is the client's choice.
+                let local = if local.ip().is_unspecified() { stream.local_addr()? } else { *local };
                 let peer = Peer {
                     remote_addr: remote.ip().to_canonical().to_string(),
-                    server_name: local.ip().to_string(),
+                    server_name: as_host(local.ip()),
                     server_port: local.port(),
                 };
                 Ok((Stream::Tcp(stream), peer))
@@ -381,6 +383,14 @@ impl Acceptor {
                 Ok((Stream::Unix(stream), peer))
             }
         }
+    }
+}
+
+/// An address as it stands in a URL.
+fn as_host(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 

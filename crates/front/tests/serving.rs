@@ -252,6 +252,28 @@ fn unix_sockets_serve_too() {
 }
 
 #[test]
+fn the_name_of_the_server_is_the_address_that_the_client_has_connected_to() {
+    let bound_to = [("0.0.0.0:0", "127.0.0.1", "127.0.0.1"), ("[::]:0", "127.0.0.1", "127.0.0.1")];
+    let bound_to = bound_to.into_iter().chain([("[::]:0", "::1", "[::1]"), ("[::1]:0", "::1", "[::1]")]);
+    for (address, reached_at, name) in bound_to {
+        let address = address.parse().unwrap();
+        if highball_front::bind(&Bind::Tcp(address)).is_err() {
+            eprintln!("{address} is left out: there is no such address here");
+            continue;
+        }
+        let front = Front::with(|settings| settings.binds = vec![Bind::Tcp(address)]);
+        let worker = front.worker(1);
+        let mut client = Client::tcp_at(reached_at, front.port);
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        let job = worker.claim();
+        let port = front.port.to_string();
+        assert_eq!((job.env["SERVER_NAME"].as_str(), job.env["SERVER_PORT"].as_str()), (name, port.as_str()));
+        job.answer("");
+        client.answer();
+    }
+}
+
+#[test]
 fn beyond_the_limit_connections_wait() {
     let front = Front::with(|settings| settings.limits.connections = 2);
     let worker = front.worker(1);
