@@ -196,10 +196,13 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
     let _ = shared.open.subscribe().wait_for(|open| *open).await;
     let mut failing = false;
     loop {
-        while shared.connections() >= shared.settings.limits.connections {
+        while !shared.makes_room() {
             shared.freed.notified().await;
         }
-        let accepted = acceptor.accept().await;
+        let accepted = tokio::select! {
+            accepted = acceptor.accept() => accepted,
+            () = shared.full.notified() => continue,
+        };
         let failed = take(accepted, shared).err();
         if let Some(error) = &failed {
             if !failing {
