@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use highball_config::Settings;
 use rustix::io::Errno;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
+use tokio::task::spawn_local;
 
 use crate::app_state::AppState;
 use crate::canary;
@@ -17,7 +19,6 @@ use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
 use crate::listener::{Acceptor, Listener};
-use crate::local_task::spawn;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::stream::{Peer, Stream};
 use crate::{AppCommand, Command, Event, Opening};
@@ -56,20 +57,21 @@ pub fn run(
 ) -> io::Result<()> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    // Tasks share state by `Rc`. A `LocalSet` would cost a system call for each turn of the event loop.
+    let runtime = Builder::new_current_thread()
         .enable_all()
         .on_thread_park(|| with_shared(Shared::before_sleep))
         .on_thread_unpark(|| with_shared(Shared::after_sleep))
-        .build()?;
+        .build_local(LocalOptions::default())?;
     let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
     SHARED.set(Some(Rc::clone(&shared)));
     let result = runtime.block_on(async {
         for listener in listeners {
-            spawn(accept_all(listener.open()?, Rc::clone(&shared)));
+            spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
         }
-        spawn(tick(Rc::clone(&shared)));
-        spawn(wake_for_overdue(Rc::clone(&shared)));
-        spawn(look_once_more(Rc::clone(&shared)));
+        spawn_local(tick(Rc::clone(&shared)));
+        spawn_local(wake_for_overdue(Rc::clone(&shared)));
+        spawn_local(look_once_more(Rc::clone(&shared)));
         obey(commands, &shared).await;
         shared.finish_logs().await;
         Ok(())
@@ -119,7 +121,7 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::AddCanary(new, path) => {
             let worker = new.worker;
             if app.dispatcher.borrow_mut().add_worker(new, DispatchState::Canary) {
-                spawn(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
+                spawn_local(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
             }
         }
         AppCommand::AdmitCanary { worker } => {
@@ -235,7 +237,7 @@ fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result
     match accepted {
         Ok((stream, peer)) => {
             let counted = Counted::new(Rc::clone(shared));
-            spawn(connection::serve(stream, peer, Rc::clone(shared), counted));
+            spawn_local(connection::serve(stream, peer, Rc::clone(shared), counted));
             Ok(())
         }
         Err(error) if is_about_one_client(&error) => Ok(()),
