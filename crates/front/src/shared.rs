@@ -10,11 +10,12 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::{AppEvents, AppState};
+use crate::app_state::AppState;
 use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
+use crate::dispatch::AppEvents;
 use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};

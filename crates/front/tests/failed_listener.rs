@@ -20,7 +20,9 @@ fn processor_time() -> Duration {
 /// Whether the process sleeps most of the time.
 fn is_at_rest() -> bool {
     let (begin, before) = (Instant::now(), processor_time());
-    std::thread::sleep(Duration::from_millis(200));
+    while let Some(rest) = Duration::from_millis(200).checked_sub(begin.elapsed()) {
+        std::thread::park_timeout(rest);
+    }
     processor_time() - before < begin.elapsed() / 4
 }
 
