@@ -115,16 +115,16 @@ class LimitsTest < E2ETest
     assert_operator left, :<=, 2
   end
 
-  def test_connections_beyond_the_limit_wait_in_the_backlog
+  def test_at_the_limit_the_connection_that_has_been_idle_the_longest_gives_way
     server = serve("probe", "--max-connections", "5")
     open = Array.new(5) { server.connect.tap { |connection| connection.get("/") } }
-    waiting = server.connect
-    waiting.send_request("GET", "/")
-    refute waiting.socket.wait_readable(0.3), "answered beyond the limit"
-    open.first.close
-    assert_equal 200, waiting.read_response.status
+    new = server.connect
+    assert_equal 200, new.get("/").status
+    assert open.first.socket.wait_readable(10), "the first connection is still open"
+    assert_predicate open.first.socket, :eof?
+    [*open.drop(1), new].each { |connection| assert_equal 200, connection.get("/").status }
   ensure
-    [*open, waiting].compact.each(&:close)
+    [*open, new].compact.each(&:close)
   end
 
   def test_a_large_head_within_the_limits_arrives_whole

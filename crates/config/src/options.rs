@@ -503,7 +503,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("10000"),
         section: Section::Sizes,
         example: "2000",
-        doc: "Most open client connections. Further ones wait in the kernel. Never more than the limit on open files \
+        doc: "Most open client connections. Beyond it, a new connection takes the place of the one that has been idle for \
+              the longest time; where none is idle, it waits in the kernel. Never more than the limit on open files \
               (`ulimit -n`) leaves room for.",
     },
     Opt {

@@ -15,7 +15,7 @@ use crate::access_log::AccessLog;
 use crate::aside::Turn;
 use crate::budget::{Budget, Share};
 use crate::clock::now_ms;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{AppEvents, Dispatcher};
 use crate::error_pages::ErrorPages;
 use crate::exchange::Exchange;
 use crate::failure::{Failure, ShedLog};
@@ -23,20 +23,6 @@ use crate::failure_pages::{Audience, Form, Page};
 use crate::refusal::Refusal;
 use crate::static_files::{Assets, Finder, StaticFiles};
 use crate::{AppEvent, AppFailure, AppLoad, Event};
-
-/// Sends the events of one application to the supervisor.
-#[derive(Debug, Clone)]
-pub(crate) struct AppEvents {
-    pub(crate) app: AppId,
-    pub(crate) events: UnboundedSender<Event>,
-}
-
-impl AppEvents {
-    pub(crate) fn send(&self, event: AppEvent) {
-        // The receiver is gone when the program is ending.
-        let _ = self.events.send(Event::OfApp(self.app, event));
-    }
-}
 
 /// The condition of an application, as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, Mutex, OwnedMutexGuard};
-use tokio::task::spawn_blocking;
+use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::timeout;
-
-use crate::local_task::spawn;
 
 /// How long a request waits: a little longer than a thread waits for an opener.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
@@ -70,7 +68,7 @@ impl Held {
 /// Starts a task, and waits for it, but not for long. The task goes on if the caller waits no longer.
 pub(crate) async fn patiently(task: impl Future<Output = ()> + 'static) {
     let (end, ended) = oneshot::channel();
-    spawn(async move {
+    spawn_local(async move {
         task.await;
         let _ = end.send(()); // the caller may have stopped waiting
     });

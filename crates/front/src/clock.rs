@@ -4,6 +4,7 @@
 //! looks at a few times a second; deadlines are late by up to [`TICK`].
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::{Context, Waker};
@@ -26,10 +27,26 @@ pub(crate) fn now_us() -> u64 {
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
+/// The idle connections that are found in one look at all of them.
+const FOUND_AT_ONCE: usize = 64;
+
+/// Whether a connection has something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It has a request, or a part of one.
+    Busy,
+    /// It waits for a request, until its deadline.
+    Idle,
+    /// It was idle, and another has its place: it ends, unless a request is there already.
+    Dismissed,
+}
+
 /// One connection's deadline.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     at_ms: Cell<u64>,
+    /// What the connection does until then.
+    pub(crate) now: Cell<Use>,
     /// Whether the task was woken for it.
     fired: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -84,6 +101,8 @@ impl Deadline {
 pub(crate) struct Deadlines {
     all: RefCell<BTreeMap<u64, Rc<Deadline>>>,
     next: Cell<u64>,
+    /// Connections that were idle at the last look, and their deadlines then; the one with the first deadline is the last.
+    idle: RefCell<Vec<(u64, u64)>>,
 }
 
 impl Deadlines {
@@ -93,6 +112,7 @@ impl Deadlines {
         self.next.set(key + 1);
         let deadline = Rc::new(Deadline {
             at_ms: Cell::new(Deadline::NEVER),
+            now: Cell::new(Use::Busy),
             fired: Cell::new(false),
             waker: RefCell::new(None),
         });
@@ -103,6 +123,32 @@ impl Deadlines {
     /// The connection has ended.
     pub(crate) fn remove(&self, key: u64) {
         self.all.borrow_mut().remove(&key);
+    }
+
+    /// The connection that has been idle for the longest time: its deadline is the first. Costs a look at all connections,
+    /// but only every [`FOUND_AT_ONCE`] times, and nothing for connections that become idle.
+    pub(crate) fn longest_idle(&self) -> Option<Rc<Deadline>> {
+        let all = self.all.borrow();
+        let mut idle = self.idle.borrow_mut();
+        let next_idle = |idle: &mut Vec<(u64, u64)>| loop {
+            let (key, at_ms) = idle.pop()?;
+            // It may have ended since, or served a request: then its deadline is another.
+            let is_idle = |one: &&Rc<Deadline>| one.now.get() == Use::Idle && one.at_ms.get() == at_ms;
+            if let Some(found) = all.get(&key).filter(is_idle) {
+                return Some(Rc::clone(found));
+            }
+        };
+        next_idle(&mut idle).or_else(|| {
+            let is_idle = all.iter().filter(|(_, one)| one.now.get() == Use::Idle);
+            *idle = is_idle.map(|(key, one)| (*key, one.at_ms.get())).collect();
+            if idle.len() > FOUND_AT_ONCE {
+                idle.select_nth_unstable_by_key(FOUND_AT_ONCE, |(key, at_ms)| (*at_ms, *key));
+                idle.truncate(FOUND_AT_ONCE);
+                idle.shrink_to_fit();
+            }
+            idle.sort_unstable_by_key(|(key, at_ms)| Reverse((*at_ms, *key)));
+            next_idle(&mut idle)
+        })
     }
 
     /// Wakes the connections whose deadlines have passed; each once, as not all of them are waited for.

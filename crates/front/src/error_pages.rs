@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use highball_tenant::{Links, TenantFolder};
 use highball_users::User;
+use tokio::task::spawn_local;
 
 use crate::aside::{patiently, Memory, Recalled, Turn};
 use crate::clock::now_ms;
 use crate::failure_pages::Page;
-use crate::local_task::spawn;
 
 /// The largest page, in bytes.
 const PAGE_BYTES: u64 = 256 * 1024;
@@ -44,7 +44,7 @@ impl ErrorPages {
                 self.learn(status, read(&self.public, status, self.user.as_ref()));
             }
             Recalled::Aging(page) => {
-                spawn(Rc::clone(&self).look(status));
+                spawn_local(Rc::clone(&self).look(status));
                 return page;
             }
             Recalled::Nothing => patiently(Rc::clone(&self).look(status)).await,

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::Settings;
+use rustix::io::Errno;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
+use tokio::task::spawn_local;
 
 use crate::app_state::AppState;
 use crate::canary;
@@ -16,7 +19,6 @@ use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
 use crate::listener::{Acceptor, Listener};
-use crate::local_task::spawn;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::stream::{Peer, Stream};
 use crate::{AppCommand, Command, Event, Opening};
@@ -55,20 +57,21 @@ pub fn run(
 ) -> io::Result<()> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    // Tasks share state by `Rc`. A `LocalSet` would cost a system call for each turn of the event loop.
+    let runtime = Builder::new_current_thread()
         .enable_all()
         .on_thread_park(|| with_shared(Shared::before_sleep))
         .on_thread_unpark(|| with_shared(Shared::after_sleep))
-        .build()?;
+        .build_local(LocalOptions::default())?;
     let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
     SHARED.set(Some(Rc::clone(&shared)));
     let result = runtime.block_on(async {
         for listener in listeners {
-            spawn(accept_all(listener.open()?, Rc::clone(&shared)));
+            spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
         }
-        spawn(tick(Rc::clone(&shared)));
-        spawn(wake_for_overdue(Rc::clone(&shared)));
-        spawn(look_once_more(Rc::clone(&shared)));
+        spawn_local(tick(Rc::clone(&shared)));
+        spawn_local(wake_for_overdue(Rc::clone(&shared)));
+        spawn_local(look_once_more(Rc::clone(&shared)));
         obey(commands, &shared).await;
         shared.finish_logs().await;
         Ok(())
@@ -118,7 +121,7 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::AddCanary(new, path) => {
             let worker = new.worker;
             if app.dispatcher.borrow_mut().add_worker(new, DispatchState::Canary) {
-                spawn(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
+                spawn_local(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
             }
         }
         AppCommand::AdmitCanary { worker } => {
@@ -195,14 +198,17 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
     let _ = shared.open.subscribe().wait_for(|open| *open).await;
     let mut failing = false;
     loop {
-        while shared.connections() >= shared.settings.limits.connections {
+        while !shared.makes_room() {
             shared.freed.notified().await;
         }
-        let accepted = acceptor.accept().await;
+        let accepted = tokio::select! {
+            accepted = acceptor.accept() => accepted,
+            () = shared.full.notified() => continue,
+        };
         let failed = take(accepted, shared).err();
         if let Some(error) = &failed {
             if !failing {
-                tracing::error!(%error, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+                tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
@@ -217,9 +223,11 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
             accepted = acceptor.accept() => accepted,
             () = std::future::ready(()) => return,
         };
-        if take(accepted, shared).is_err() {
+        match take(accepted, shared) {
+            Ok(()) => {}
             // Those that end make room.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            Err(error) if is_about_room(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(error) => return tracing::error!(%error, "no more connections could be accepted"),
         }
     }
 }
@@ -229,7 +237,7 @@ fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result
     match accepted {
         Ok((stream, peer)) => {
             let counted = Counted::new(Rc::clone(shared));
-            spawn(connection::serve(stream, peer, Rc::clone(shared), counted));
+            spawn_local(connection::serve(stream, peer, Rc::clone(shared), counted));
             Ok(())
         }
         Err(error) if is_about_one_client(&error) => Ok(()),
@@ -239,6 +247,11 @@ fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result
 
 /// accept(2) also reports errors of the connection that it would have returned.
 fn is_about_one_client(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput, TimedOut};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | InvalidInput | TimedOut)
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, TimedOut};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | TimedOut)
+}
+
+/// Whether there was no room for another connection, of which there may be some later.
+fn is_about_room(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }

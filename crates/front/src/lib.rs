@@ -16,7 +16,7 @@
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what a client gets of it, or
 //!   of an application that did not boot; [`developer_key`], `peer_user`: how a developer's browser is known;
-//! - `front`, `shared`, `clock`, `local_task`, `stream`, `access_log`: the event loop and what it stands on.
+//! - `front`, `shared`, `clock`, `stream`, `access_log`: the event loop and what it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s; the binary passes them to and
 //! fro.
@@ -44,7 +44,6 @@ pub mod frame_reader;
 mod front;
 pub mod http_syntax;
 pub mod listener;
-mod local_task;
 pub mod page;
 mod peer_user;
 pub mod protocol;
@@ -251,6 +250,11 @@ pub enum AppEvent {
         worker: u32,
         /// What it did.
         why: String,
+    },
+    /// A worker's ring ends in a billion requests: it must be replaced, in order, and serves until it is. Sent once.
+    RingEndsSoon {
+        /// The worker's number.
+        worker: u32,
     },
     /// A retired worker has nothing in flight any more.
     WorkerIdle {

@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdTcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 
 use highball_config::Bind;
 use highball_users::{Found, Place, PlaceError, User};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use thiserror::Error;
 use tracing::warn;
 
@@ -280,6 +280,8 @@ impl Listener {
         let (address, inherited) = (self.address(), self.inherited);
         let socket = match self.socket {
             Bound::Tcp(listener, address) => {
+                // Answers are written whole; waiting to fill a segment would only delay them. Accepted sockets inherit it.
+                SockRef::from(&listener).set_tcp_nodelay(true)?;
                 Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
             }
             Bound::Unix(path, listener) => {
@@ -362,11 +364,11 @@ impl Acceptor {
         match &self.socket {
             Accepting::Tcp(listener, local) => {
                 let (stream, remote) = listener.accept().await?;
-                // Answers are written whole; waiting to fill a segment would only delay them.
-                stream.set_nodelay(true)?;
+                // Where it listens on all addresses, this one is the client's choice.
+                let local = if local.ip().is_unspecified() { stream.local_addr()? } else { *local };
                 let peer = Peer {
                     remote_addr: remote.ip().to_canonical().to_string(),
-                    server_name: local.ip().to_string(),
+                    server_name: as_host(local.ip()),
                     server_port: local.port(),
                 };
                 Ok((Stream::Tcp(stream), peer))
@@ -381,5 +383,27 @@ impl Acceptor {
                 Ok((Stream::Unix(stream), peer))
             }
         }
+    }
+}
+
+/// An address as it stands in a URL.
+fn as_host(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_are_not_delayed_to_fill_a_segment() {
+        let acceptor = bind(&Bind::Tcp("127.0.0.1:0".parse().unwrap())).unwrap().open().unwrap();
+        let port = acceptor.address.rsplit(':').next().unwrap().parse::<u16>().unwrap();
+        let _client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (Stream::Tcp(stream), _) = acceptor.accept().await.unwrap() else { panic!("not TCP") };
+        assert!(stream.nodelay().unwrap());
     }
 }

@@ -10,11 +10,12 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::{AppEvents, AppState};
+use crate::app_state::AppState;
 use crate::apps::Apps;
 use crate::budget::Budget;
-use crate::clock::{Deadline, Deadlines};
+use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
+use crate::dispatch::AppEvents;
 use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
@@ -67,13 +68,19 @@ pub(crate) struct Shared {
     leaving: Cell<Leaving>,
     /// The addresses on which another server accepts.
     left_to_another: RefCell<Vec<String>>,
-    /// A connection has ended.
+    /// There may be room for another connection: one has ended, or has become idle at the limit.
     pub(crate) freed: Notify,
+    /// There is no room for another connection any more: none is idle at the limit.
+    pub(crate) full: Notify,
     /// Requests rely on threads that are busy: look again soon.
     pub(crate) overdue: Notify,
     /// Keeps the event loop from its sleep once: it only looks what has come.
     pub(crate) look: Notify,
     connections: Cell<usize>,
+    /// Those that wait for a request.
+    idle: Cell<usize>,
+    /// Those whose places others have: they end as soon as it is their turn.
+    dismissed: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
     steps_in_turn: Cell<u32>,
@@ -106,9 +113,12 @@ impl Shared {
             leaving: Cell::new(Leaving::No),
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
+            full: Notify::new(),
             overdue: Notify::new(),
             look: Notify::new(),
             connections: Cell::new(0),
+            idle: Cell::new(0),
+            dismissed: Cell::new(0),
             hijacked: Cell::new(0),
             acceptors: Cell::new(acceptors),
             steps_in_turn: Cell::new(0),
@@ -233,11 +243,6 @@ impl Shared {
         acceptor.inherited
     }
 
-    /// Open client connections.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.get()
-    }
-
     /// What was added to the access logs is written.
     pub(crate) async fn finish_logs(&self) {
         let apps: Vec<Rc<AccessLog>> = self.apps.borrow().iter().filter_map(|app| app.own_log()).collect();
@@ -318,6 +323,41 @@ impl Shared {
 
     // --- Counting --------------------------------------------------------------------------------------
 
+    fn is_full(&self) -> bool {
+        self.connections.get() >= self.settings.limits.connections
+    }
+
+    /// Whether another connection may be accepted: there is room, or one that is idle gives way as soon as another has
+    /// come. So there may be one more than the limit for a moment, for each listener.
+    pub(crate) fn makes_room(&self) -> bool {
+        let limit = self.settings.limits.connections;
+        let is_beyond = || self.connections.get() - self.dismissed.get() > limit && self.idle.get() > 0;
+        while is_beyond() && self.dismiss_longest_idle() {}
+        !self.is_full() || (self.connections.get() == limit && self.idle.get() > 0)
+    }
+
+    fn dismiss_longest_idle(&self) -> bool {
+        let Some(deadline) = self.deadlines.longest_idle() else { return false };
+        self.change_use(&deadline, Use::Dismissed);
+        deadline.nudge();
+        true
+    }
+
+    fn change_use(&self, deadline: &Deadline, to: Use) {
+        let from = deadline.now.replace(to);
+        let changed = |what| usize::from(to == what) as isize - usize::from(from == what) as isize;
+        let idle = self.idle.get().saturating_add_signed(changed(Use::Idle));
+        if self.is_full() {
+            match (self.idle.get(), idle) {
+                (0, 1..) => self.freed.notify_waiters(),
+                (1.., 0) => self.full.notify_waiters(),
+                _ => {}
+            }
+        }
+        self.idle.set(idle);
+        self.dismissed.set(self.dismissed.get().saturating_add_signed(changed(Use::Dismissed)));
+    }
+
     /// An acceptor has ended.
     pub(crate) fn acceptor_ended(&self) {
         self.acceptors.set(self.acceptors.get() - 1);
@@ -360,6 +400,26 @@ impl Counted {
         Counted { shared, key, deadline, hijacked: false }
     }
 
+    /// It waits for a request for this time, and gives way to a new connection where there are too many.
+    pub(crate) fn rest(&self, time: Duration) {
+        self.deadline.set(Some(time));
+        self.shared.change_use(&self.deadline, Use::Idle);
+    }
+
+    /// It has a request, or a part of one.
+    pub(crate) fn work(&self) {
+        let was_dismissed = self.is_dismissed();
+        self.shared.change_use(&self.deadline, Use::Busy);
+        if was_dismissed {
+            self.shared.freed.notify_waiters(); // another has to give way
+        }
+    }
+
+    /// Whether another connection has its place.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.deadline.now.get() == Use::Dismissed
+    }
+
     /// From now on it counts as one that the application has taken over.
     pub(crate) fn hijack(&mut self) {
         self.hijacked = true;
@@ -371,6 +431,7 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let shared = &self.shared;
         shared.deadlines.remove(self.key);
+        shared.change_use(&self.deadline, Use::Busy);
         shared.connections.set(shared.connections.get() - 1);
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);

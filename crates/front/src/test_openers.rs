@@ -124,7 +124,8 @@ impl highball_tenant::Openers for All {
 /// Runs this as the front runs: on one thread, which asks no opener.
 pub(crate) fn on_the_fronts_thread(test: impl Future<Output = ()>) {
     highball_tenant::never_ask_on_this_thread();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build_local(Default::default()).unwrap();
     runtime.block_on(async { tokio::time::timeout(DEADLINE, test).await.expect("it ends in time") });
     runtime.shutdown_background();
 }

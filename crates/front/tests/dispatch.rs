@@ -7,6 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use highball_front::{AppEvent, Event};
+use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
 use highball_ring::frame::Kind;
 use support::{eventually, frame, the_app, Client, FakeWorker, Front, Job};
 
@@ -487,4 +488,32 @@ fn where_none_begins_what_it_is_given_each_is_asked_in_turn() {
     assert_eq!(client.answer().text(), "begun at last");
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     drop(serving);
+}
+
+#[test]
+fn a_worker_whose_ring_ends_soon_is_to_be_replaced_and_serves_until_it_is() {
+    let front = Front::start();
+    let worker = front.worker_from(REPLACE_FROM);
+    for _ in 0..3 {
+        let mut client = front.get("/");
+        worker.claim().answer("still");
+        assert_eq!(client.answer().text(), "still");
+    }
+    assert!(
+        matches!(front.app_event(), AppEvent::RingEndsSoon { worker: number } if number == worker.number)
+    );
+    assert!(front.events().is_empty(), "once");
+}
+
+#[test]
+fn where_a_ring_has_ended_requests_wait_for_another_worker() {
+    let front = Front::start();
+    let worker = front.worker_from(MAX_POSITION - 1);
+    let mut client = front.get("/");
+    worker.claim().answer("the last");
+    assert_eq!(client.answer().text(), "the last");
+    client.get("/");
+    front.until("it waits", |report| report.apps[0].queue == 1);
+    front.worker(1).claim().answer("the next");
+    assert_eq!(client.answer().text(), "the next");
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use highball_front::{AppCommand, AppEvent, Command};
-use support::{set_apps, Client, FakeWorker, Front, Job};
+use support::{set_apps, the_app, Client, FakeWorker, Front, Job};
 
 /// Both generations have one worker with one thread, and this client has met the new one.
 fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {
@@ -75,6 +75,28 @@ fn one_that_waits_for_the_new_one_does_not_hold_up_those_behind_it() {
     new.claim().answer("new");
     assert_eq!(client.answer().text(), "new");
     others.iter_mut().for_each(|other| drop(other.answer()));
+}
+
+#[test]
+fn a_request_that_a_worker_has_begun_is_not_refused_for_those_that_a_broken_one_gives_back() {
+    let front = Front::with(|settings| the_app(settings).limits.queue = 1);
+    // Three connections have met the new generation, and their next requests are with its worker, which breaks.
+    let new = front.worker_of(2, 4);
+    let mut met: Vec<Client> = (0..3).map(|_| front.get("/")).collect();
+    (0..met.len()).for_each(|_| new.claim().answer("new"));
+    met.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "new"));
+    met.iter_mut().for_each(|client| client.get("/again"));
+    front.until("the worker has them", |report| report.apps[0].workers[0].placed == 3);
+    let old = front.worker_of(1, 1);
+    new.claim().raw(&[0xff; 64]);
+    front.until("they wait", |report| report.apps[0].queue == 3);
+    // They are more than may wait; a client that may go to the old generation is served at once all the same.
+    let mut client = front.get("/");
+    old.claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+    let newer = front.worker_of(2, 1);
+    (0..met.len()).for_each(|_| newer.claim().answer("newer"));
+    met.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "newer"));
 }
 
 #[test]

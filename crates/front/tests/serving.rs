@@ -252,19 +252,81 @@ fn unix_sockets_serve_too() {
 }
 
 #[test]
+fn the_name_of_the_server_is_the_address_that_the_client_has_connected_to() {
+    let bound_to = [("0.0.0.0:0", "127.0.0.1", "127.0.0.1"), ("[::]:0", "127.0.0.1", "127.0.0.1")];
+    let bound_to = bound_to.into_iter().chain([("[::]:0", "::1", "[::1]"), ("[::1]:0", "::1", "[::1]")]);
+    for (address, reached_at, name) in bound_to {
+        let address = address.parse().unwrap();
+        if highball_front::bind(&Bind::Tcp(address)).is_err() {
+            eprintln!("{address} is left out: there is no such address here");
+            continue;
+        }
+        let front = Front::with(|settings| settings.binds = vec![Bind::Tcp(address)]);
+        let worker = front.worker(1);
+        let mut client = Client::tcp_at(reached_at, front.port);
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        let job = worker.claim();
+        let port = front.port.to_string();
+        assert_eq!((job.env["SERVER_NAME"].as_str(), job.env["SERVER_PORT"].as_str()), (name, port.as_str()));
+        job.answer("");
+        client.answer();
+    }
+}
+
+#[test]
 fn beyond_the_limit_connections_wait() {
     let front = Front::with(|settings| settings.limits.connections = 2);
-    let worker = front.worker(1);
-    let (one, two) = (front.connect(), front.connect());
-    front.until("two are there", |report| report.connections == 2);
+    let worker = front.worker(3);
+    let (mut one, mut two) = (front.get("/one"), front.get("/two"));
+    let (first, second) = (worker.claim(), worker.claim());
     let mut third = front.get("/");
     third.stays_silent(Duration::from_millis(50));
     assert!(worker.try_claim().is_none());
-    drop(one);
+    first.answer("first");
+    assert_eq!(one.answer().text(), "first");
     worker.claim().answer("after all");
     assert_eq!(third.answer().text(), "after all");
     assert_eq!(front.report().connections, 2);
-    drop(two);
+    second.answer("in time");
+    assert_eq!(two.answer().text(), "in time");
+}
+
+#[test]
+fn at_the_limit_the_connection_that_has_been_idle_for_the_longest_time_gives_way() {
+    let front = Front::with(|settings| settings.limits.connections = 3);
+    let _serving = front.worker(1).serve(1, |job| job.answer("served"));
+    let ask = |client: &mut Client| {
+        client.get("/");
+        assert_eq!(client.answer().text(), "served");
+    };
+    let mut clients: Vec<Client> = (0..3).map(|_| front.connect()).collect();
+    clients.iter_mut().for_each(ask);
+    ask(&mut clients[1]);
+    let mut new = front.connect();
+    ask(&mut new);
+    assert!(clients[0].has_ended());
+    [&mut clients[1], &mut new].into_iter().for_each(ask);
+    front.until("the limit is kept", |report| report.connections == 3);
+    // However many come.
+    for _ in 0..200 {
+        ask(&mut front.connect());
+    }
+    front.until("the limit is kept", |report| report.connections <= 3);
+}
+
+#[test]
+fn at_the_limit_a_new_connection_is_served_as_soon_as_one_is_idle() {
+    let front = Front::with(|settings| settings.limits.connections = 1);
+    let worker = front.worker(2);
+    let mut first = front.get("/first");
+    let job = worker.claim();
+    let mut second = front.get("/second");
+    second.stays_silent(Duration::from_millis(50));
+    job.answer("first");
+    assert_eq!(first.answer().text(), "first");
+    worker.claim().answer("second");
+    assert_eq!(second.answer().text(), "second");
+    assert!(first.has_ended());
 }
 
 #[test]
@@ -277,7 +339,8 @@ fn every_listener_learns_of_room_for_a_connection() {
     });
     let _serving = front.worker(1).serve(1, |job| job.answer("served"));
     for _ in 0..2 {
-        let by_tcp = front.connect();
+        let mut by_tcp = front.connect();
+        by_tcp.send("GET / HTTP");
         front.until("it is there", |report| report.connections == 1);
         let mut by_path = Client::unix(&path);
         by_path.get("/");

@@ -166,6 +166,7 @@ fn order(event: AppEvent) -> AppOrder {
         AppEvent::Idle => AppOrder::Idle,
         AppEvent::Drained => AppOrder::Drained,
         AppEvent::WorkerBroken { worker, why } => AppOrder::WorkerBroken { worker, why },
+        AppEvent::RingEndsSoon { worker } => AppOrder::RingEndsSoon { worker },
         AppEvent::WorkerIdle { worker } => AppOrder::WorkerIdle { worker },
         AppEvent::WorkerWarm { worker } => AppOrder::WorkerWarm { worker },
         AppEvent::CanaryAnswered { worker, answer } => AppOrder::CanaryAnswered { worker, answer },

@@ -8,6 +8,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// Positions have 40 bits; a ring ends before they run out.
 pub const MAX_POSITION: u64 = (1 << 40) - 1;
 
+/// From this position on the worker has to be replaced: a billion requests are time enough for that.
+pub const REPLACE_FROM: u64 = MAX_POSITION - (1 << 30);
+
 /// A placed request: its slot, and the position of its entry. Ruby holds it as one Integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::EventfdFlags;
 
 use crate::descriptors;
-use crate::entry::{Ticket, MAX_POSITION};
+use crate::entry::{Ticket, MAX_POSITION, REPLACE_FROM};
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
 use crate::sync::Ordering;
@@ -74,7 +74,16 @@ pub struct WorkerFds {
 /// # Errors
 /// A geometry that breaks a rule, or what the system refused.
 pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
+    create_from(geometry, 1)
+}
+
+/// The same, with a first position other than 1: tests look at the end of a ring.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_from(geometry: Geometry, first: u64) -> Result<(FrontRing, WorkerFds), RingError> {
     let (memory, memory_fd) = Memory::create(geometry)?;
+    memory.cursor().store(first, Ordering::Release);
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|e| RingError::system("create the ring's eventfd", e))?;
     let wake_front =
@@ -86,7 +95,7 @@ pub fn create(geometry: Geometry) -> Result<(FrontRing, WorkerFds), RingError> {
         wake,
         descriptors: ours,
         free: (0..slots).rev().collect(),
-        tail: 1,
+        tail: first,
         slots: (0..slots).map(|_| Slot::default()).collect(),
         stray_files: Vec::new(),
         retired: false,
@@ -114,6 +123,11 @@ impl FrontRing {
     /// Whether another request can be placed now.
     pub fn has_room(&self) -> bool {
         !self.retired && !self.free.is_empty() && self.cursor_follows()
+    }
+
+    /// Whether the positions end soon: the worker has to be replaced. Without room afterwards, nothing else happens.
+    pub fn ends_soon(&self) -> bool {
+        self.tail > REPLACE_FROM
     }
 
     /// Places a request: `head` block and inline `body` (together at most

@@ -43,6 +43,6 @@ mod wake;
 pub mod wake;
 
 pub use entry::Ticket;
-pub use front::{create, FrontRing, WorkerFds};
+pub use front::{create, create_from, FrontRing, WorkerFds};
 pub use layout::{Geometry, RingError};
 pub use worker::WorkerRing;

@@ -83,7 +83,6 @@ impl Memory {
         {
             self.u32(at).store(value, Ordering::Relaxed);
         }
-        self.cursor().store(1, Ordering::Release);
     }
 
     /// The ring's size.

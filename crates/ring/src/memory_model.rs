@@ -71,7 +71,7 @@ impl Memory {
             bell: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             front_asleep: AtomicU32::new(0),
-            cursor: AtomicU64::new(1),
+            cursor: AtomicU64::new(0),
             slots: (0..geometry.slots).map(|_| Slot::new(geometry)).collect(),
         });
         CREATED.set(Some(Arc::clone(&shared)));

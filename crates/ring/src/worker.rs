@@ -42,7 +42,9 @@ impl WorkerRing {
         wake_front: OwnedFd,
         descriptors: OwnedFd,
     ) -> Result<Self, RingError> {
-        Ok(WorkerRing { memory: Memory::open(memory)?, wake_front, descriptors, cursor: PrivateU64::new(1) })
+        let memory = Memory::open(memory)?;
+        let cursor = PrivateU64::new(memory.cursor().load(Ordering::Acquire));
+        Ok(WorkerRing { memory, wake_front, descriptors, cursor })
     }
 
     /// The ring's size.

@@ -6,8 +6,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
 use highball_ring::worker::Room;
-use highball_ring::{create, FrontRing, Geometry, RingError, Ticket, WorkerRing};
+use highball_ring::{create, create_from, FrontRing, Geometry, RingError, Ticket, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
@@ -52,6 +53,27 @@ fn a_request_goes_there_and_its_answer_comes_back() {
     assert_eq!(read_all(&mut front), [(slot, b"answer".to_vec())]);
     front.release(slot);
     assert!(worker.claim().is_none());
+}
+
+#[test]
+fn a_ring_says_that_it_ends_long_before_it_does_and_never_places_beyond_its_end() {
+    let geometry = Geometry { slots: 4, request_bytes: 4096, response_bytes: 4096, threads: 1 };
+    for (first, before_end) in [(REPLACE_FROM - 1, false), (MAX_POSITION - 3, true)] {
+        let (mut front, fds) = create_from(geometry, first).unwrap();
+        let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
+        assert_eq!(front.ends_soon(), before_end);
+        for position in first..first + 3 {
+            let placed = front.place(b"head", b"", None).unwrap().unwrap();
+            assert_eq!(placed.position, position);
+            assert_eq!(worker.claim(), Some(placed));
+            answer(&worker, placed.slot, b"answer");
+            assert_eq!(read_all(&mut front), [(placed.slot, b"answer".to_vec())]);
+            front.release(placed.slot);
+        }
+        assert!(front.ends_soon());
+        assert_eq!(front.has_room(), !before_end);
+        assert_eq!(front.place(b"head", b"", None).unwrap().is_some(), !before_end);
+    }
 }
 
 #[test]

@@ -197,6 +197,11 @@ pub enum AppOrder {
         /// The breach, for the log.
         why: String,
     },
+    /// The worker's ring ends soon: replace it, in order.
+    RingEndsSoon {
+        /// The worker's number.
+        worker: u32,
+    },
     /// A retiring worker has nothing in flight any more.
     WorkerIdle {
         /// The worker's number.

@@ -31,8 +31,9 @@ const MOST_WAITS: u8 = 2;
 impl Connection {
     /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
-        self.counted.deadline.set(Some(self.shared.settings.limits.idle_timeout));
+        self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
+            self.counted.work();
             // The client did not wait for the answer before.
             if let Some(step) = self.examine_buffer() {
                 return Ok(step);
@@ -64,6 +65,9 @@ impl Connection {
             let shared = Rc::clone(&self.shared);
             let mut scratch = shared.scratch.borrow_mut();
             let Poll::Ready(read) = self.stream.poll_read_some(context, &mut scratch) else {
+                if self.counted.is_dismissed() {
+                    return Poll::Ready(Err(End::Gone));
+                }
                 self.become_idle();
                 return Poll::Pending;
             };
@@ -91,6 +95,7 @@ impl Connection {
     /// Looks at what has just been read, together with what was kept before.
     fn examine_read(&mut self, bytes: &[u8], begun: bool) -> Option<Step> {
         if !begun {
+            self.counted.work();
             self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
         }
         if !self.buffer.is_empty() {

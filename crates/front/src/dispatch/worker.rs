@@ -61,6 +61,8 @@ pub(crate) struct Worker {
     pub(crate) unresponsive: u32,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
+    /// The supervisor knows that its ring ends soon.
+    pub(crate) ends_soon: bool,
     /// The number that it had served when the count for [`crate::Command::NameWarmWorker`] began.
     pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
@@ -87,6 +89,7 @@ impl Worker {
             unresponsive: 0,
             time: ServiceTime::new(Instant::now()),
             served: 0,
+            ends_soon: false,
             counted_from: 0,
             _wake: wake,
         }

@@ -7,6 +7,8 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::task::spawn_local;
+
 use super::finder::Finder;
 use super::folder::Names;
 use super::found_file::FoundFile;
@@ -14,7 +16,6 @@ use super::safe_path::SafePath;
 use super::Pending;
 use crate::aside::{patiently, Memory, Recalled, Turn};
 use crate::clock::now_ms;
-use crate::local_task::spawn;
 
 /// Most files that are kept (large ones open, and each with up to two compressed siblings), and paths that mean none.
 pub(super) const KEPT_FILES: usize = 256;
@@ -59,7 +60,7 @@ impl ByOpener {
         match self.files.recall(path.as_bytes(), now_ms) {
             Recalled::Fresh(file) => return Ok(file),
             Recalled::Aging(file) => {
-                spawn(look(Some(path.detached())));
+                spawn_local(look(Some(path.detached())));
                 return Ok(file);
             }
             Recalled::Nothing => {}
@@ -67,7 +68,7 @@ impl ByOpener {
         let names = match self.names.recall(&(), now_ms) {
             Recalled::Fresh(names) => Some(names),
             Recalled::Aging(names) => {
-                spawn(look(None));
+                spawn_local(look(None));
                 Some(names)
             }
             Recalled::Nothing => None,

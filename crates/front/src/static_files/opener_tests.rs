@@ -94,7 +94,7 @@ fn an_opener_that_hangs_has_one_thread_however_many_requests_there_are() {
         let done = Rc::new(std::cell::Cell::new(0));
         for name in names {
             let (files, done) = (Rc::clone(&files), Rc::clone(&done));
-            crate::local_task::spawn(async move {
+            tokio::task::spawn_local(async move {
                 assert_eq!(get(&files, &format!("/{name}")).await.as_deref(), Some("text"));
                 done.set(done.get() + 1);
             });

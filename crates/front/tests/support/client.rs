@@ -53,7 +53,11 @@ impl Answer {
 
 impl Client {
     pub(crate) fn tcp(port: u16) -> Client {
-        Client::new(TcpStream::connect(("127.0.0.1", port)).unwrap())
+        Client::tcp_at("127.0.0.1", port)
+    }
+
+    pub(crate) fn tcp_at(address: &str, port: u16) -> Client {
+        Client::new(TcpStream::connect((address, port)).unwrap())
     }
 
     pub(crate) fn unix(path: &Path) -> Client {

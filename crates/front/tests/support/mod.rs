@@ -163,9 +163,20 @@ impl Front {
     }
 
     fn new_worker(&self, generation: u32, threads: u16) -> (FakeWorker, NewWorker) {
+        self.new_worker_from(1, generation, threads)
+    }
+
+    /// Adds a worker with one thread whose ring begins at this position.
+    pub(crate) fn worker_from(&self, position: u64) -> FakeWorker {
+        let (worker, new) = self.new_worker_from(position, 1, 1);
+        self.tell_app(AppCommand::AddWorker(new));
+        worker
+    }
+
+    fn new_worker_from(&self, position: u64, generation: u32, threads: u16) -> (FakeWorker, NewWorker) {
         let worker = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
         let geometry = highball_front::geometry(&self.settings.limits, threads);
-        let (ring, fds) = highball_ring::create(geometry).unwrap();
+        let (ring, fds) = highball_ring::create_from(geometry, position).unwrap();
         (FakeWorker::new(worker, fds), NewWorker { worker, generation, threads, ring })
     }
 

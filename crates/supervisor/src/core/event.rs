@@ -165,6 +165,8 @@ pub(crate) enum AppEvent {
     Drained,
     /// A worker broke the rules of its ring.
     WorkerBroken { worker: u32, why: String },
+    /// A worker's ring ends soon.
+    RingEndsSoon { worker: u32 },
     /// A retiring worker has nothing in flight.
     WorkerIdle { worker: u32 },
     /// The canary answered the probe: the status, or why there is none.

@@ -74,6 +74,9 @@ pub(crate) enum AppLog {
     ReplacedAfterTerm {
         worker: u32,
     },
+    ReplacedForRing {
+        worker: u32,
+    },
     WorkerGone {
         worker: u32,
         ending: Ending,

@@ -59,6 +59,7 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::Broken { .. }
         | AppLog::Retires { .. }
         | AppLog::ReplacedAfterTerm { .. }
+        | AppLog::ReplacedForRing { .. }
         | AppLog::WorkerGone { .. }
         | AppLog::WorkerDied { .. }
         | AppLog::WorkersWanted(_) => of_worker(log, app),
@@ -195,6 +196,12 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::Retires { worker } => debug!(worker, "worker retires"),
         AppLog::ReplacedAfterTerm { worker } => info!(worker, "the worker was sent TERM and is replaced"),
+        AppLog::ReplacedForRing { worker } => {
+            info!(
+                worker,
+                "the worker has answered as many requests as its ring has numbers for, and is replaced"
+            );
+        }
         AppLog::WorkerGone { worker, ending } => {
             debug!(worker, pid = app.pid_of_worker(*worker), %ending, "worker gone");
         }

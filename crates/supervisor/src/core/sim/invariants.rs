@@ -148,6 +148,10 @@ impl Books {
                 *leaving = Some(*worker);
                 "a worker that was sent TERM is replaced"
             }
+            AppLog::ReplacedForRing { worker } => {
+                *leaving = Some(*worker);
+                "a worker whose ring ends is replaced"
+            }
             AppLog::Restarted { .. } => "restart: done",
             AppLog::RestartFailed { stage, .. } => match *stage {
                 "booting" => "restart: failed while booting",

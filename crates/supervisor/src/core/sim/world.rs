@@ -430,7 +430,7 @@ impl World {
         let (app, ticket) = (self.any_app(), self.ticket());
         let of_app = |event| Event::OfApp(app, event);
         let worker = self.rng.u32(..40);
-        match self.rng.u32(..34) {
+        match self.rng.u32(..35) {
             0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, ticket: Some(ticket) }),
             5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
             6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
@@ -448,6 +448,7 @@ impl World {
             25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
+            34 => of_app(AppEvent::RingEndsSoon { worker }),
             28 | 29 => self.changed_config(app),
             30 if self.next_app < 6 => self.new_app(),
             _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),

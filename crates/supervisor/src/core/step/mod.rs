@@ -98,6 +98,7 @@ impl App {
             AppEvent::Idle => self.fall_asleep(),
             AppEvent::Drained => self.drained(),
             AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
+            AppEvent::RingEndsSoon { worker } => self.ring_ends_soon(worker),
             AppEvent::WorkerIdle { worker } => self.worker_idle(worker),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),

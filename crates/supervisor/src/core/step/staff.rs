@@ -274,10 +274,22 @@ impl App {
     pub(super) fn retire_leaving(&mut self) {
         let now = self.now;
         for worker in self.staff.workers.which(|worker| worker.leaves_at.is_some_and(|at| at <= now)) {
-            if self.retire(worker) {
-                self.log(AppLog::ReplacedAfterTerm { worker });
-                self.notify(FrontNews::WorkerRetiring { worker });
-            }
+            self.replace(worker, AppLog::ReplacedAfterTerm { worker });
+        }
+    }
+
+    /// The front has placed nearly as many requests as the worker's ring has positions for.
+    pub(super) fn ring_ends_soon(&mut self, worker: u32) {
+        if matches!(self.phase, Phase::Running) {
+            self.replace(worker, AppLog::ReplacedForRing { worker });
+        }
+    }
+
+    /// Another worker takes this one's place, if it serves.
+    fn replace(&mut self, worker: u32, why: AppLog) {
+        if self.retire(worker) {
+            self.log(why);
+            self.notify(FrontNews::WorkerRetiring { worker });
         }
     }
 

@@ -1,0 +1,210 @@
+//! Which worker gets the next request, and which gives one back.
+
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use super::worker::{DispatchState, Worker};
+use super::{fail, Dispatcher};
+use crate::exchange::{Body, Exchange, Place};
+use crate::refusal::Refusal;
+use crate::request_head::patch_body;
+use crate::AppEvent;
+
+/// What became of an attempt to place a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placing {
+    /// It waits no longer.
+    Done,
+    /// There is no room after all.
+    NoRoom,
+    /// The worker is broken; another may have room.
+    Broken,
+}
+
+impl Dispatcher {
+    /// Places what waits, as far as there are workers for it. During a restart, those that have to wait for the new
+    /// generation do not hold up those behind them.
+    pub(super) fn place_waiting(&mut self) {
+        let mut at = 0;
+        let mut full_from = u32::MAX; // for these generations and later ones there is no room
+        while let Some(exchange) = self.queue.get(at) {
+            let inner = exchange.borrow();
+            let oldest = self.generations.oldest_after(inner.generation);
+            let spooled = matches!(inner.request.body, Body::Spooled(_));
+            drop(inner);
+            if oldest >= full_from {
+                at += 1;
+                continue;
+            }
+            let exchange = Rc::clone(exchange);
+            let chosen = self.choose_worker(oldest, spooled);
+            match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
+                Placing::Done => drop(self.queue.remove(at)),
+                Placing::NoRoom if oldest <= self.generations.oldest => return,
+                Placing::NoRoom => full_from = oldest,
+                Placing::Broken => {
+                    // What it had not begun now stands before this one.
+                    at = 0;
+                    full_from = u32::MAX;
+                }
+            }
+        }
+    }
+
+    /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
+    /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
+    ///
+    /// No worker older than generation `oldest`. Of those that may, the older ones come first: every connection that
+    /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
+    fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
+        let least_busy = |look_ahead: bool| {
+            let can_take = |worker: &Worker| {
+                worker.state == DispatchState::Serving
+                    && worker.generation >= oldest
+                    && worker.in_flight < worker.capacity(look_ahead)
+                    && worker.ring.has_room()
+            };
+            let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
+            let order = |worker: &Worker| (worker.unresponsive, worker.generation, worker.in_flight);
+            workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
+        };
+        least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
+    }
+
+    /// Puts a request into a worker's ring.
+    pub(super) fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> Placing {
+        let worker = &mut self.workers[index];
+        let mut inner = exchange.borrow();
+        let request = &mut inner.request;
+        let ticket = match &request.body {
+            Body::None => worker.ring.place(&request.head, b"", None),
+            Body::Memory(bytes) => {
+                patch_body(&mut request.head, highball_ring::request::BODY_INLINE, bytes.len() as u64);
+                worker.ring.place(&request.head, bytes, None)
+            }
+            Body::Spooled(file) => {
+                patch_body(&mut request.head, highball_ring::request::BODY_SPOOLED, file.length());
+                match file.reopen_read_only() {
+                    Ok(file) => worker.ring.place(&request.head, b"", Some(file.as_fd())),
+                    Err(error) => {
+                        drop(inner);
+                        give_up_spooled(exchange, &error);
+                        return Placing::Done;
+                    }
+                }
+            }
+        };
+        match ticket {
+            Ok(Some(ticket)) => {
+                inner.place = Place::Worker(worker.number, ticket);
+                let spooled = match &inner.request.body {
+                    Body::Spooled(file) => Some(Rc::clone(file)),
+                    Body::None | Body::Memory(_) => None,
+                };
+                drop(inner);
+                worker.placed(ticket, Rc::clone(exchange), spooled);
+                if worker.ring.ends_soon() && !std::mem::replace(&mut worker.ends_soon, true) {
+                    self.events.send(AppEvent::RingEndsSoon { worker: worker.number });
+                }
+                Placing::Done
+            }
+            Ok(None) => Placing::NoRoom,
+            Err(error) => {
+                // Its end of the descriptor socket is gone: it has died, or closed what it must not close.
+                drop(inner);
+                self.worker_is_broken(index, &error);
+                Placing::Broken
+            }
+        }
+    }
+
+    /// After something has ended: what waits is placed, first of all what a worker does not begin; and an idle worker
+    /// takes over from busy ones.
+    pub(super) fn settle(&mut self) {
+        self.take_back_overdue();
+        self.place_waiting();
+        if self.queue.is_empty() {
+            self.share_out();
+        }
+        for worker in &mut self.workers {
+            if worker.state == DispatchState::Retiring && worker.is_idle() && worker.hijacked == 0 {
+                worker.state = DispatchState::Retired;
+                self.events.send(AppEvent::WorkerIdle { worker: worker.number });
+            }
+        }
+    }
+
+    /// Takes back what a worker does not begin, once there is a better one that can: until then, it would only be given
+    /// to the same again. (Other workers do not answer a canary's request.)
+    fn take_back_overdue(&mut self) {
+        for index in 0..self.workers.len() {
+            let slow = &self.workers[index];
+            let is_better = |(at, other): (usize, &Worker)| {
+                at != index && other.can_begin() && other.unresponsive <= slow.unresponsive
+            };
+            if slow.is_overdue()
+                && !matches!(slow.state, DispatchState::Canary | DispatchState::Broken)
+                && self.workers.iter().enumerate().any(is_better)
+            {
+                self.take_back_unbegun(index);
+            }
+        }
+    }
+
+    /// Takes requests back that wait behind others, for workers that have threads to spare.
+    fn share_out(&mut self) {
+        if !self.workers.iter().any(|worker| worker.in_flight > 1 && !worker.unclaimed.is_empty()) {
+            return;
+        }
+        for index in 0..self.workers.len() {
+            while self.workers[index].has_thread_free() {
+                let Some(exchange) = self.take_from_slowest(index) else { break };
+                if self.place(index, &exchange) != Placing::Done {
+                    self.requeue(exchange);
+                    return self.place_waiting();
+                }
+            }
+        }
+    }
+
+    /// Takes a request back for the worker at `index`, from the one that has ended nothing for the longest time, if
+    /// there is one where requests wait for others to end; for an idle one also if they only wait for a thread to
+    /// look. (Not from a newer generation: its connections may know it already.)
+    fn take_from_slowest(&mut self, index: usize) -> Option<Rc<Exchange>> {
+        let (for_idle, generation) = (self.workers[index].is_idle(), self.workers[index].generation);
+        let mut asked = None;
+        loop {
+            let waits = |worker: &&mut Worker| {
+                let enough = if for_idle { 1 } else { worker.threads };
+                let more = worker.in_flight > enough && !worker.unclaimed.is_empty();
+                worker.generation <= generation
+                    && more
+                    && asked.is_none_or(|asked| worker.time.since() > asked)
+            };
+            let slowest = self.workers.iter_mut().filter(waits).min_by_key(|worker| worker.time.since())?;
+            asked = Some(slowest.time.since());
+            if let Some(exchange) = slowest.take_back_first() {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// Back to the head of the queue: it has waited before. (Unless the client does not wait for its answer any more.)
+    pub(super) fn requeue(&mut self, exchange: Rc<Exchange>) {
+        let mut inner = exchange.borrow();
+        if inner.response.is_discarded() {
+            inner.place = Place::Connection;
+            return;
+        }
+        inner.response.restart();
+        inner.place = Place::Queue;
+        drop(inner);
+        self.queue.push_front(exchange);
+    }
+}
+
+/// The request's spool file cannot be sent to any worker: too many files are open.
+fn give_up_spooled(exchange: &Exchange, error: &std::io::Error) {
+    tracing::error!(%error, "the file of a request body could not be opened for a worker; if files have run out, raise the limit (ulimit -n)");
+    fail(exchange, Refusal::BodyNotStored);
+}

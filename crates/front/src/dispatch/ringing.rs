@@ -1,0 +1,56 @@
+//! The sleep of the front and of the workers: who wakes whom, and when.
+
+use super::worker::{DispatchState, Worker};
+use super::Dispatcher;
+
+impl Dispatcher {
+    /// Whether several requests wait for a worker that is asleep: then more may have come in the meantime, and one
+    /// wake-up does for all.
+    pub(crate) fn is_gathering(&mut self) -> bool {
+        self.workers.iter_mut().any(|worker| worker.unclaimed.len() > 1 && worker.ring.has_sleepers())
+    }
+
+    /// Wakes the workers for what was placed. `true`: something is not begun yet.
+    pub(crate) fn ring_workers(&mut self) -> bool {
+        let mut left = false;
+        for worker in &mut self.workers {
+            if !worker.unclaimed.is_empty() && worker.state != DispatchState::Broken {
+                worker.ring_for_unclaimed(false);
+                left |= !worker.unclaimed.is_empty();
+            }
+        }
+        left
+    }
+
+    /// Wakes the workers also for what their busy threads were expected to come back for, and did not; what a
+    /// worker does not begin all the same goes to others. `true`: something is not begun yet.
+    pub(crate) fn ring_for_overdue(&mut self) -> bool {
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            if worker.unclaimed.is_empty() || worker.state == DispatchState::Broken {
+                continue;
+            }
+            worker.ring_for_unclaimed(true);
+            worker.note_overdue();
+        }
+        self.settle();
+        self.ring_workers()
+    }
+
+    /// Announces to the workers that have requests that the front is about to sleep; not for longer than
+    /// [`Dispatcher::ring_workers`] has returned. `false`: there is news after all.
+    pub(crate) fn announce_sleep(&self) -> bool {
+        self.busy().for_each(Worker::announce_sleep);
+        !self.busy().any(|worker| worker.state != DispatchState::Broken && worker.ring.any_ready())
+    }
+
+    /// The front is awake.
+    pub(crate) fn retract_sleep(&self) {
+        self.busy().for_each(|worker| worker.ring.retract_sleep());
+    }
+
+    /// The workers that have something to say, or may; the rings of the others would only cost time.
+    fn busy(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| !worker.is_idle())
+    }
+}
