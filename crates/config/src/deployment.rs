@@ -12,7 +12,7 @@ use crate::given::Given;
 use crate::ownership::owner;
 use crate::puma::AskRuby;
 use crate::resolve::gather;
-use crate::settings::{App, Bind, Settings};
+use crate::settings::{App, Bind, BindAddress, Settings};
 
 /// The programs, and what their configurations are made from.
 static PROGRAMS: [(&str, &str); 5] = [
@@ -142,10 +142,10 @@ impl Deployment {
     /// Where Highball can be reached: by a Unix socket if it has one, else by the first address.
     fn address_values(&self) -> Result<Values, ConfigError> {
         let binds = &self.settings.binds;
-        let unix = binds.iter().find(|bind| matches!(bind, Bind::Unix(_)));
+        let unix = binds.iter().find(|bind| bind.unix_path().is_some());
         let Some(bind) = unix.or(binds.first()) else { return Ok(Values::new()) };
-        let by_program = match bind {
-            Bind::Unix(path) => {
+        let by_program = match &bind.address {
+            BindAddress::Unix(path) => {
                 let path = plain_path(path)?;
                 [
                     format!("unix:{path}"),
@@ -154,12 +154,12 @@ impl Deployment {
                     format!("unix@{path}"),
                 ]
             }
-            Bind::Tcp(address) if address.port() == 0 => {
+            BindAddress::Tcp(address) if address.port() == 0 => {
                 return Err(ConfigError::Usage(
                     "with --port 0 Highball takes another port each time, which no other program would know; name one".into(),
                 ));
             }
-            Bind::Tcp(address) => {
+            BindAddress::Tcp(address) => {
                 let mut address = *address;
                 if address.ip().is_unspecified() {
                     address.set_ip(if address.is_ipv4() {
@@ -173,7 +173,7 @@ impl Deployment {
             }
         };
         let [nginx, apache, caddy, haproxy] = by_program.map(Some);
-        let low = binds.iter().any(|bind| matches!(bind, Bind::Tcp(address) if address.port() < 1024));
+        let low = binds.iter().filter_map(Bind::tcp_address).any(|address| address.port() < 1024);
         Ok(Values::from([
             ("address", Some(bind.to_string())),
             ("over_unix", when(unix.is_some())),
@@ -196,10 +196,7 @@ impl Deployment {
         command.push(plain_path(&file)?);
         let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         let in_tmp = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
-        let sockets = self.settings.binds.iter().filter_map(|bind| match bind {
-            Bind::Unix(path) => Some(path.as_path()),
-            Bind::Tcp(_) => None,
-        });
+        let sockets = self.settings.binds.iter().filter_map(Bind::unix_path);
         let seen_by_others = sockets.chain([app.as_path()]).any(in_tmp);
         let of_system = ["/usr", "/boot", "/etc"].iter().any(|folder| app.starts_with(folder));
         let set = |text: &Option<String>| text.clone().filter(|text| plain(text, "").is_ok());

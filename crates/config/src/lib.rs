@@ -9,6 +9,7 @@
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file; [`puma`]: a Puma configuration in its place;
 //! - `value`: sizes, durations, addresses and other values as people write them;
+//! - `network`: addresses that are trusted;
 //! - `cpus`: how many CPUs this process may use;
 //! - `ownership`: the user that an application runs as;
 //! - `trust`: whether a configuration file is the server's or one application's;
@@ -31,6 +32,7 @@ mod form;
 mod given;
 mod help;
 mod manual;
+mod network;
 mod options;
 mod ownership;
 mod puma;
@@ -48,11 +50,12 @@ pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;
+pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, PumaNote, RunsAs,
-    Settings, ShowDiagnosis, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Bind, BindAddress, BindProtocol, Limits, Log, LogFormat, Named,
+    Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
 };
 pub use trust::why_not_roots;
 

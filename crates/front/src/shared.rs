@@ -17,6 +17,7 @@ use crate::clock::{Deadline, Deadlines};
 use crate::developer_key::DeveloperKey;
 use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
+use crate::transport::proxy_header::Refusals;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) overdue: Notify,
     /// Keeps the event loop from its sleep once: it only looks what has come.
     pub(crate) look: Notify,
+    /// Connections that were closed as they began with no header of the PROXY protocol.
+    pub(crate) proxy_refusals: Refusals,
     connections: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
@@ -108,6 +111,7 @@ impl Shared {
             freed: Notify::new(),
             overdue: Notify::new(),
             look: Notify::new(),
+            proxy_refusals: Refusals::default(),
             connections: Cell::new(0),
             hijacked: Cell::new(0),
             acceptors: Cell::new(acceptors),
