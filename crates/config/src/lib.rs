@@ -63,6 +63,7 @@ pub use trust::why_not_roots;
 pub use highball_users::User;
 
 use command_line::Command;
+use deployment::Asked;
 use given::Given;
 
 /// What the user asked for.
@@ -196,13 +197,14 @@ pub fn parse_asking(
         Command::Doctor { json, paths, given } => {
             Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env, ask)?) }
         }
-        Command::Config { program, host, paths, given } => {
-            Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env, ask)?))
+        Command::Config { asked, paths, given } => {
+            Invocation::Config(Box::new(Deployment::resolve(asked, paths, given, env, ask)?))
         }
         Command::Init { dry_run, path } => {
             let folder = path.unwrap_or_else(|| ".".into());
             let paths = vec![folder.clone()];
-            let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env, ask)?;
+            let asked = Asked { program: "systemd".into(), via: None, host: None };
+            let unit = Deployment::resolve(asked, paths, Given::default(), env, ask)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
         Command::Status { json, check, selector } => Invocation::Status { json, check, selector },
