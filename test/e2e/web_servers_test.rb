@@ -89,7 +89,7 @@ class WebServersTest < E2ETest
       assert_nil WebServer.problem(command, printed), printed
     end
     broken = printed_for(program, "-b", "fastcgi://127.0.0.1:9000", "--host", "probe.localhost", with_files)
-    refute_nil WebServer.problem(command, "nonsense {\n#{broken}"), "the check finds something"
+    refute_nil WebServer.problem(command, "#{broken}\nnonsense {"), "the check finds something"
   end
 
   def over_fastcgi(program, command, bind)
