@@ -193,7 +193,7 @@ module Highball
                                                                 "middleware."),
       named("set_remote_address", here: "REMOTE_ADDR is the address of the connection.",
                                   remedy: "Rails and Rack read X-Forwarded-For themselves (request.ip, request.remote_ip); " \
-                                          "the PROXY protocol is not understood."),
+                                          "for the PROXY protocol, set `proxy_protocol`."),
       named("supported_http_methods", here: "Every method goes to the application.",
                                       remedy: "Refuse methods in config.ru or in the web server in front.")
     ].freeze

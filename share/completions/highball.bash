@@ -95,7 +95,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -114,6 +114,14 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -347,7 +355,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --host --help nginx apache caddy haproxy systemd"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -366,6 +374,14 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -577,6 +593,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --via)
+                    COMPREPLY=($(compgen -W "http fastcgi" -- "${cur}"))
+                    return 0
+                    ;;
                 --host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -589,7 +609,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -608,6 +628,14 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1089,7 +1117,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1108,6 +1136,14 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -26,6 +26,8 @@ end
 
 complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -78,7 +80,7 @@ complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print h
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_needs_command" -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
+complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, lighttpd, systemd'
 complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
@@ -90,6 +92,8 @@ complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure a
 complete -c highball -n "__fish_highball_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -141,6 +145,8 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -193,6 +199,8 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -241,6 +249,8 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
+fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'Say what would be written, and write nothing'
@@ -263,7 +273,7 @@ complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'As
 complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, systemd'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, lighttpd, systemd'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'

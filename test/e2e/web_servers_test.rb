@@ -39,6 +39,29 @@ class WebServersTest < E2ETest
     end
   end
 
+  FASTCGI = { "nginx" => "nginx", "apache" => "apache2", "caddy" => "caddy", "haproxy" => "haproxy",
+              "lighttpd" => "lighttpd" }.freeze
+
+  FASTCGI.each do |program, command|
+    define_method("test_#{program}_accepts_its_fastcgi_configuration") { accepts_fastcgi(program, command) }
+    define_method("test_#{program}_over_fastcgi_and_tcp") { over_fastcgi(program, command, "fastcgi://127.0.0.1:0") }
+
+    define_method("test_#{program}_over_fastcgi_and_a_unix_socket") do
+      folder = folder_with
+      File.chmod(0o755, folder)
+      over_fastcgi(program, command, "fastcgi+unix:#{File.join(folder, 'highball.sock')}")
+    end
+  end
+
+  # Whether this version serves FastCGI.
+  def self.fastcgi?
+    @fastcgi ||= Dir.mktmpdir do |site|
+      File.write(File.join(site, "index.html"), "")
+      [HighballServer.run("doctor", "-b", "fastcgi://127.0.0.1:0", site).first]
+    end
+    !@fastcgi.first.include?("does not serve FastCGI")
+  end
+
   def test_nginx_sends_public_files_itself
     app = folder_with("config.ru" => "run ->(env) { [200, {}, [env['PATH_INFO']]] }\n", "public/a.txt" => "file",
                       "public/.hidden" => "secret")
@@ -57,6 +80,40 @@ class WebServersTest < E2ETest
 
   private
 
+  # The program's own check accepts what is printed, with and without a limit, a public folder, and a socket.
+  def accepts_fastcgi(program, command)
+    skip "#{command} is not installed" unless WebServer.installed?(command)
+    with_files = folder_with("config.ru" => "", "public/a.txt" => "")
+    [["-b", "fastcgi://127.0.0.1:9000"], ["-b", "fastcgi+unix:/run/probe.sock", "--max-body", "1m"]].each do |options|
+      printed = printed_for(program, "--via", "fastcgi", *options, "--host", "probe.localhost", with_files)
+      assert_nil WebServer.problem(command, printed), printed
+    end
+    broken = printed_for(program, "-b", "fastcgi://127.0.0.1:9000", "--host", "probe.localhost", with_files)
+    refute_nil WebServer.problem(command, "#{broken}\nnonsense {"), "the check finds something"
+  end
+
+  def over_fastcgi(program, command, bind)
+    skip "this version does not serve FastCGI" unless WebServersTest.fastcgi?
+    server = serve("probe", "--max-body", "40m", "-b", bind)
+    address = server.status["binds"].find { |one| one.start_with?("fastcgi") }
+    path = address[/\Afastcgi\+unix:(.*)/, 1]
+    File.chmod(0o777, path) if path # the web server's user is another one
+    web_server = in_front(program, command, server, "--via", "fastcgi", bind: address)
+    %i[passes_on_as_it_came knows_who_asks takes_uploads streams].each do |what|
+      web_server.connect(from: VISITOR) { |visitor| send(what, visitor, web_server) }
+    end
+  end
+
+  # FastCGI has the visitor's address and scheme in parameters; what visitors claim is left out.
+  def knows_who_asks(visitor, _web_server)
+    env = JSON.parse(visitor.get("/echo", HOST.merge(LIES)).body).fetch("env")
+    assert_equal [VISITOR, "probe.localhost"], env.values_at("REMOTE_ADDR", "HTTP_HOST")
+    assert_includes [nil, VISITOR], env["HTTP_X_FORWARDED_FOR"]
+    refute_match(/192\.0\.2\.1|evil|444|https/, env.to_s)
+    authorized = JSON.parse(visitor.get("/echo", HOST.merge("Authorization" => "Basic YTpi")).body).fetch("env")
+    assert_equal "Basic YTpi", authorized["HTTP_AUTHORIZATION"]
+  end
+
   def check(program, command, server)
     web_server = in_front(program, command, server)
     checks = %i[passes_on_as_it_came tells_who_asks takes_uploads streams upgrades]
@@ -67,12 +124,17 @@ class WebServersTest < E2ETest
   end
 
   # A web server in front of this Highball, with the configuration that `highball config` prints.
-  def in_front(program, command, server, *options)
+  def in_front(program, command, server, *options, bind: nil)
     skip "#{command} is not installed" unless WebServer.installed?(command)
-    bind = server.socket_path ? "unix:#{server.socket_path}" : "127.0.0.1:#{server.port}"
-    printed, ended = HighballServer.run("config", program, "--max-body", "40m", "-b", bind, *options, server.app)
-    assert_predicate ended, :success?, printed
+    bind ||= server.socket_path ? "unix:#{server.socket_path}" : "127.0.0.1:#{server.port}"
+    printed = printed_for(program, "--max-body", "40m", "-b", bind, *options, server.app)
     WebServer.start(command, printed).tap { |web_server| @web_servers << web_server }
+  end
+
+  def printed_for(program, *options)
+    printed, ended = HighballServer.run("config", program, *options)
+    assert_predicate ended, :success?, printed
+    printed
   end
 
   def passes_on_as_it_came(visitor, _web_server)

@@ -41,7 +41,7 @@ class HighballServer
 
   # Starts a server and waits until it has answered a request for `ready`.
   # `bind` is nil for a free TCP port, or the path of a Unix socket; one that is there beside it is `second_socket`.
-  # `command` replaces the whole command line.
+  # `command` replaces the whole command line. Every connection begins with `preface`, as a proxy's does.
   def self.start(app, *options, ready: "/", within: SERVES_WITHIN, **settings)
     server = new(app, *options, **settings)
     server.wait_until_serving(ready, within: within)
@@ -75,8 +75,9 @@ class HighballServer
   attr_reader :pid, :dir, :app, :socket_path, :second_socket
 
   def initialize(app, *options, environment: "production", workers: 1, threads: 3, bind: nil, second_socket: nil,
-                 env: {}, command: nil, fds: {})
+                 env: {}, command: nil, fds: {}, preface: "")
     @app = resolve(app)
+    @preface = preface
     @dir = Dir.mktmpdir("highball-e2e")
     @socket_path = bind
     @second_socket = second_socket
@@ -142,7 +143,8 @@ class HighballServer
 
   # A connection of a client that has not opened the link.
   def stranger
-    socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
+    connection = socket_path ? HttpConnection.unix(socket_path) : HttpConnection.tcp(port)
+    connection.write(@preface)
   end
 
   def request(method, target, headers = {}, body = nil, **options)

@@ -5,8 +5,8 @@ require "socket"
 require_relative "deadline"
 require_relative "http_connection"
 
-# Another web server (nginx, Apache, Caddy, HAProxy) on a free port, with a configuration that `highball config` has
-# printed. The main configuration, which usually comes with the package, is written here.
+# Another web server (nginx, Apache, Caddy, HAProxy, lighttpd) on a free port, with a configuration that
+# `highball config` has printed. The main configuration, which usually comes with the package, is written here.
 class WebServer
   # It ended before it listened.
   class Ended < StandardError; end
@@ -16,13 +16,16 @@ class WebServer
   ENDS_WITHIN = 20
   MODULES = "/usr/lib/apache2/modules"
 
+  WHOLE = "cat DIR/main.conf DIR/site.conf > DIR/whole.conf &&"
+
   # `main` is the main configuration, which includes the file at `site`. `listens` matches the lines of the printed one
-  # with its port: the first of them stays, with the test's port.
-  Program = Struct.new(:name, :commands, :main, :listens, :command, keyword_init: true)
+  # with its port: the first of them stays, with the test's port. `check` is the program's own check of a configuration.
+  Program = Struct.new(:name, :commands, :main, :listens, :command, :check, keyword_init: true)
 
   PROGRAMS = [
     Program.new(
       name: "nginx", listens: ["listen 80;", "listen [::]:80;"], command: %w[nginx -e stderr -p DIR -c DIR/main.conf],
+      check: %w[nginx -t -e stderr -p DIR -c DIR/main.conf],
       main: <<~CONF
         user root root; # ignored unless root starts it
         daemon off;
@@ -42,6 +45,7 @@ class WebServer
     ),
     Program.new(
       name: "apache2", listens: ["*:80"], command: %w[apache2 -DFOREGROUND -f DIR/main.conf],
+      check: %w[apache2 -t -f DIR/main.conf],
       main: <<~CONF
         ServerRoot DIR
         DefaultRuntimeDir DIR
@@ -54,6 +58,7 @@ class WebServer
         LoadModule headers_module #{MODULES}/mod_headers.so
         LoadModule proxy_module #{MODULES}/mod_proxy.so
         LoadModule proxy_http_module #{MODULES}/mod_proxy_http.so
+        LoadModule proxy_fcgi_module #{MODULES}/mod_proxy_fcgi.so
         # Root's Apache becomes this user.
         User www-data
         Group www-data
@@ -63,11 +68,27 @@ class WebServer
     Program.new(
       name: "caddy", listens: ["http://probe.localhost"],
       command: %w[caddy run --adapter caddyfile --config DIR/main.conf],
+      check: %w[caddy validate --adapter caddyfile --config DIR/main.conf],
       main: "{\n  admin off\n  http_port PORT\n  auto_https off\n}\nimport DIR/site.conf\n"
     ),
     Program.new(
       name: "haproxy", listens: ["bind :80", "bind [::]:80 v6only"],
-      command: %w[haproxy -db -f DIR/main.conf -f DIR/site.conf], main: "global\n  maxconn 1000\n"
+      command: %w[haproxy -db -f DIR/main.conf -f DIR/site.conf],
+      check: %w[haproxy -c -f DIR/main.conf -f DIR/site.conf], main: "global\n  maxconn 1000\n"
+    ),
+    Program.new(
+      # The port stands in its main configuration alone. What is wrong in an included file does not count in its check:
+      # the two are one file here.
+      name: "lighttpd", listens: [], command: ["sh", "-c", "#{WHOLE} exec lighttpd -D -f DIR/whole.conf"],
+      check: ["sh", "-c", "#{WHOLE} exec lighttpd -tt -f DIR/whole.conf"],
+      main: <<~CONF
+        server.modules = ()
+        server.document-root = "DIR"
+        server.upload-dirs = ("DIR")
+        server.bind = "127.0.0.1"
+        server.port = PORT
+        server.errorlog = "/dev/stderr"
+      CONF
     )
   ].to_h { |program| [program.name, program] }.freeze
 
@@ -77,6 +98,14 @@ class WebServer
 
   def self.installed?(name)
     [*ENV["PATH"].split(":"), "/usr/sbin"].any? { |folder| File.executable?(File.join(folder, name)) }
+  end
+
+  # What the program itself finds wrong with a printed configuration; nil if it accepts it.
+  def self.problem(name, site)
+    server = new(name, site, &:check)
+    server.log unless server.ended_well? && !server.log.include?("unknown config-key") # lighttpd ignores it
+  ensure
+    server&.finish
   end
 
   # Starts one, and waits until it listens.
@@ -95,7 +124,8 @@ class WebServer
 
   attr_reader :port
 
-  # `name` is that of the program's file, `site` the printed configuration.
+  # `name` is that of the program's file, `site` the printed configuration. A block chooses another command of the
+  # program.
   def initialize(name, site)
     @program = PROGRAMS.fetch(name)
     @dir = Dir.mktmpdir("highball-web")
@@ -103,9 +133,15 @@ class WebServer
     File.write(File.join(@dir, "site.conf"), on_our_port(site))
     File.write(File.join(@dir, "main.conf"), filled(@program.main))
     @pid = Process.spawn({ "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin", "HOME" => @dir },
-                         *@program.command.map { |word| filled(word) },
+                         *(block_given? ? yield(@program) : @program.command).map { |word| filled(word) },
                          in: File::NULL, %i[out err] => log_path, pgroup: true)
     @ended = Process.detach(@pid)
+  end
+
+  def ended_well?
+    raise Deadline::Missed, "#{@program.name} did not end:\n#{log}" unless @ended.join(ENDS_WITHIN)
+
+    @ended.value.success?
   end
 
   def wait_until_listening
@@ -152,6 +188,7 @@ class WebServer
 
   def on_our_port(site)
     first, *others = @program.listens
+    return site unless first
     raise "there is no `#{first}` in\n#{site}" unless site.include?(first)
 
     others.each { |line| site = site.sub(line, "") }

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
 use crate::counterparts;
-use crate::deployment;
+use crate::deployment::{self, Asked};
 use crate::error::ConfigError;
 use crate::given::{Given, Origin, Raw};
 use crate::help;
@@ -25,7 +25,7 @@ pub const COMMANDS: [&str; 11] = [
 pub(crate) enum Command {
     Serve { paths: Vec<PathBuf>, given: Given },
     Doctor { json: bool, paths: Vec<PathBuf>, given: Given },
-    Config { program: String, host: Option<String>, paths: Vec<PathBuf>, given: Given },
+    Config { asked: Asked, paths: Vec<PathBuf>, given: Given },
     Init { dry_run: bool, path: Option<PathBuf> },
     Status { json: bool, check: bool, selector: Selector },
     Restart { selector: Selector },
@@ -53,7 +53,8 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             let (paths, given) = serve_args(matches);
             let text = |name| matches.get_one::<String>(name).cloned();
             let program = text("PROGRAM").expect("clap requires it");
-            Ok(Command::Config { program, host: text("host"), paths, given })
+            let asked = Asked { program, via: text("via"), host: text("host") };
+            Ok(Command::Config { asked, paths, given })
         }
         Some(("init", matches)) => Ok(Command::Init {
             dry_run: matches.get_flag("dry-run"),
@@ -141,6 +142,11 @@ fn config() -> clap::Command {
         .long("host")
         .value_name("NAME")
         .help("Host name that visitors ask for [default: the folder's name and `.localhost`]");
+    let via = Arg::new("via")
+        .long("via")
+        .value_name("PROTOCOL")
+        .value_parser(PossibleValuesParser::new(deployment::PROTOCOLS))
+        .help("Protocol by which the program reaches Highball [default: http, if Highball listens for it]");
     let programs: Vec<&str> = deployment::programs().collect();
     let command = clap::Command::new("config")
         .about(format!("Print a configuration for {}", programs.join(", ")))
@@ -149,7 +155,7 @@ fn config() -> clap::Command {
              systemd, which starts it. Options are those that it is served with; the environment is production unless they \
              say otherwise",
         );
-    with_serve_args(command.arg(program)).arg(host)
+    with_serve_args(command.arg(program)).arg(via).arg(host)
 }
 
 fn init() -> clap::Command {

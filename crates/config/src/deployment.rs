@@ -12,16 +12,52 @@ use crate::given::Given;
 use crate::ownership::owner;
 use crate::puma::AskRuby;
 use crate::resolve::gather;
-use crate::settings::{App, Bind, Settings};
+use crate::settings::BindProtocol::{self, FastCgi, Http};
+use crate::settings::{App, Bind, BindAddress, Settings};
 
-/// The programs, and what their configurations are made from.
-static PROGRAMS: [(&str, &str); 5] = [
-    ("nginx", include_str!("../programs/nginx.conf")),
-    ("apache", include_str!("../programs/apache.conf")),
-    ("caddy", include_str!("../programs/caddy.conf")),
-    ("haproxy", include_str!("../programs/haproxy.conf")),
-    ("systemd", include_str!("../programs/systemd.conf")),
+/// A program, and what its configurations are made from.
+struct Program {
+    name: &'static str,
+    /// For each protocol by which it reaches Highball; that of the first is used if several are possible.
+    templates: &'static [(BindProtocol, &'static str)],
+}
+
+/// The programs. (systemd starts Highball, whatever it speaks.)
+static PROGRAMS: [Program; 6] = [
+    Program {
+        name: "nginx",
+        templates: &[
+            (Http, include_str!("../programs/nginx.conf")),
+            (FastCgi, include_str!("../programs/nginx-fastcgi.conf")),
+        ],
+    },
+    Program {
+        name: "apache",
+        templates: &[
+            (Http, include_str!("../programs/apache.conf")),
+            (FastCgi, include_str!("../programs/apache-fastcgi.conf")),
+        ],
+    },
+    Program {
+        name: "caddy",
+        templates: &[
+            (Http, include_str!("../programs/caddy.conf")),
+            (FastCgi, include_str!("../programs/caddy-fastcgi.conf")),
+        ],
+    },
+    Program {
+        name: "haproxy",
+        templates: &[
+            (Http, include_str!("../programs/haproxy.conf")),
+            (FastCgi, include_str!("../programs/haproxy-fastcgi.conf")),
+        ],
+    },
+    Program { name: "lighttpd", templates: &[(FastCgi, include_str!("../programs/lighttpd-fastcgi.conf"))] },
+    Program { name: "systemd", templates: &[(Http, include_str!("../programs/systemd.conf"))] },
 ];
+
+/// The protocols by which programs reach Highball, as words.
+pub(crate) const PROTOCOLS: [&str; 2] = ["http", "fastcgi"];
 
 /// Where people look for the public folder.
 const PUBLIC: &str = "public";
@@ -40,14 +76,25 @@ const NAME_LETTERS: usize = 32;
 
 /// The names of the programs.
 pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
-    PROGRAMS.iter().map(|(name, _)| *name)
+    PROGRAMS.iter().map(|program| program.name)
+}
+
+/// What the user asks for.
+pub(crate) struct Asked {
+    /// The name of the program to configure.
+    pub(crate) program: String,
+    /// The protocol by which it reaches Highball.
+    pub(crate) via: Option<String>,
+    /// What visitors call the site.
+    pub(crate) host: Option<String>,
 }
 
 /// An application as another program is to know it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployment {
-    /// The name of the program to configure.
-    program: String,
+    template: &'static str,
+    /// Where the program reaches Highball.
+    bind: Bind,
     /// What visitors call the site.
     host: Option<String>,
     settings: Settings,
@@ -71,8 +118,7 @@ impl Deployment {
     /// # Errors
     /// Those of reading it; and there are several applications, which the templates do not support yet.
     pub(crate) fn resolve(
-        program: String,
-        host: Option<String>,
+        asked: Asked,
         paths: Vec<PathBuf>,
         given: Given,
         env: &dyn Fn(&str) -> Option<String>,
@@ -85,6 +131,9 @@ impl Deployment {
         let settings = sources.settings()?;
         let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
         let app = Arc::clone(app);
+        let Asked { program, via, host } = asked;
+        let (template, bind) = choose(&program, via.as_deref(), &settings.binds)?;
+        let bind = bind.clone();
         let path = env("PATH");
         // A launcher sets it for the version that it runs.
         let lib = env("HIGHBALL_LIB").filter(|_| env("HIGHBALL_LAUNCHER").is_none());
@@ -93,7 +142,7 @@ impl Deployment {
             return Err(ConfigError::App { path: app.link.clone(), problem });
         }
         let user = user.or(owner.user.map(|owner| owner.name));
-        Ok(Deployment { program, host, settings, app, user, arguments, path, lib })
+        Ok(Deployment { template, bind, host, settings, app, user, arguments, path, lib })
     }
 
     /// The configuration; `highball` is the path of this program.
@@ -102,9 +151,7 @@ impl Deployment {
     /// Something cannot be written in such a file, or cannot be reached; the words say what to do.
     pub fn text(&self, highball: &Path) -> Result<String, ConfigError> {
         let values = self.values(highball)?;
-        let template = PROGRAMS.iter().find(|(name, _)| *name == self.program).map(|(_, template)| template);
-        let lines = template.into_iter().flat_map(|template| template.lines());
-        Ok(lines.filter_map(|line| fill(line, &values)).map(|line| line + "\n").collect())
+        Ok(self.template.lines().filter_map(|line| fill(line, &values)).map(|line| line + "\n").collect())
     }
 
     fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
@@ -126,6 +173,7 @@ impl Deployment {
             ("host", Some(plain(&host, "the host name")?)),
             ("app", Some(plain_path(&app)?)),
             ("body_limit", Some(limits.body_bytes.unwrap_or(0).to_string())),
+            ("body_limit_kib", Some(limits.body_bytes.unwrap_or(0).div_ceil(1024).to_string())),
             ("limited", when(limits.body_bytes.is_some())),
             ("keep_seconds", seconds(keep)),
             ("start_seconds", seconds(2 * process.boot_timeout + process.probe_timeout + OWN_TIME)),
@@ -139,27 +187,28 @@ impl Deployment {
         Ok(values)
     }
 
-    /// Where Highball can be reached: by a Unix socket if it has one, else by the first address.
+    /// Where Highball can be reached.
     fn address_values(&self) -> Result<Values, ConfigError> {
         let binds = &self.settings.binds;
-        let unix = binds.iter().find(|bind| matches!(bind, Bind::Unix(_)));
-        let Some(bind) = unix.or(binds.first()) else { return Ok(Values::new()) };
-        let by_program = match bind {
-            Bind::Unix(path) => {
+        let bind = &self.bind;
+        let scheme = if bind.protocol == FastCgi { "fcgi" } else { "http" };
+        let by_program = match &bind.address {
+            BindAddress::Unix(path) => {
                 let path = plain_path(path)?;
                 [
                     format!("unix:{path}"),
-                    format!("unix:{path}|http://localhost/"),
+                    format!("unix:{path}|{scheme}://localhost/"),
                     format!("unix/{path}"),
                     format!("unix@{path}"),
+                    format!("\"socket\" => \"{path}\""),
                 ]
             }
-            Bind::Tcp(address) if address.port() == 0 => {
+            BindAddress::Tcp(address) if address.port() == 0 => {
                 return Err(ConfigError::Usage(
                     "with --port 0 Highball takes another port each time, which no other program would know; name one".into(),
                 ));
             }
-            Bind::Tcp(address) => {
+            BindAddress::Tcp(address) => {
                 let mut address = *address;
                 if address.ip().is_unspecified() {
                     address.set_ip(if address.is_ipv4() {
@@ -169,19 +218,22 @@ impl Deployment {
                     });
                 }
                 let text = address.to_string();
-                [text.clone(), format!("http://{text}/"), text.clone(), text]
+                let (ip, port) = (address.ip(), address.port());
+                let lighttpd = format!("\"host\" => \"{ip}\", \"port\" => {port}");
+                [text.clone(), format!("{scheme}://{text}/"), text.clone(), text, lighttpd]
             }
         };
-        let [nginx, apache, caddy, haproxy] = by_program.map(Some);
-        let low = binds.iter().any(|bind| matches!(bind, Bind::Tcp(address) if address.port() < 1024));
+        let [nginx, apache, caddy, haproxy, lighttpd] = by_program.map(Some);
+        let low = binds.iter().filter_map(Bind::tcp_address).any(|address| address.port() < 1024);
         Ok(Values::from([
             ("address", Some(bind.to_string())),
-            ("over_unix", when(unix.is_some())),
+            ("over_unix", when(bind.unix_path().is_some())),
             ("low_port", when(low)),
             ("nginx_address", nginx),
             ("apache_address", apache),
             ("caddy_address", caddy),
             ("haproxy_address", haproxy),
+            ("lighttpd_address", lighttpd),
         ]))
     }
 
@@ -196,10 +248,7 @@ impl Deployment {
         command.push(plain_path(&file)?);
         let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         let in_tmp = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
-        let sockets = self.settings.binds.iter().filter_map(|bind| match bind {
-            Bind::Unix(path) => Some(path.as_path()),
-            Bind::Tcp(_) => None,
-        });
+        let sockets = self.settings.binds.iter().filter_map(Bind::unix_path);
         let seen_by_others = sockets.chain([app.as_path()]).any(in_tmp);
         let of_system = ["/usr", "/boot", "/etc"].iter().any(|folder| app.starts_with(folder));
         let set = |text: &Option<String>| text.clone().filter(|text| plain(text, "").is_ok());
@@ -214,6 +263,47 @@ impl Deployment {
             ("system", when(!of_system)),
         ]))
     }
+}
+
+/// The template of a program, and the address where the program reaches Highball: by a protocol that both have, which is
+/// `via` if that is given; a Unix socket rather than a TCP address. For systemd any will do.
+fn choose<'a>(
+    program: &str,
+    via: Option<&str>,
+    binds: &'a [Bind],
+) -> Result<(&'static str, &'a Bind), ConfigError> {
+    let templates =
+        PROGRAMS.iter().find(|known| known.name == program).map_or(&[][..], |known| known.templates);
+    let has_protocol = |protocol: BindProtocol| via.is_none_or(|via| via == protocol.scheme());
+    let possible = || templates.iter().filter(|(protocol, _)| has_protocol(*protocol));
+    let best = |spoken: &dyn Fn(&&Bind) -> bool| {
+        let mut unix = binds.iter().filter(spoken).filter(|bind| bind.unix_path().is_some());
+        unix.next().or_else(|| binds.iter().find(spoken))
+    };
+    let address = |protocol: BindProtocol| match program {
+        "systemd" => best(&|_| true),
+        _ => best(&|bind| bind.protocol == protocol),
+    };
+    let found = possible().find_map(|(protocol, template)| Some((*template, address(*protocol)?)));
+    found.ok_or_else(|| match possible().next() {
+        Some((protocol, _)) => ConfigError::Usage(not_listening(program, *protocol)),
+        None => ConfigError::Usage(format!(
+            "there is no configuration of {program} for the protocol {}; leave out --via",
+            via.unwrap_or_default()
+        )),
+    })
+}
+
+fn not_listening(program: &str, protocol: BindProtocol) -> String {
+    let addresses = match protocol {
+        Http => "--bind 127.0.0.1:3000 or --bind unix:/path".to_owned(),
+        _ => format!("--bind {0}://127.0.0.1:9000 or --bind {0}+unix:/path", protocol.scheme()),
+    };
+    format!(
+        "Highball does not listen for {}, by which {program} would reach it; give {addresses}, here and where the \
+         application is served",
+        protocol.name()
+    )
 }
 
 /// The error for several applications.
@@ -333,11 +423,54 @@ mod tests {
         deployment(program, folder, options)?.text(Path::new("/opt/high ball"))
     }
 
+    fn all_templates() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        let of = |program: &'static Program| {
+            program.templates.iter().map(|(via, template)| (program.name, via.scheme(), *template))
+        };
+        PROGRAMS.iter().flat_map(of)
+    }
+
+    #[test]
+    fn every_protocol_of_a_template_can_be_named() {
+        assert!(all_templates().all(|(_, via, _)| PROTOCOLS.contains(&via)));
+    }
+
+    #[test]
+    fn the_protocol_is_one_that_both_speak() {
+        let folder = folder();
+        let of = |program: &str, options: &[&str]| text(program, folder.path(), options);
+        let both = ["-b", "127.0.0.1:4000", "-b", "fastcgi://[::]:9000"];
+        assert!(of("nginx", &both).unwrap().contains("server \"127.0.0.1:4000\""));
+        let fastcgi = [&both[..], &["--via", "fastcgi"]].concat();
+        assert!(of("nginx", &fastcgi).unwrap().contains("server \"[::1]:9000\""));
+        assert!(of("nginx", &both[2..]).unwrap().contains("fastcgi_pass"));
+        assert!(of("apache", &fastcgi).unwrap().contains("ProxyPass / \"fcgi://[::1]:9000/\""));
+        assert!(of("lighttpd", &both).unwrap().contains("\"host\" => \"::1\", \"port\" => 9000,"));
+        let unix = ["-b", "fastcgi://127.0.0.1:9000", "-b", "fastcgi+unix:/run/x"];
+        assert!(of("lighttpd", &unix).unwrap().contains("\"socket\" => \"/run/x\","));
+        assert!(of("apache", &unix).unwrap().contains("\"unix:/run/x|fcgi://localhost/\""));
+        let error = |program: &str, options: &[&str]| of(program, options).unwrap_err().to_string();
+        for (program, options) in [("nginx", &["--via", "fastcgi"][..]), ("lighttpd", &[])] {
+            let error = error(program, options);
+            assert!(error.contains("does not listen for FastCGI"), "{error}");
+            assert!(error.contains("--bind fastcgi://127.0.0.1:9000"), "{error}");
+        }
+        assert!(error("nginx", &["-b", "lsapi://127.0.0.1:1"]).contains("does not listen for HTTP"));
+        assert!(error("lighttpd", &["--via", "http"])
+            .contains("no configuration of lighttpd for the protocol http"));
+        assert!(of("systemd", &["-b", "fastcgi://127.0.0.1:9000"])
+            .unwrap()
+            .contains("--bind fastcgi://127.0.0.1:9000"));
+    }
+
     #[test]
     fn every_placeholder_of_every_program_is_known() {
         let folder = folder();
-        for (program, template) in PROGRAMS {
-            let values = deployment(program, folder.path(), &[]).unwrap().values(Path::new("/x")).unwrap();
+        let binds = ["-b", "127.0.0.1", "-b", "fastcgi://127.0.0.1:9000"];
+        for (program, via, template) in all_templates() {
+            let options = [&binds[..], &["--via", via]].concat();
+            let values =
+                deployment(program, folder.path(), &options).unwrap().values(Path::new("/x")).unwrap();
             for line in template.lines() {
                 let mut rest = line;
                 while let Some((_, name, after)) = first_placeholder(rest) {
@@ -390,7 +523,9 @@ mod tests {
         let folder = folder();
         let error =
             |program: &str, options: &[&str]| text(program, folder.path(), options).unwrap_err().to_string();
-        assert!(error("iis", &[]).contains("[possible values: nginx, apache, caddy, haproxy, systemd]"));
+        assert!(
+            error("iis", &[]).contains("[possible values: nginx, apache, caddy, haproxy, lighttpd, systemd]")
+        );
         assert!(error("nginx", &["-p", "0"]).contains("takes another port each time"));
         assert!(error("nginx", &["--host", "a;$b"]).contains("has the character '$'"));
         let other = tempfile::tempdir().unwrap();

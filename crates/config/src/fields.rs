@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::given::Origin;
-use crate::settings::{AppLimits, Limits, LogFormat, Process, RunsAs, ShowDiagnosis, StaticFiles};
+use crate::settings::{
+    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis, StaticFiles,
+};
 use crate::value::Address;
 
 /// Those that were asked for; the fields of others are empty.
@@ -24,6 +26,7 @@ pub(crate) struct ServerFields {
     pub(crate) config: Option<PathBuf>,
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
+    pub(crate) proxy_protocol: ProxyProtocol,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files.

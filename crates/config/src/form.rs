@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::fields::Fields;
 use crate::given::{Origin, Raw};
+use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::settings::RunsAs;
 use crate::value::{self, Address};
@@ -24,6 +25,8 @@ pub(crate) struct Place<'a> {
 pub(crate) enum Form {
     /// An address to listen on; may be given several times.
     Addresses(fn(&mut Fields, Vec<Address>)),
+    /// Addresses of peers; may be given several times.
+    Networks(fn(&mut Fields, Vec<Network>)),
     /// A whole number in a range.
     Count(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
     /// A whole number in a range, or `auto`.
@@ -87,6 +90,9 @@ impl Form {
             Form::Addresses(set) => {
                 let folder = |raw: &Raw| raw.folder(&place.current).to_owned();
                 set(to, all(raws, |raw| value::address(&raw.text, &folder(raw)))?);
+            }
+            Form::Networks(set) => {
+                set(to, all::<_, Vec<_>>(raws, |raw| networks(&raw.text))?.concat());
             }
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
@@ -162,7 +168,14 @@ impl Form {
 
     /// Whether it may be given several times.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Form::Addresses(_) | Form::Hosts(_) | Form::Variables(_) | Form::VariableNames(_))
+        matches!(
+            self,
+            Form::Addresses(_)
+                | Form::Networks(_)
+                | Form::Hosts(_)
+                | Form::Variables(_)
+                | Form::VariableNames(_)
+        )
     }
 
     /// Whether a value is, or may be, a path.
@@ -182,7 +195,7 @@ impl Form {
     /// What stands for the value in the help.
     pub(crate) fn metavar(&self) -> &'static str {
         match self {
-            Form::Addresses(_) => "ADDR",
+            Form::Addresses(_) | Form::Networks(_) => "ADDR",
             Form::Count(..) | Form::CountOrRange(..) => "N",
             Form::CountOrAuto(..) => "N|auto",
             Form::Size(..) => "SIZE",

@@ -9,6 +9,7 @@
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file; [`puma`]: a Puma configuration in its place;
 //! - `value`: sizes, durations, addresses and other values as people write them;
+//! - `network`: addresses that are trusted;
 //! - `cpus`: how many CPUs this process may use;
 //! - `ownership`: the user that an application runs as;
 //! - `trust`: whether a configuration file is the server's or one application's;
@@ -31,6 +32,7 @@ mod form;
 mod given;
 mod help;
 mod manual;
+mod network;
 mod options;
 mod ownership;
 mod puma;
@@ -48,11 +50,12 @@ pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;
+pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, Limits, Log, LogFormat, Named, Process, PumaNote, RunsAs,
-    Settings, ShowDiagnosis, StaticFiles,
+    AccessLog, App, AppId, AppLimits, Bind, BindAddress, BindProtocol, Limits, Log, LogFormat, Named,
+    Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
 };
 pub use trust::why_not_roots;
 
@@ -60,6 +63,7 @@ pub use trust::why_not_roots;
 pub use highball_users::User;
 
 use command_line::Command;
+use deployment::Asked;
 use given::Given;
 
 /// What the user asked for.
@@ -193,13 +197,14 @@ pub fn parse_asking(
         Command::Doctor { json, paths, given } => {
             Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env, ask)?) }
         }
-        Command::Config { program, host, paths, given } => {
-            Invocation::Config(Box::new(Deployment::resolve(program, host, paths, given, env, ask)?))
+        Command::Config { asked, paths, given } => {
+            Invocation::Config(Box::new(Deployment::resolve(asked, paths, given, env, ask)?))
         }
         Command::Init { dry_run, path } => {
             let folder = path.unwrap_or_else(|| ".".into());
             let paths = vec![folder.clone()];
-            let unit = Deployment::resolve("systemd".into(), None, paths, Given::default(), env, ask)?;
+            let asked = Asked { program: "systemd".into(), via: None, host: None };
+            let unit = Deployment::resolve(asked, paths, Given::default(), env, ask)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
         Command::Status { json, check, selector } => Invocation::Status { json, check, selector },

@@ -102,6 +102,9 @@ fn range(form: &Form) -> Option<String> {
             range.start(),
             range.end()
         )),
+        Form::Networks(_) => {
+            Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`".into())
+        }
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
         _ => None,

@@ -189,7 +189,43 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Server,
         example: "unix:/run/blog.sock",
         doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
-              a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket.",
+              a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
+              `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \
+              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md).",
+    },
+    Opt {
+        name: "proxy_protocol",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::OneOf(&[
+            Choice { word: "off", set: |_| {} },
+            Choice { word: "v1", set: |f| f.server.proxy_protocol.v1 = true },
+            Choice { word: "v2", set: |f| f.server.proxy_protocol.v2 = true },
+            Choice {
+                word: "v1,v2",
+                set: |f| (f.server.proxy_protocol.v1, f.server.proxy_protocol.v2) = (true, true),
+            },
+        ]),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "v2",
+        doc: "Versions of the PROXY protocol in which proxies report the client of each HTTP connection. Every such \
+              connection then has to begin with this header, and `REMOTE_ADDR` is the client's address. See \
+              [protocols.md](protocols.md).",
+    },
+    Opt {
+        name: "proxy_protocol_from",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Networks(|f, networks| f.server.proxy_protocol.from = networks),
+        default: Default::Is("loopback"),
+        section: Section::Server,
+        example: "10.0.0.0/8",
+        doc: "Proxy that is trusted with `proxy_protocol`: an address or a network. May be given several times (in the file: \
+              a list). `loopback` is this machine, `private` all private networks. Connections from other addresses are \
+              closed; those to a Unix socket are trusted, as its file permissions decide who can connect.",
     },
     Opt {
         name: "environment",

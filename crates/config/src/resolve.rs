@@ -485,6 +485,7 @@ fn server(
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     Ok(Settings {
         binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        proxy_protocol: fields.proxy_protocol,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, ..fields.limits },

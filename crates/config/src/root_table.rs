@@ -164,7 +164,7 @@ mod tests {
                     user = 'games'\naccess_log = '/var/log/one'\n[[app]]\npath = 'two'\n[[app]]\npath = 'gone'\n";
         fs::write(&path, text).unwrap();
         let found = table(&["-c", path.to_str().unwrap()]);
-        assert_eq!(found.binds, [Bind::Tcp("127.0.0.1:81".parse().unwrap())]);
+        assert_eq!(found.binds, [Bind::tcp("127.0.0.1:81".parse().unwrap())]);
         assert_eq!(found.logs, [Path::new("/var/log/one"), Path::new("/var/log/a")]);
         assert_eq!(found.server_user.as_deref(), Some("daemon"));
         let users: Vec<_> =

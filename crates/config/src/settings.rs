@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,15 @@ use highball_users::User;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
+use crate::network::Network;
 
 /// Everything one run of `highball serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where to listen, in the order given; never empty.
     pub binds: Vec<Bind>,
+    /// How proxies report the clients of HTTP connections.
+    pub proxy_protocol: ProxyProtocol,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
@@ -277,21 +280,120 @@ pub enum ShowDiagnosis {
     Off,
 }
 
-/// One address to listen on.
+/// One address to listen on, and the protocol that its clients speak. As text, it is what the option `bind` reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Bind {
+pub struct Bind {
+    /// The address.
+    pub address: BindAddress,
+    /// The protocol.
+    pub protocol: BindProtocol,
+}
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BindAddress {
     /// A TCP address.
     Tcp(SocketAddr),
-    /// The path of a Unix socket (`unix:/path`).
+    /// The path of a Unix socket.
     Unix(PathBuf),
+}
+
+/// What clients of an address speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BindProtocol {
+    /// HTTP/1.
+    Http,
+    /// FastCGI, as web servers speak it.
+    FastCgi,
+    /// LSAPI, as LiteSpeed's web servers speak it.
+    Lsapi,
+}
+
+impl BindProtocol {
+    /// All of them.
+    pub(crate) const ALL: [BindProtocol; 3] =
+        [BindProtocol::Http, BindProtocol::FastCgi, BindProtocol::Lsapi];
+
+    /// The scheme in addresses: `fastcgi`.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            BindProtocol::Http => "http",
+            BindProtocol::FastCgi => "fastcgi",
+            BindProtocol::Lsapi => "lsapi",
+        }
+    }
+
+    /// The name for people: `FastCGI`.
+    pub fn name(self) -> &'static str {
+        match self {
+            BindProtocol::Http => "HTTP",
+            BindProtocol::FastCgi => "FastCGI",
+            BindProtocol::Lsapi => "LSAPI",
+        }
+    }
+}
+
+impl Bind {
+    /// HTTP at a TCP address.
+    pub fn tcp(address: SocketAddr) -> Bind {
+        Bind { address: BindAddress::Tcp(address), protocol: BindProtocol::Http }
+    }
+
+    /// HTTP at a Unix socket.
+    pub fn unix(path: impl Into<PathBuf>) -> Bind {
+        Bind { address: BindAddress::Unix(path.into()), protocol: BindProtocol::Http }
+    }
+
+    /// The TCP address, unless it is a Unix socket.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match self.address {
+            BindAddress::Tcp(address) => Some(address),
+            BindAddress::Unix(_) => None,
+        }
+    }
+
+    /// The path of the Unix socket, if it is one.
+    pub fn unix_path(&self) -> Option<&Path> {
+        match &self.address {
+            BindAddress::Tcp(_) => None,
+            BindAddress::Unix(path) => Some(path),
+        }
+    }
+
+    /// The address for people and in the log: as text, and as a URL where a browser reaches it.
+    pub fn url(&self) -> String {
+        let is_of_browsers = self.protocol == BindProtocol::Http && self.tcp_address().is_some();
+        format!("{}{self}", if is_of_browsers { "http://" } else { "" })
+    }
 }
 
 impl fmt::Display for Bind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bind::Tcp(address) => address.fmt(f),
-            Bind::Unix(path) => write!(f, "unix:{}", path.display()),
+        let scheme = self.protocol.scheme();
+        match (&self.address, self.protocol) {
+            (BindAddress::Tcp(address), BindProtocol::Http) => address.fmt(f),
+            (BindAddress::Unix(path), BindProtocol::Http) => write!(f, "unix:{}", path.display()),
+            (BindAddress::Tcp(address), _) => write!(f, "{scheme}://{address}"),
+            (BindAddress::Unix(path), _) => write!(f, "{scheme}+unix:{}", path.display()),
         }
+    }
+}
+
+/// How proxies report the clients of HTTP connections: in a header of the PROXY protocol at the beginning of each connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyProtocol {
+    /// Whether the text form is read.
+    pub v1: bool,
+    /// Whether the binary form is read.
+    pub v2: bool,
+    /// The proxies, beside those that connect to a Unix socket.
+    pub from: Vec<Network>,
+}
+
+impl ProxyProtocol {
+    /// Whether each connection has to begin with a header.
+    pub fn is_on(&self) -> bool {
+        self.v1 || self.v2
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::Bind;
+use crate::settings::{Bind, BindAddress, BindProtocol};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -270,7 +270,13 @@ pub(crate) fn is_writable_folder(path: &Path) -> bool {
 
 /// An address to listen on, as it was written: its port may be that of another option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) struct Address {
+    place: Place,
+    protocol: BindProtocol,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
     Tcp(IpAddr, Option<u16>),
     Unix(PathBuf),
 }
@@ -278,24 +284,45 @@ pub(crate) enum Address {
 impl Address {
     /// With this port, if it names none.
     pub(crate) fn at_port(&self, port: u16) -> Bind {
-        match self {
-            Address::Tcp(ip, own) => Bind::Tcp(SocketAddr::new(*ip, own.unwrap_or(port))),
-            Address::Unix(path) => Bind::Unix(path.clone()),
-        }
+        let address = match &self.place {
+            Place::Tcp(ip, own) => BindAddress::Tcp(SocketAddr::new(*ip, own.unwrap_or(port))),
+            Place::Unix(path) => BindAddress::Unix(path.clone()),
+        };
+        Bind { address, protocol: self.protocol }
     }
 }
 
-/// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`. A relative path begins at
-/// `folder`. `tcp://` and `unix://` may stand before it, as other servers write it.
+/// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`, and for another protocol than
+/// HTTP `fastcgi://127.0.0.1:9000`, `fastcgi+unix:/path`. A relative path begins at `folder`. `http://`, `tcp://` and
+/// `unix://` may stand before it, as other servers write it. Only the port of HTTP may be that of the option `port`.
 pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
+    let (protocol, rest) = split_protocol(text);
+    if let Some(path) = rest.strip_prefix("unix:") {
         let path = path.strip_prefix("//").unwrap_or(path);
-        return unix_path(path, folder).map(Address::Unix);
+        return Ok(Address { place: Place::Unix(unix_path(path, folder)?), protocol });
     }
-    let (ip, port) = tcp(text.strip_prefix("tcp://").unwrap_or(text)).ok_or_else(|| {
-        format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, or unix:/path (host names are not looked up)")
+    let (ip, port) = tcp(rest).ok_or_else(|| {
+        format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, unix:/path, fastcgi://127.0.0.1:9000 or fastcgi+unix:/path (host names are not looked up)")
     })?;
-    Ok(Address::Tcp(ip, port))
+    if protocol != BindProtocol::Http && port.is_none() {
+        return Err(format!(
+            "`{text}` names no port; write one, such as {}://{rest}:9000",
+            protocol.scheme()
+        ));
+    }
+    Ok(Address { place: Place::Tcp(ip, port), protocol })
+}
+
+/// The protocol of an address, and what stands behind it. HTTP need not be named.
+fn split_protocol(text: &str) -> (BindProtocol, &str) {
+    let of = |protocol: BindProtocol| {
+        let rest = text.strip_prefix(protocol.scheme())?;
+        let rest =
+            rest.strip_prefix("://").or(rest.strip_prefix('+').filter(|rest| rest.starts_with("unix:")))?;
+        Some((protocol, rest))
+    };
+    let found = BindProtocol::ALL.into_iter().find_map(of);
+    found.unwrap_or((BindProtocol::Http, text.strip_prefix("tcp://").unwrap_or(text)))
 }
 
 fn tcp(text: &str) -> Option<(IpAddr, Option<u16>)> {
@@ -452,14 +479,14 @@ mod tests {
             ("localhost", "127.0.0.1:3000"),
             ("localhost:4000", "127.0.0.1:4000"),
         ] {
-            assert_eq!(bind(text), Ok(Bind::Tcp(address.parse().unwrap())), "{text}");
+            assert_eq!(bind(text), Ok(Bind::tcp(address.parse().unwrap())), "{text}");
         }
         for (text, path) in [
             ("unix:/run/a.sock", "/run/a.sock"),
             ("unix:///run/a.sock", "/run/a.sock"),
             ("unix:tmp/a", "/srv/app/tmp/a"),
         ] {
-            assert_eq!(bind(text), Ok(Bind::Unix(path.into())), "{text}");
+            assert_eq!(bind(text), Ok(Bind::unix(path)), "{text}");
         }
         for text in [
             "",
@@ -474,5 +501,51 @@ mod tests {
             assert!(bind(text).is_err(), "{text}");
         }
         assert!(bind(&format!("unix:/{}", "a".repeat(107))).is_err());
+    }
+
+    #[test]
+    fn addresses_of_other_protocols() {
+        let bind = |text: &str| address(text, Path::new("/srv/app")).map(|address| address.at_port(3000));
+        let tcp = |text: &str| BindAddress::Tcp(text.parse().unwrap());
+        let unix = |path: &str| BindAddress::Unix(path.into());
+        let (http, fastcgi, lsapi) = (BindProtocol::Http, BindProtocol::FastCgi, BindProtocol::Lsapi);
+        for (text, address, protocol, printed, url) in [
+            ("http://127.0.0.1", tcp("127.0.0.1:3000"), http, "127.0.0.1:3000", "http://127.0.0.1:3000"),
+            ("http+unix:a", unix("/srv/app/a"), http, "unix:/srv/app/a", "unix:/srv/app/a"),
+            (
+                "fastcgi://[::1]:9000",
+                tcp("[::1]:9000"),
+                fastcgi,
+                "fastcgi://[::1]:9000",
+                "fastcgi://[::1]:9000",
+            ),
+            ("fastcgi+unix:/run/a", unix("/run/a"), fastcgi, "fastcgi+unix:/run/a", "fastcgi+unix:/run/a"),
+            (
+                "lsapi://localhost:9001",
+                tcp("127.0.0.1:9001"),
+                lsapi,
+                "lsapi://127.0.0.1:9001",
+                "lsapi://127.0.0.1:9001",
+            ),
+            ("lsapi+unix:///run/a", unix("/run/a"), lsapi, "lsapi+unix:/run/a", "lsapi+unix:/run/a"),
+        ] {
+            let bound = bind(text).unwrap();
+            assert_eq!(bound, Bind { address, protocol }, "{text}");
+            assert_eq!((bound.to_string(), bound.url()), (printed.into(), url.into()));
+            assert_eq!(bind(printed), Ok(bound), "what is printed is read back as the same");
+        }
+        for text in [
+            "fastcgi:",
+            "fastcgi://",
+            "fastcgi://127.0.0.1",
+            "fastcgi+tcp://127.0.0.1:9000",
+            "fcgi://127.0.0.1:9",
+            "lsapi+unix:",
+            "https://127.0.0.1",
+            "http://http://127.0.0.1",
+            "fastcgi+fastcgi+unix:/a",
+        ] {
+            assert!(bind(text).is_err(), "{text}");
+        }
     }
 }

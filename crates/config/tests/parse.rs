@@ -74,7 +74,7 @@ impl App {
 }
 
 fn tcp(text: &str) -> Bind {
-    Bind::Tcp(text.parse().unwrap())
+    Bind::tcp(text.parse().unwrap())
 }
 
 #[test]
@@ -139,11 +139,34 @@ fn variables_of_platforms_and_frameworks() {
 #[test]
 fn several_addresses() {
     let app = App::new().file("highball.toml", "bind = ['0.0.0.0', 'unix:tmp/app.sock']");
-    assert_eq!(app.settings(&[]).binds, [tcp("0.0.0.0:3000"), Bind::Unix(app.path().join("tmp/app.sock"))]);
+    assert_eq!(app.settings(&[]).binds, [tcp("0.0.0.0:3000"), Bind::unix(app.path().join("tmp/app.sock"))]);
     let settings = app.settings(&["-b", "127.0.0.1:4000", "-b", "[::1]", "-p", "5000"]);
     assert_eq!(settings.binds, [tcp("127.0.0.1:4000"), tcp("[::1]:5000")]);
     let settings = App::new().env("HIGHBALL_BIND", "127.0.0.1, unix:/run/a.sock").settings(&[]);
-    assert_eq!(settings.binds, [tcp("127.0.0.1:3000"), Bind::Unix("/run/a.sock".into())]);
+    assert_eq!(settings.binds, [tcp("127.0.0.1:3000"), Bind::unix("/run/a.sock")]);
+}
+
+#[test]
+fn proxies_that_report_their_clients() {
+    let loopback = |settings: &Settings| {
+        let has = |text: &str| {
+            settings.proxy_protocol.from.iter().any(|network| network.contains(text.parse().unwrap()))
+        };
+        [has("127.0.0.1"), has("::1"), has("10.0.0.1"), has("192.0.2.7")]
+    };
+    let settings = App::new().settings(&[]);
+    assert!(!settings.proxy_protocol.is_on());
+    assert_eq!(loopback(&settings), [true, true, false, false]);
+    let app = App::new()
+        .file("highball.toml", "proxy_protocol = 'v1,v2'\nproxy_protocol_from = ['private', '192.0.2.0/29']");
+    let settings = app.settings(&[]);
+    assert!(settings.proxy_protocol.v1 && settings.proxy_protocol.v2);
+    assert_eq!(loopback(&settings), [false, false, true, true]);
+    let settings = app.settings(&["--proxy-protocol", "v2", "--proxy-protocol-from", "::1"]);
+    assert!(!settings.proxy_protocol.v1 && settings.proxy_protocol.v2);
+    assert_eq!(loopback(&settings), [false, true, false, false]);
+    assert!(app.error(&["--proxy-protocol", "v3"]).contains("`v3` is none of: off, v1, v2, v1,v2"));
+    assert!(app.error(&["--proxy-protocol-from", "10.0.0.0/40"]).contains("`10.0.0.0/40` is not a network"));
 }
 
 #[test]

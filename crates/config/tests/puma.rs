@@ -74,7 +74,7 @@ impl App {
 }
 
 fn tcp(text: &str) -> Bind {
-    Bind::Tcp(text.parse().unwrap())
+    Bind::tcp(text.parse().unwrap())
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn it_outweighs_defaults_and_variables_of_platforms() {
 fn the_command_line_and_highballs_variables_outweigh_it() {
     let app = App::with(&[("workers", "4"), ("bind", "unix:///tmp/x.sock"), ("bind", "tcp://0.0.0.0:4000")]);
     assert_eq!(app.settings(&["-w", "2"]).apps[0].workers, 2);
-    assert_eq!(app.settings(&[]).binds, [Bind::Unix("/tmp/x.sock".into()), tcp("0.0.0.0:4000")]);
+    assert_eq!(app.settings(&[]).binds, [Bind::unix("/tmp/x.sock"), tcp("0.0.0.0:4000")]);
     assert_eq!(app.settings(&["-b", "127.0.0.1:1"]).binds, [tcp("127.0.0.1:1")]);
     assert_eq!(app.settings(&["-p", "1"]).binds, [tcp("127.0.0.1:1")], "as Puma's -p takes their place");
     assert_eq!(app.env("HIGHBALL_WORKERS", "3").settings(&[]).apps[0].workers, 3);

@@ -39,6 +39,7 @@ use crate::response::Progress;
 use crate::shared::{Counted, Shared};
 use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
+use crate::transport::proxy_header;
 use crate::{AppEvent, DevelopmentPages};
 
 /// How long a developer's browser waits for an explanation, before it gets the public page.
@@ -126,13 +127,15 @@ enum Step {
 }
 
 /// The life of a connection.
-pub(crate) async fn serve(stream: Stream, peer: Peer, shared: Rc<Shared>, counted: Counted) {
+pub(crate) async fn serve(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
+    let read = proxy_header::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
+    let Some(buffer) = read else { return };
     let mut connection = Connection {
         stream,
         peer,
         shared,
         counted,
-        buffer: Vec::new(),
+        buffer,
         reader: Reader::default(),
         head: RequestHead::new(),
         visit: None,

@@ -138,7 +138,7 @@ fn is_ours(host: &str, binds: &[Bind]) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     if let Ok(address) = name.parse::<IpAddr>() {
-        let listens = |bind: &Bind| matches!(bind, Bind::Tcp(listens) if listens.ip() == address);
+        let listens = |bind: &Bind| bind.tcp_address().is_some_and(|listens| listens.ip() == address);
         return address.is_loopback() || (!address.is_unspecified() && binds.iter().any(listens));
     }
     let name = name.trim_end_matches('.').to_ascii_lowercase();
@@ -220,7 +220,7 @@ mod tests {
         let (mut reader, mut head) = (Reader::default(), RequestHead::new());
         reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
         let binds =
-            [Bind::Tcp("192.0.2.7:3000".parse().unwrap()), Bind::Tcp("0.0.0.0:3000".parse().unwrap())];
+            [Bind::tcp("192.0.2.7:3000".parse().unwrap()), Bind::tcp("0.0.0.0:3000".parse().unwrap())];
         let evidence =
             Evidence { head: &head, bytes: bytes.as_bytes(), remote_addr, binds: &binds, key: &key() };
         evidence.audience(rule, || true)

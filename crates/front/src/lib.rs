@@ -3,6 +3,7 @@
 //! In reading order, which is that of a request:
 //!
 //! - [`listener`]: binding and accepting;
+//! - [`transport`]: the header with which a proxy reports its client;
 //! - `connection`: the life of a connection: one request after the other;
 //! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
 //! - [`router`], `apps`, `app_state`: whose it is, and what belongs to one application;
@@ -62,6 +63,7 @@ mod test_answers;
 mod test_limits;
 #[cfg(test)]
 mod test_openers;
+pub mod transport;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 
-use highball_config::Bind;
+use highball_config::{Bind, BindAddress, BindProtocol};
 use highball_users::{Found, Place, PlaceError, User};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use thiserror::Error;
@@ -61,6 +61,14 @@ pub enum BindError {
         /// Which folder it is, and what to do.
         source: PlaceError,
     },
+    /// The protocol is not served yet.
+    #[error("cannot listen on {address}: this version of Highball does not serve {} yet. Use HTTP: --bind 127.0.0.1:3000 or --bind unix:/path", protocol.name())]
+    NotServed {
+        /// The address.
+        address: String,
+        /// The protocol.
+        protocol: BindProtocol,
+    },
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Other {
@@ -81,6 +89,7 @@ impl BindError {
             BindError::NotASocket { .. } => "not_a_socket",
             BindError::NotOurs { .. } => "not_our_socket",
             BindError::UnsafeFolder { .. } => "unsafe_folder",
+            BindError::NotServed { .. } => "protocol_not_served",
             BindError::Other { .. } => "address",
         }
     }
@@ -108,6 +117,8 @@ impl BindError {
 /// A bound, listening socket.
 #[derive(Debug)]
 pub struct Listener {
+    /// The address, with the port that it has got.
+    bind: Bind,
     socket: Bound,
     /// Another server has bound it, and may still accept from it.
     inherited: bool,
@@ -115,7 +126,7 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Bound {
-    Tcp(StdTcpListener, SocketAddr),
+    Tcp(StdTcpListener),
     Unix(SocketPath, StdUnixListener),
 }
 
@@ -124,19 +135,19 @@ enum Bound {
 /// # Errors
 /// [`BindError`] says what to do about it.
 pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
-    let socket = match bind {
-        Bind::Tcp(address) => {
-            let failed = |source| BindError::new(format!("http://{address}"), source);
-            let listener = bind_tcp(*address).map_err(failed)?;
-            let address = listener.local_addr().map_err(failed)?;
-            Bound::Tcp(listener, address)
+    if bind.protocol != BindProtocol::Http {
+        return Err(BindError::NotServed { address: bind.url(), protocol: bind.protocol });
+    }
+    match &bind.address {
+        BindAddress::Tcp(address) => {
+            let listener = bind_tcp(*address).map_err(|source| BindError::new(bind.url(), source))?;
+            Listener::tcp(bind, listener, false)
         }
-        Bind::Unix(path) => {
-            let (path, listener) = bind_unix(path)?;
-            Bound::Unix(path, listener)
+        BindAddress::Unix(path) => {
+            let (path, listener) = bind_unix(bind, path)?;
+            Ok(Listener { bind: bind.clone(), socket: Bound::Unix(path, listener), inherited: false })
         }
-    };
-    Ok(Listener { socket, inherited: false })
+    }
 }
 
 /// Takes over a socket that another server has bound to this address, and listens on.
@@ -157,22 +168,15 @@ pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
 /// # Errors
 /// It is not such a socket.
 pub fn over(bind: &Bind, socket: OwnedFd, inherited: bool) -> Result<Listener, BindError> {
-    let socket = match bind {
-        Bind::Tcp(address) => {
-            let listener = StdTcpListener::from(socket);
-            let failed = |source| BindError::new(format!("http://{address}"), source);
-            let address = listener.local_addr().map_err(failed)?;
-            Bound::Tcp(listener, address)
-        }
-        Bind::Unix(path) => {
+    match &bind.address {
+        BindAddress::Tcp(_) => Listener::tcp(bind, StdTcpListener::from(socket), inherited),
+        BindAddress::Unix(path) => {
             let listener = StdUnixListener::from(socket);
-            let failed = |source| BindError::new(format!("unix:{}", path.display()), source);
-            listener.local_addr().map_err(failed)?;
+            listener.local_addr().map_err(|source| BindError::new(bind.url(), source))?;
             let path = SocketPath { path: path.clone(), file: None, stays: Cell::new(true) };
-            Bound::Unix(path, listener)
+            Ok(Listener { bind: bind.clone(), socket: Bound::Unix(path, listener), inherited })
         }
-    };
-    Ok(Listener { socket, inherited })
+    }
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
@@ -187,8 +191,8 @@ fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
     Ok(socket.into())
 }
 
-fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
-    let address = || format!("unix:{}", path.display());
+fn bind_unix(bind: &Bind, path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
+    let address = || bind.url();
     let failed = |source| BindError::new(address(), source);
     let place = Place::open(path).map_err(|error| BindError::place(address(), error))?;
     let lock = place.lock().map_err(failed)?;
@@ -235,12 +239,15 @@ fn is_answered(found: &Found) -> io::Result<bool> {
 }
 
 impl Listener {
-    /// The address as one would type it: `http://127.0.0.1:3000`, `unix:/path`.
+    fn tcp(bind: &Bind, listener: StdTcpListener, inherited: bool) -> Result<Listener, BindError> {
+        let address = listener.local_addr().map_err(|source| BindError::new(bind.url(), source))?;
+        let bind = Bind { address: BindAddress::Tcp(address), protocol: bind.protocol };
+        Ok(Listener { bind, socket: Bound::Tcp(listener), inherited })
+    }
+
+    /// The address as one would type it: `http://127.0.0.1:3000`, `unix:/path`, `fastcgi://127.0.0.1:9000`.
     pub fn address(&self) -> String {
-        match &self.socket {
-            Bound::Tcp(_, address) => format!("http://{address}"),
-            Bound::Unix(path, _) => format!("unix:{}", path.path.display()),
-        }
+        self.bind.url()
     }
 
     /// Whether another server has bound it.
@@ -254,7 +261,7 @@ impl Listener {
     /// There are no file descriptors left.
     pub fn share(&self) -> io::Result<OwnedFd> {
         match &self.socket {
-            Bound::Tcp(listener, _) => listener.as_fd().try_clone_to_owned(),
+            Bound::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
             Bound::Unix(_, listener) => listener.as_fd().try_clone_to_owned(),
         }
     }
@@ -262,27 +269,25 @@ impl Listener {
     /// The socket alone, for another process, and its path.
     pub fn into_parts(self) -> (OwnedFd, Option<SocketPath>) {
         match self.socket {
-            Bound::Tcp(listener, _) => (listener.into(), None),
+            Bound::Tcp(listener) => (listener.into(), None),
             Bound::Unix(path, listener) => (listener.into(), Some(path)),
         }
     }
 
     /// The TCP port.
     pub fn port(&self) -> Option<u16> {
-        match &self.socket {
-            Bound::Tcp(_, address) => Some(address.port()),
-            Bound::Unix(..) => None,
-        }
+        self.bind.tcp_address().map(|address| address.port())
     }
 
     /// The same socket, to accept from on this thread's runtime.
     pub(crate) fn open(self) -> io::Result<Acceptor> {
         let (address, inherited) = (self.address(), self.inherited);
         let socket = match self.socket {
-            Bound::Tcp(listener, address) => {
+            Bound::Tcp(listener) => {
                 // Answers are written whole; waiting to fill a segment would only delay them. Accepted sockets inherit it.
                 SockRef::from(&listener).set_tcp_nodelay(true)?;
-                Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?, address)
+                let local = listener.local_addr()?;
+                Accepting::Tcp(tokio::net::TcpListener::from_std(listener)?, local)
             }
             Bound::Unix(path, listener) => {
                 path.stays.set(false);
@@ -370,6 +375,8 @@ impl Acceptor {
                     remote_addr: remote.ip().to_canonical().to_string(),
                     server_name: as_host(local.ip()),
                     server_port: local.port(),
+                    is_tls: false,
+                    is_reported: false,
                 };
                 Ok((Stream::Tcp(stream), peer))
             }
@@ -379,6 +386,8 @@ impl Acceptor {
                     remote_addr: "127.0.0.1".into(),
                     server_name: "localhost".into(),
                     server_port: 80,
+                    is_tls: false,
+                    is_reported: false,
                 };
                 Ok((Stream::Unix(stream), peer))
             }
@@ -400,7 +409,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_not_delayed_to_fill_a_segment() {
-        let acceptor = bind(&Bind::Tcp("127.0.0.1:0".parse().unwrap())).unwrap().open().unwrap();
+        let acceptor = bind(&Bind::tcp("127.0.0.1:0".parse().unwrap())).unwrap().open().unwrap();
         let port = acceptor.address.rsplit(':').next().unwrap().parse::<u16>().unwrap();
         let _client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (Stream::Tcp(stream), _) = acceptor.accept().await.unwrap() else { panic!("not TCP") };

@@ -18,6 +18,7 @@ use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
+use crate::transport::proxy_header::Refusals;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) overdue: Notify,
     /// Keeps the event loop from its sleep once: it only looks what has come.
     pub(crate) look: Notify,
+    /// Connections that were closed as they began with no header of the PROXY protocol.
+    pub(crate) proxy_refusals: Refusals,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -116,6 +119,7 @@ impl Shared {
             full: Notify::new(),
             overdue: Notify::new(),
             look: Notify::new(),
+            proxy_refusals: Refusals::default(),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),

@@ -119,7 +119,7 @@ fn a_stop_after_the_handing_over_waits_no_longer_for_idle_connections() {
 fn a_socket_that_another_front_accepts_from_is_left_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.sock");
-    let bind = Bind::Unix(path.clone());
+    let bind = Bind::unix(path.clone());
     let listener = highball_front::bind(&bind).unwrap();
     let (address, shared) = (listener.address(), listener.share().unwrap());
     let front = Front::on(vec![listener], Opening::AtOnce);
@@ -149,7 +149,7 @@ fn a_socket_that_another_front_accepts_from_is_left_to_it() {
 fn one_that_never_opened_leaves_the_socket_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.sock");
-    let bind = Bind::Unix(path.clone());
+    let bind = Bind::unix(path.clone());
     let listener = highball_front::bind(&bind).unwrap();
     let shared = listener.share().unwrap();
     let front = Front::on(vec![listener], Opening::AtOnce);

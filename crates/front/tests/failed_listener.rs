@@ -31,7 +31,7 @@ fn a_listener_that_fails_for_good_holds_up_neither_the_event_loop_nor_the_end() 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let bind = |bind| highball_front::bind(&bind).unwrap();
-    let listeners = vec![bind(Bind::Tcp("127.0.0.1:0".parse().unwrap())), bind(Bind::Unix(path.clone()))];
+    let listeners = vec![bind(Bind::tcp("127.0.0.1:0".parse().unwrap())), bind(Bind::unix(path.clone()))];
     let failing: OwnedFd = listeners[0].share().unwrap();
     let front = Front::on(listeners, Opening::AtOnce);
     let worker = front.worker(1);

@@ -238,7 +238,7 @@ fn an_idle_connection_is_kept_only_so_long() {
 fn unix_sockets_serve_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let front = Front::with(|settings| settings.binds.push(Bind::Unix(path.clone())));
+    let front = Front::with(|settings| settings.binds.push(Bind::unix(path.clone())));
     let worker = front.worker(1);
     let mut client = Client::unix(&path);
     client.get("/");
@@ -335,7 +335,7 @@ fn every_listener_learns_of_room_for_a_connection() {
     let path = folder.path().join("socket");
     let front = Front::with(|settings| {
         settings.limits.connections = 1;
-        settings.binds.push(Bind::Unix(path.clone()));
+        settings.binds.push(Bind::unix(path.clone()));
     });
     let _serving = front.worker(1).serve(1, |job| job.answer("served"));
     for _ in 0..2 {

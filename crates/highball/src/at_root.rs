@@ -234,7 +234,8 @@ pub(crate) async fn control_socket(
 /// the front does.
 pub(crate) fn leave(address: &str, launcher: &Launcher) {
     let Launcher::Spawner(spawner) = launcher else { return };
-    if let Some(error) = address.starts_with("unix:").then(|| spawner.leave(address)).and_then(Result::err) {
+    let is_path = address.starts_with("unix:") || address.contains("+unix:");
+    if let Some(error) = is_path.then(|| spawner.leave(address)).and_then(Result::err) {
         warn!(address, %error, "the socket's file stays; the next start replaces it");
     }
 }

@@ -148,10 +148,7 @@ impl RootPolicy {
     }
 
     fn unix_binds(&self) -> impl Iterator<Item = &Path> {
-        self.table.binds.iter().filter_map(|bind| match bind {
-            Bind::Unix(path) => Some(path.as_path()),
-            Bind::Tcp(_) => None,
-        })
+        self.table.binds.iter().filter_map(Bind::unix_path)
     }
 }
 
@@ -194,8 +191,8 @@ impl Policy for RootPolicy {
     }
 
     fn leave(&mut self, address: &str) -> Result<(), Refusal> {
-        let path = self.unix_binds().find(|path| Bind::Unix(path.to_path_buf()).to_string() == address);
-        let path = path.ok_or_else(Refusal::not_in_table)?.to_owned();
+        let bind = self.table.binds.iter().find(|bind| bind.to_string() == address);
+        let path = bind.and_then(Bind::unix_path).ok_or_else(Refusal::not_in_table)?.to_owned();
         self.sockets.retain(|socket| socket.path() != path);
         Ok(())
     }

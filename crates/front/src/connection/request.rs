@@ -185,7 +185,7 @@ impl Connection {
 
     fn evidence<'a>(&'a self, bytes: &'a [u8]) -> Evidence<'a> {
         let (settings, key) = (&self.shared.settings, &*self.shared.key);
-        let remote_addr = &self.peer.remote_addr;
+        let remote_addr = self.peer.direct_addr();
         Evidence { head: &self.head, bytes, remote_addr, binds: &settings.binds, key }
     }
 
@@ -274,7 +274,7 @@ impl Connection {
             server_port: self.peer.server_port,
             script_name: &settings.prefix,
             prefix_bytes,
-            https: false,
+            https: self.peer.is_tls,
             received_us: now_us(),
             content_length: None,
         };

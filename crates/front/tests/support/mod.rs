@@ -248,7 +248,7 @@ fn settings(folder: &tempfile::TempDir) -> Settings {
         panic!("the settings are not understood")
     };
     let mut settings = *settings;
-    settings.binds = vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())];
+    settings.binds = vec![Bind::tcp("127.0.0.1:0".parse().unwrap())];
     settings.limits.spool_dir = folder.path().to_owned();
     settings
 }

@@ -1,0 +1,3 @@
+//! What stands below the protocols: how connections come, and from whom.
+
+pub mod proxy_header;
