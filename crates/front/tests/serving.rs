@@ -257,11 +257,11 @@ fn the_name_of_the_server_is_the_address_that_the_client_has_connected_to() {
     let bound_to = bound_to.into_iter().chain([("[::]:0", "::1", "[::1]"), ("[::1]:0", "::1", "[::1]")]);
     for (address, reached_at, name) in bound_to {
         let address = address.parse().unwrap();
-        if highball_front::bind(&Bind::Tcp(address)).is_err() {
+        if highball_front::bind(&Bind::tcp(address)).is_err() {
             eprintln!("{address} is left out: there is no such address here");
             continue;
         }
-        let front = Front::with(|settings| settings.binds = vec![Bind::Tcp(address)]);
+        let front = Front::with(|settings| settings.binds = vec![Bind::tcp(address)]);
         let worker = front.worker(1);
         let mut client = Client::tcp_at(reached_at, front.port);
         client.send("GET / HTTP/1.0\r\n\r\n");
