@@ -1,0 +1,192 @@
+//! What a web server sends: packets become the events of a request. The body follows its packet as it is.
+
+use highball_config::Limits;
+
+use super::packet::{kind, ByteOrder, Header, HEADER_BYTES};
+use super::request::{self, FEWEST_BYTES, MOST_BYTES};
+use crate::protocol::cgi::{self, CgiHead, Event, ReadError};
+use crate::refusal::Refusal;
+use crate::request_head::BodyFraming;
+
+/// Reads packets from pieces of any size.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// The packet as far as it has come.
+    packet: Vec<u8>,
+    state: State,
+    order: ByteOrder,
+    head: CgiHead,
+    has_head: bool,
+    received: [u8; HEADER_BYTES],
+}
+
+/// How far the request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    /// There is none; a header is arriving.
+    #[default]
+    Header,
+    /// Its packet, of this number of bytes, is arriving.
+    Packet(usize),
+    /// Its head is read; the web server is to hear of it.
+    Received,
+    /// Its body is arriving: the bytes that are missing.
+    Body(u64),
+    /// It is complete and not answered yet.
+    Whole,
+}
+
+impl Reader {
+    /// A reader for a new connection.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The web server's byte order, for a [`super::Writer`].
+    pub fn byte_order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The head of the open request, from [`Event::Head`] until it is finished.
+    pub fn head(&self) -> Option<&CgiHead> {
+        self.has_head.then_some(&self.head)
+    }
+
+    /// Whether any byte has come since the last request was finished.
+    pub fn has_begun(&self) -> bool {
+        self.state != State::Header || !self.packet.is_empty()
+    }
+
+    /// The request is answered; the next one may begin. Gives `false` if a part of its body is still to come: then the
+    /// connection cannot be used again.
+    pub fn finish(&mut self) -> bool {
+        let whole = self.state == State::Whole;
+        self.state = State::Header;
+        self.packet.shrink_to(cgi::KEPT_BYTES);
+        self.head.release();
+        self.has_head = false;
+        whole
+    }
+
+    /// Takes the next event off `input`. `None`: `input` is used up.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; the reader must not be used any further.
+    pub fn next<'i>(
+        &mut self,
+        input: &mut &'i [u8],
+        limits: &Limits,
+    ) -> Result<Option<Event<'_, 'i>>, ReadError> {
+        match self.state {
+            State::Header | State::Whole => {
+                if !self.begin_request(input, limits)? {
+                    return Ok(None);
+                }
+                Ok(Some(match self.state {
+                    State::Whole => Event::Abort,
+                    _ => Event::Begin { keep_connection: true },
+                }))
+            }
+            State::Packet(packet_bytes) => {
+                if !self.gather(input, packet_bytes) {
+                    return Ok(None);
+                }
+                self.read_head(limits)?;
+                Ok(Some(Event::Head(&self.head)))
+            }
+            State::Received => {
+                self.begin_body();
+                Ok(Some(Event::Reply { bytes: &self.received, close: false }))
+            }
+            State::Body(0) => {
+                self.state = State::Whole;
+                Ok(Some(Event::BodyEnd))
+            }
+            State::Body(_) if input.is_empty() => Ok(None),
+            State::Body(left) => {
+                let (bytes, rest) =
+                    input.split_at(usize::try_from(left).unwrap_or(usize::MAX).min(input.len()));
+                *input = rest;
+                self.state = State::Body(left - bytes.len() as u64);
+                Ok(Some(Event::Body(bytes)))
+            }
+        }
+    }
+
+    /// Reads the header of a request's packet, or that of an abort while a request is open; whether one has come whole.
+    fn begin_request(&mut self, input: &mut &[u8], limits: &Limits) -> Result<bool, ReadError> {
+        while let Some(header) = self.header(input)? {
+            match (header.kind, self.state) {
+                (kind::BEGIN_REQUEST, State::Header) => {
+                    self.begin_packet(header, limits)?;
+                    return Ok(true);
+                }
+                (kind::BEGIN_REQUEST, _) => return Err(ReadError::Breach("begins a request within another")),
+                (kind::ABORT_REQUEST, state) => {
+                    self.packet.clear();
+                    if state == State::Whole {
+                        return Ok(true);
+                    }
+                }
+                _ => return Err(ReadError::Breach("sends a packet that only an application sends")),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Confirms the request: without this, a web server logs after 10 seconds that it may not have arrived.
+    fn begin_body(&mut self) {
+        let packet_bytes = HEADER_BYTES as i32;
+        self.received = Header { kind: kind::REQ_RECEIVED, order: self.order, packet_bytes }.encode();
+        self.state = State::Body(match self.head.head().framing {
+            BodyFraming::Length(length) => length,
+            BodyFraming::None | BodyFraming::Unknown => 0,
+        });
+    }
+
+    /// Takes bytes off `input` until the packet has this length; whether it has.
+    fn gather(&mut self, input: &mut &[u8], packet_bytes: usize) -> bool {
+        let missing = packet_bytes - self.packet.len();
+        let (piece, rest) = input.split_at(missing.min(input.len()));
+        *input = rest;
+        self.packet.extend_from_slice(piece);
+        self.packet.len() == packet_bytes
+    }
+
+    /// The next header, once it is whole.
+    fn header(&mut self, input: &mut &[u8]) -> Result<Option<Header>, ReadError> {
+        const OTHER: ReadError = ReadError::Breach("does not speak LSAPI");
+        let whole = self.gather(input, HEADER_BYTES);
+        // A client of another protocol is noticed at its first byte.
+        if self.packet.first().is_some_and(|&byte| byte != b'L') {
+            return Err(OTHER);
+        }
+        if !whole {
+            return Ok(None);
+        }
+        let bytes = self.packet[..].try_into().expect("8 bytes");
+        Ok(Some(Header::decode(bytes).ok_or(OTHER)?))
+    }
+
+    fn begin_packet(&mut self, header: Header, limits: &Limits) -> Result<(), ReadError> {
+        let packet_bytes = usize::try_from(header.packet_bytes).unwrap_or(0);
+        if packet_bytes < FEWEST_BYTES {
+            return Err(ReadError::Breach("sends a BEGIN_REQUEST that is too short"));
+        }
+        self.order = header.order;
+        self.state = State::Packet(packet_bytes);
+        if packet_bytes > MOST_BYTES.min(cgi::most_variable_bytes(limits)) {
+            return Err(Refusal::HeadTooLarge.into());
+        }
+        Ok(())
+    }
+
+    fn read_head(&mut self, limits: &Limits) -> Result<(), ReadError> {
+        let variables = request::read(&self.packet, self.order)?;
+        self.head.read(&variables, true, false, limits)?;
+        self.has_head = true;
+        self.state = State::Received;
+        self.packet.clear();
+        Ok(())
+    }
+}
