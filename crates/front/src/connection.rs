@@ -31,8 +31,7 @@ use crate::dispatch::Dispatcher;
 use crate::exchange::{Body, Exchange};
 use crate::failure::{Failure, Load};
 use crate::failure_pages::{Audience, Page};
-use crate::protocol::http1::reader::Reader;
-use crate::protocol::http1::writer::Writer;
+use crate::protocol::Protocol;
 use crate::refusal::Refusal;
 use crate::request_head::{Method, RequestHead};
 use crate::response::Progress;
@@ -54,8 +53,10 @@ struct Connection {
     counted: Counted,
     /// What was read and not used yet.
     buffer: Vec<u8>,
-    reader: Reader,
+    protocol: Protocol,
     head: RequestHead,
+    /// What the head has spans of, if the request is to be routed again.
+    again: Option<Vec<u8>>,
     /// The application that the request at hand is for.
     visit: Option<Visit>,
     /// The request at hand and its answer.
@@ -63,9 +64,8 @@ struct Connection {
     /// Whose the exchange was last, and the generation of each of the others that answered last on this connection.
     last_app: Option<AppId>,
     generations: Vec<(AppId, u32)>,
-    /// What was taken of the answer, to be written by the writer to the output.
+    /// What was taken of the answer, to be written by the protocol to the output.
     events: AnswerEvents,
-    writer: Writer,
     output: Output,
     /// How often the request at hand has waited until more was known of a file.
     waits: u8,
@@ -120,15 +120,25 @@ enum Step {
     /// The front answers it: with a static file, the list of applications, or a developer's cookie. The answer is in
     /// `events`.
     Answer,
-    /// Something has to be found out before it can be routed. It is still in the buffer.
+    /// Something has to be found out before it can be routed, again.
     Wait(Pending),
     /// It is for this application.
     Application(Rc<AppState>),
 }
 
 /// The life of a connection.
-pub(crate) async fn serve(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
-    let read = proxy_header::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
+pub(crate) async fn serve(
+    mut stream: Stream,
+    mut peer: Peer,
+    protocol: Protocol,
+    shared: Rc<Shared>,
+    counted: Counted,
+) {
+    let read = match protocol {
+        Protocol::Http1(_) => proxy_header::read(&mut stream, &mut peer, &shared, &counted.deadline).await,
+        // A web server reports its client with each request.
+        Protocol::Gateway(_) => Some(Vec::new()),
+    };
     let Some(buffer) = read else { return };
     let mut connection = Connection {
         stream,
@@ -136,14 +146,14 @@ pub(crate) async fn serve(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>
         shared,
         counted,
         buffer,
-        reader: Reader::default(),
+        protocol,
         head: RequestHead::new(),
+        again: None,
         visit: None,
         exchange: Rc::new(Exchange::new()),
         last_app: None,
         generations: Vec::new(),
         events: AnswerEvents::default(),
-        writer: Writer::default(),
         output: Output::default(),
         waits: 0,
         eof: false,
@@ -182,7 +192,7 @@ impl Connection {
                 let (status, body_bytes) = self.events.summary();
                 self.send_events().await?;
                 self.log(status, body_bytes);
-                Ok(self.writer.keep_alive())
+                Ok(self.protocol.keep_alive())
             }
             Step::Wait(pending) => {
                 pending.await;
@@ -254,7 +264,7 @@ impl Connection {
         let page = self.page_of(refusal).await;
         self.exchange.borrow().request.body = Body::None;
         if !keep_alive {
-            self.writer.end_connection();
+            self.protocol.end_connection();
         }
         self.events.clear();
         let is_head_method = self.head.method == Method::Head;

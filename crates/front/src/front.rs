@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::Settings;
+use highball_config::{BindProtocol, Settings};
 use rustix::io::Errno;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
@@ -19,6 +19,7 @@ use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
 use crate::listener::{Acceptor, Listener};
+use crate::protocol::Protocol;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::stream::{Peer, Stream};
 use crate::{AppCommand, Command, Event, Opening};
@@ -205,7 +206,7 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
             accepted = acceptor.accept() => accepted,
             () = shared.full.notified() => continue,
         };
-        let failed = take(accepted, shared).err();
+        let failed = take(accepted, acceptor.protocol, shared).err();
         if let Some(error) = &failed {
             if !failing {
                 tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
@@ -223,7 +224,7 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
             accepted = acceptor.accept() => accepted,
             () = std::future::ready(()) => return,
         };
-        match take(accepted, shared) {
+        match take(accepted, acceptor.protocol, shared) {
             Ok(()) => {}
             // Those that end make room.
             Err(error) if is_about_room(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -232,12 +233,12 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
     }
 }
 
-/// Serves a connection that was accepted.
-fn take(accepted: io::Result<(Stream, Peer)>, shared: &Rc<Shared>) -> io::Result<()> {
+/// Serves a connection that was accepted, and speaks this protocol.
+fn take(accepted: io::Result<(Stream, Peer)>, protocol: BindProtocol, shared: &Rc<Shared>) -> io::Result<()> {
     match accepted {
         Ok((stream, peer)) => {
             let counted = Counted::new(Rc::clone(shared));
-            spawn_local(connection::serve(stream, peer, Rc::clone(shared), counted));
+            spawn_local(connection::serve(stream, peer, Protocol::of(protocol), Rc::clone(shared), counted));
             Ok(())
         }
         Err(error) if is_about_one_client(&error) => Ok(()),

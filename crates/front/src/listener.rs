@@ -61,14 +61,6 @@ pub enum BindError {
         /// Which folder it is, and what to do.
         source: PlaceError,
     },
-    /// The protocol is not served yet.
-    #[error("cannot listen on {address}: this version of Highball does not serve {} yet. Use HTTP: --bind 127.0.0.1:3000 or --bind unix:/path", protocol.name())]
-    NotServed {
-        /// The address.
-        address: String,
-        /// The protocol.
-        protocol: BindProtocol,
-    },
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Other {
@@ -89,7 +81,6 @@ impl BindError {
             BindError::NotASocket { .. } => "not_a_socket",
             BindError::NotOurs { .. } => "not_our_socket",
             BindError::UnsafeFolder { .. } => "unsafe_folder",
-            BindError::NotServed { .. } => "protocol_not_served",
             BindError::Other { .. } => "address",
         }
     }
@@ -135,9 +126,6 @@ enum Bound {
 /// # Errors
 /// [`BindError`] says what to do about it.
 pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
-    if bind.protocol != BindProtocol::Http {
-        return Err(BindError::NotServed { address: bind.url(), protocol: bind.protocol });
-    }
     match &bind.address {
         BindAddress::Tcp(address) => {
             let listener = bind_tcp(*address).map_err(|source| BindError::new(bind.url(), source))?;
@@ -281,7 +269,7 @@ impl Listener {
 
     /// The same socket, to accept from on this thread's runtime.
     pub(crate) fn open(self) -> io::Result<Acceptor> {
-        let (address, inherited) = (self.address(), self.inherited);
+        let (address, inherited, protocol) = (self.address(), self.inherited, self.bind.protocol);
         let socket = match self.socket {
             Bound::Tcp(listener) => {
                 // Answers are written whole; waiting to fill a segment would only delay them. Accepted sockets inherit it.
@@ -294,7 +282,7 @@ impl Listener {
                 Accepting::Unix(path, tokio::net::UnixListener::from_std(listener)?)
             }
         };
-        Ok(Acceptor { address, inherited, socket })
+        Ok(Acceptor { address, inherited, protocol, socket })
     }
 }
 
@@ -346,6 +334,8 @@ pub(crate) struct Acceptor {
     pub(crate) address: String,
     /// Another server has bound it.
     pub(crate) inherited: bool,
+    /// What its clients speak.
+    pub(crate) protocol: BindProtocol,
     socket: Accepting,
 }
 

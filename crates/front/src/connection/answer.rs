@@ -34,6 +34,10 @@ impl Connection {
     /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
         self.left_early = false;
+        if !self.buffer.is_empty() {
+            let (ahead, limits) = (std::mem::take(&mut self.buffer), &self.shared.settings.limits);
+            self.protocol.read_ahead(&ahead, limits, &mut self.buffer).map_err(|_| End::Gone)?;
+        }
         self.counted.deadline.set(app.settings().limits.request_timeout);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes) = {
@@ -46,7 +50,7 @@ impl Connection {
         match answered {
             Answered::Whole => {
                 self.log_answer(app, status, body_bytes);
-                Ok(self.writer.keep_alive())
+                Ok(self.protocol.keep_alive())
             }
             // The application is well, and so is the connection.
             Answered::Refused(Refusal::AppRaised) => {
@@ -54,12 +58,15 @@ impl Connection {
             }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
             Answered::GivenBack => {
-                let head = std::mem::take(&mut self.exchange.borrow().request.received);
-                self.buffer.splice(0..0, head);
+                self.again = Some(std::mem::take(&mut self.exchange.borrow().request.received));
                 Ok(true)
             }
             Answered::CutOff => {
                 self.log_answer(app, status, body_bytes);
+                Err(End::CutOff)
+            }
+            Answered::Hijacked(_) if status == 0 && !self.protocol.can_be_taken_over_whole() => {
+                tracing::error!("the application has taken over a connection of a web server, which expects an answer by FastCGI or LSAPI; a partial hijack (the header rack.hijack) works there");
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => {
@@ -132,17 +139,22 @@ impl Connection {
             return Poll::Pending;
         }
         let shared = Rc::clone(&self.shared);
+        let limits = &shared.settings.limits;
         let mut scratch = shared.scratch.borrow_mut();
         match ready!(self.stream.poll_read_some(context, &mut scratch)) {
             Ok(0) => {
                 // It may only have ended its side; but a request that no worker has begun is not worth it.
                 self.eof = true;
                 self.left_early = self.exchange.borrow().response.progress() == Progress::Waiting;
-                if self.exchange.borrow().place == Place::Queue {
+                let is_queued = self.exchange.borrow().place == Place::Queue;
+                if is_queued || !self.protocol.may_be_half_closed() {
                     return Poll::Ready(Err(End::Gone));
                 }
             }
-            Ok(length) => self.buffer.extend_from_slice(&scratch[..length]),
+            Ok(length) => {
+                let read = self.protocol.read_ahead(&scratch[..length], limits, &mut self.buffer);
+                return Poll::Ready(read.map_err(|_| End::Gone));
+            }
             Err(_) => return Poll::Ready(Err(End::Gone)),
         }
         Poll::Ready(Ok(()))

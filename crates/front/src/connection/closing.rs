@@ -6,36 +6,72 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End};
+use crate::clock::now_ms;
 
-/// How long a client may go on sending after its last answer.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a client may send nothing more before the connection is closed. As it may still read its last answer then, it
+/// has the same time to close its side.
+const PAUSE: Duration = Duration::from_secs(2);
 
-/// How much it may send.
-const LINGER_BYTES: usize = 256 * 1024;
+/// How long it may go on sending: a client in the middle of an upload reads no answer before it has noticed one.
+const LINGER: Duration = Duration::from_secs(30);
 
 impl Connection {
     /// Ends the connection.
     pub(super) async fn close(mut self, end: End) {
         match end {
             End::Done | End::Gone => {}
+            End::Linger => self.linger().await,
+            End::CutOff if self.send_abort().await => self.linger().await,
             End::CutOff => self.stream.reset_at_close(),
-            End::Linger => {
-                // Closing with unread bytes would make the kernel send a reset, which can overtake the answer
-                // (RFC 9112 section 9.6).
-                self.stream.shut_down_write();
-                self.counted.deadline.set(Some(LINGER));
-                let mut rest = LINGER_BYTES;
-                poll_fn(|context| self.poll_linger(context, &mut rest)).await;
-            }
         }
     }
 
-    fn poll_linger(&mut self, context: &mut Context<'_>, rest: &mut usize) -> Poll<()> {
+    /// Sends what shows the client that its answer is cut off, where the protocol has such a thing. `false`: the
+    /// connection has to show it.
+    async fn send_abort(&mut self) -> bool {
+        if !self.output.is_between_parts() {
+            return false;
+        }
+        let mut bytes = Vec::new();
+        self.protocol.abort(&mut bytes);
+        if bytes.is_empty() {
+            return false;
+        }
+        self.counted.deadline.set(Some(PAUSE));
+        let mut written = 0;
+        let sent = poll_fn(|context| {
+            while written < bytes.len() {
+                if self.counted.deadline.has_passed(context) {
+                    return Poll::Ready(false);
+                }
+                match ready!(self.stream.poll_write_some(context, &bytes[written..])) {
+                    Ok(length) => written += length,
+                    Err(_) => return Poll::Ready(false),
+                }
+            }
+            Poll::Ready(true)
+        });
+        sent.await
+    }
+
+    /// Closing with unread bytes would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6).
+    async fn linger(&mut self) {
+        self.stream.shut_down_write();
+        let linger = if self.shared.is_draining() { PAUSE } else { LINGER };
+        let until_ms = now_ms() + linger.as_millis() as u64;
+        self.counted.deadline.set(Some(PAUSE));
+        poll_fn(|context| self.poll_linger(context, until_ms)).await;
+    }
+
+    fn poll_linger(&mut self, context: &mut Context<'_>, until_ms: u64) -> Poll<()> {
         let shared = Rc::clone(&self.shared);
+        let mut scratch = shared.scratch.borrow_mut();
         while !self.counted.deadline.has_passed(context) {
-            let mut scratch = shared.scratch.borrow_mut();
             match ready!(self.stream.poll_read_some(context, &mut scratch)) {
-                Ok(length) if length > 0 && length <= *rest => *rest -= length,
+                Ok(length) if length > 0 => {
+                    let left = Duration::from_millis(until_ms.saturating_sub(now_ms()));
+                    self.counted.deadline.set(Some(PAUSE.min(left)));
+                }
                 _ => break,
             }
         }

@@ -26,8 +26,13 @@ pub(super) struct Output {
 }
 
 impl Output {
-    fn is_sent(&self) -> bool {
+    pub(super) fn is_sent(&self) -> bool {
         self.written == self.bytes.len() && self.file.is_none()
+    }
+
+    /// Whether everything was sent, and no part of a body is unfinished.
+    pub(super) fn is_between_parts(&self) -> bool {
+        self.is_sent() && self.rest.is_none()
     }
 
     /// Empty again. The memory stays.
@@ -83,8 +88,9 @@ impl Connection {
         let (was_in_part, rest) = (self.output.is_in_part, self.output.rest.take());
         self.output.reset();
         if was_in_part {
-            self.writer.end_part(&mut self.output.bytes);
+            self.protocol.end_part(&mut self.output.bytes);
         }
+        self.protocol.write_replies(&mut self.output.bytes);
         if let Some(rest) = rest {
             self.begin_file(rest);
             return Encoded::Written;
@@ -94,10 +100,14 @@ impl Connection {
             match event {
                 AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
                     if self.shared.is_draining() {
-                        self.writer.end_connection();
+                        self.protocol.end_connection();
                     }
                     let lines = self.events.take_bytes(head.field_bytes);
-                    self.writer.head(&head, lines, &self.shared.date, &mut self.output.bytes);
+                    let (date, out) = (&self.shared.date, &mut self.output.bytes);
+                    if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
+                        tracing::error!(why = refusal.details(), "the answer cannot be sent");
+                        return Encoded::Ended(Answered::Refused(refusal));
+                    }
                 }
                 AnswerEvent::Bytes(length) => self.encode_bytes(length),
                 AnswerEvent::File(part) => {
@@ -105,7 +115,7 @@ impl Connection {
                     return Encoded::Written;
                 }
                 AnswerEvent::End => {
-                    self.writer.end(&mut self.output.bytes);
+                    self.protocol.end(&mut self.output.bytes);
                     self.output.is_last = true;
                     return Encoded::Written;
                 }
@@ -126,16 +136,16 @@ impl Connection {
         let mut bytes = self.events.take_bytes(length);
         while !bytes.is_empty() {
             let out = &mut self.output.bytes;
-            let covered = self.writer.begin_part(bytes.len() as u64, out);
+            let covered = self.protocol.begin_part(bytes.len() as u64, out);
             let (part, rest) = bytes.split_at(covered as usize);
             out.extend_from_slice(part);
-            self.writer.end_part(out);
+            self.protocol.end_part(out);
             bytes = rest;
         }
     }
 
     fn begin_file(&mut self, mut part: FilePart) {
-        let covered = self.writer.begin_part(part.length, &mut self.output.bytes);
+        let covered = self.protocol.begin_part(part.length, &mut self.output.bytes);
         self.output.rest = part.split_off(covered);
         self.output.file = Some(part);
         self.output.is_in_part = true;

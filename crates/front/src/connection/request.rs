@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
@@ -14,7 +14,7 @@ use crate::app_list;
 use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
 use crate::failure_pages::{Audience, Evidence, Form, Page};
-use crate::protocol::http1::reader::Parsed;
+use crate::protocol::{HeadRead, Unreadable};
 use crate::refusal::Refusal;
 use crate::request_head::{known_key, BodyFraming, Method, RingContext, Version};
 use crate::response_head::HeadContext;
@@ -28,15 +28,22 @@ const IDLE_BYTES: usize = 4096;
 /// that there is none.
 const MOST_WAITS: u8 = 2;
 
+/// The next step of a request, or the end of the connection.
+type Examined = Result<Step, End>;
+
 impl Connection {
     /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
+        if let Some(text) = self.again.take() {
+            return Ok(self.route_again(text));
+        }
+        self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
             self.counted.work();
             // The client did not wait for the answer before.
-            if let Some(step) = self.examine_buffer() {
-                return Ok(step);
+            if let Some(examined) = self.examine_buffer() {
+                return examined;
             }
             self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
         }
@@ -46,7 +53,13 @@ impl Connection {
 
     fn poll_request(&mut self, context: &mut Context<'_>, known: &mut Leaving) -> Poll<Result<Step, End>> {
         loop {
-            let begun = self.reader.has_begun(&self.buffer);
+            if self.protocol.has_replies() || !self.output.is_sent() {
+                ready!(self.poll_events(context))?;
+            }
+            if self.protocol.is_closing() {
+                return Poll::Ready(Err(End::Linger));
+            }
+            let begun = self.protocol.has_begun(&self.buffer);
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(if begun {
                     let buffer = std::mem::take(&mut self.buffer);
@@ -75,8 +88,8 @@ impl Connection {
                 Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
                 Ok(length) => length,
             };
-            if let Some(step) = self.examine_read(&scratch[..length], begun) {
-                return Poll::Ready(Ok(step));
+            if let Some(examined) = self.examine_read(&scratch[..length], begun) {
+                return Poll::Ready(examined);
             }
         }
     }
@@ -93,7 +106,7 @@ impl Connection {
     }
 
     /// Looks at what has just been read, together with what was kept before.
-    fn examine_read(&mut self, bytes: &[u8], begun: bool) -> Option<Step> {
+    fn examine_read(&mut self, bytes: &[u8], begun: bool) -> Option<Examined> {
         if !begun {
             self.counted.work();
             self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
@@ -103,41 +116,55 @@ impl Connection {
             return self.examine_buffer();
         }
         // The usual case: a whole head in one read, used where it stands.
-        let examined = self.examine(bytes);
-        let used = examined.as_ref().map_or(0, |(_, used)| *used);
+        let (examined, used) = self.examine(bytes);
         self.buffer.extend_from_slice(&bytes[used..]);
-        examined.map(|(step, _)| step)
+        examined
     }
 
-    fn examine_buffer(&mut self) -> Option<Step> {
+    fn examine_buffer(&mut self) -> Option<Examined> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let examined = self.examine(&buffer);
-        if let Some((_, used)) = examined {
-            buffer.drain(..used);
-        }
+        let (examined, used) = self.examine(&buffer);
+        buffer.drain(..used);
         if !buffer.is_empty() {
             self.buffer = buffer;
         }
-        examined.map(|(step, _)| step)
+        examined
     }
 
-    /// Parses the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
+    /// Reads the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
     /// up.
-    fn examine(&mut self, bytes: &[u8]) -> Option<(Step, usize)> {
-        match self.reader.parse(bytes, &self.shared.settings.limits, &mut self.head) {
-            Ok(Parsed::Partial) => None,
-            Ok(Parsed::Complete { length }) => {
-                self.writer.begin(self.head.version, self.head.keep_alive);
-                match self.route(&bytes[..length]) {
-                    step @ Step::Wait(_) => Some((step, 0)),
-                    step => {
-                        self.waits = 0;
-                        Some((step, length))
-                    }
-                }
+    fn examine(&mut self, bytes: &[u8]) -> (Option<Examined>, usize) {
+        let read = self.protocol.read_head(bytes, &self.shared.settings.limits, &mut self.head);
+        let used = match read {
+            Ok(HeadRead { used, is_complete: true }) => used,
+            Ok(HeadRead { used, is_complete: false }) => return (None, used),
+            Err(Unreadable::Refused(refusal)) => {
+                return (Some(Ok(self.refuse_unread(bytes, refusal))), bytes.len())
             }
-            Err(refusal) => Some((self.refuse_unread(bytes, refusal), bytes.len())),
+            Err(Unreadable::Gone) => return (Some(Err(End::Gone)), bytes.len()),
+        };
+        self.waits = 0;
+        self.protocol.begin_answer(&self.head);
+        let step = match self.protocol.take_head_text(&mut self.peer) {
+            Some(text) => self.route_again(text),
+            None => match self.route(&bytes[..used]) {
+                step @ Step::Wait(_) => {
+                    self.again = Some(bytes[..used].to_vec());
+                    step
+                }
+                step => step,
+            },
+        };
+        (Some(Ok(step)), used)
+    }
+
+    /// Routes a request whose head has spans of `text`, and keeps that if it has to be routed again.
+    fn route_again(&mut self, text: Vec<u8>) -> Step {
+        let step = self.route(&text);
+        if let Step::Wait(_) = step {
+            self.again = Some(text);
         }
+        step
     }
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
@@ -145,7 +172,9 @@ impl Connection {
     fn refuse_unread(&mut self, bytes: &[u8], refusal: Refusal) -> Step {
         let is_head = bytes.trim_ascii_start().starts_with(b"HEAD ");
         self.head.method = if is_head { Method::Head } else { Method::default() };
-        self.writer.begin(Version::Http11, false);
+        self.head.version = Version::Http11;
+        self.head.keep_alive = false;
+        self.protocol.begin_answer(&self.head);
         Step::Refuse(refusal)
     }
 
@@ -203,7 +232,7 @@ impl Connection {
         let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
         if self.head.framing != BodyFraming::None {
-            self.writer.end_connection(); // the body would stand before the next request
+            self.protocol.end_connection(); // the body would stand before the next request
         }
         redirect(&target, cookie, &mut self.events);
         Some(Step::Answer)

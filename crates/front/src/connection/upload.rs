@@ -9,7 +9,7 @@ use super::{Connection, End};
 use crate::app_state::AppState;
 use crate::budget::Share;
 use crate::exchange::Body;
-use crate::protocol::http1::body::BodyDecoder;
+use crate::protocol::{BodyRead, Unreadable};
 use crate::refusal::Refusal;
 use crate::request_head::{append_content_length, BodyFraming};
 use crate::spool::{SpoolError, SpoolFile};
@@ -88,12 +88,12 @@ impl Connection {
             self.send_events().await?;
         }
         let limits = &self.shared.settings.limits;
-        let mut decoder = BodyDecoder::new(self.head.framing, limits, app.settings().limits.body_bytes);
+        self.protocol.begin_body(self.head.framing, limits, app.settings().limits.body_bytes);
         let memory_limit = limits.body_memory_bytes;
         let share = Rc::clone(&app.spool);
         let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, share, length: 0 };
         self.counted.deadline.set(Some(limits.body_timeout));
-        let refused = poll_fn(|context| self.poll_upload(context, &mut decoder, &mut sink)).await?;
+        let refused = poll_fn(|context| self.poll_upload(context, &mut sink)).await?;
         if refused.is_none() {
             let mut inner = self.exchange.borrow();
             if self.head.framing == BodyFraming::Unknown {
@@ -107,13 +107,12 @@ impl Connection {
     fn poll_upload(
         &mut self,
         context: &mut Context<'_>,
-        decoder: &mut BodyDecoder,
         sink: &mut Sink,
     ) -> Poll<Result<Option<Refusal>, End>> {
         if !self.buffer.is_empty() {
             let bytes = std::mem::take(&mut self.buffer);
-            if let Some(done) = self.decode(&bytes, decoder, sink) {
-                return Poll::Ready(Ok(done.err()));
+            if let Some(done) = self.decode(&bytes, sink) {
+                return Poll::Ready(done);
             }
         }
         for _ in 0..PIECES {
@@ -127,8 +126,8 @@ impl Connection {
                 Ok(length) => length,
             };
             self.counted.deadline.set(Some(shared.settings.limits.body_timeout));
-            if let Some(done) = self.decode(&scratch[..length], decoder, sink) {
-                return Poll::Ready(Ok(done.err()));
+            if let Some(done) = self.decode(&scratch[..length], sink) {
+                return Poll::Ready(done);
             }
             shared.bound_turn();
         }
@@ -137,15 +136,11 @@ impl Connection {
     }
 
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
-    fn decode(
-        &mut self,
-        bytes: &[u8],
-        decoder: &mut BodyDecoder,
-        sink: &mut Sink,
-    ) -> Option<Result<(), Refusal>> {
-        let folder = &self.shared.settings.limits.spool_dir;
+    fn decode(&mut self, bytes: &[u8], sink: &mut Sink) -> Option<Result<Option<Refusal>, End>> {
+        let limits = &self.shared.settings.limits;
+        let folder = &limits.spool_dir;
         let mut stored = Ok(());
-        let decoded = decoder.decode(bytes, |piece| {
+        let read = self.protocol.read_body(bytes, limits, |piece| {
             if stored.is_ok() {
                 stored = sink.take(piece, folder);
             }
@@ -154,19 +149,20 @@ impl Connection {
             sink.share.note_full();
             let is_beyond = sink.length > sink.share.limit();
             let full = Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS };
-            return Some(Err(if is_beyond { Refusal::BodyTooLarge } else { full }));
+            return Some(Ok(Some(if is_beyond { Refusal::BodyTooLarge } else { full })));
         }
         if let Err(error) = stored {
             tracing::error!(folder = %folder.display(), %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
-            return Some(Err(Refusal::BodyNotStored));
+            return Some(Ok(Some(Refusal::BodyNotStored)));
         }
-        match decoded {
-            Ok(progress) if progress.done => {
-                self.buffer.extend_from_slice(&bytes[progress.consumed..]);
-                Some(Ok(()))
+        match read {
+            Ok(BodyRead { used, is_complete: true }) => {
+                self.buffer.extend_from_slice(&bytes[used..]);
+                Some(Ok(None))
             }
             Ok(_) => None,
-            Err(refusal) => Some(Err(refusal)),
+            Err(Unreadable::Refused(refusal)) => Some(Ok(Some(refusal))),
+            Err(Unreadable::Gone) => Some(Err(End::Gone)),
         }
     }
 }

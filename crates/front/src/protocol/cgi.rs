@@ -368,6 +368,16 @@ impl CgiHead {
         &self.text.bytes
     }
 
+    /// The head, to be exchanged for another.
+    pub(super) fn head_mut(&mut self) -> &mut RequestHead {
+        &mut self.head
+    }
+
+    /// Takes what the head has spans of.
+    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.text.bytes)
+    }
+
     /// The name that the web server has for itself, for requests that name no host; empty if it has none.
     pub fn server_name(&self) -> &str {
         &self.server_name

@@ -4,3 +4,46 @@ pub mod body;
 pub mod reader;
 mod scan;
 pub mod writer;
+
+use highball_config::Limits;
+
+use super::{BodyRead, HeadRead, Unreadable};
+use crate::request_head::{BodyFraming, RequestHead};
+use body::BodyDecoder;
+use reader::{Parsed, Reader};
+use writer::Writer;
+
+/// A connection's reader and writer.
+#[derive(Debug, Default)]
+pub(crate) struct Http1 {
+    pub(super) reader: Reader,
+    body: Option<BodyDecoder>,
+    pub(super) writer: Writer,
+}
+
+impl Http1 {
+    pub(super) fn read_head(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        head: &mut RequestHead,
+    ) -> Result<HeadRead, Unreadable> {
+        Ok(match self.reader.parse(bytes, limits, head)? {
+            Parsed::Partial => HeadRead { used: 0, is_complete: false },
+            Parsed::Complete { length } => HeadRead { used: length, is_complete: true },
+        })
+    }
+
+    pub(super) fn begin_body(&mut self, framing: BodyFraming, limits: &Limits, most_bytes: Option<u64>) {
+        self.body = Some(BodyDecoder::new(framing, limits, most_bytes));
+    }
+
+    pub(super) fn read_body(&mut self, bytes: &[u8], out: impl FnMut(&[u8])) -> Result<BodyRead, Unreadable> {
+        let Some(body) = &mut self.body else { return Ok(BodyRead { used: 0, is_complete: true }) };
+        let progress = body.decode(bytes, out)?;
+        if progress.done {
+            self.body = None;
+        }
+        Ok(BodyRead { used: progress.consumed, is_complete: progress.done })
+    }
+}

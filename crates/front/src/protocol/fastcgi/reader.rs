@@ -99,6 +99,11 @@ impl Reader {
         self.has_head.then_some(&self.head)
     }
 
+    /// The head of the request that was read last.
+    pub(in crate::protocol) fn head_mut(&mut self) -> &mut CgiHead {
+        &mut self.head
+    }
+
     /// Whether any byte has come since the last request was finished.
     pub fn has_begun(&self) -> bool {
         self.request != Request::None || self.header_bytes > 0

@@ -28,8 +28,8 @@ enum State {
     Header,
     /// Its packet, of this number of bytes, is arriving.
     Packet(usize),
-    /// Its head is read; the web server is to hear of it.
-    Received,
+    /// Its head is read; the web server is to hear of it. Its body has this number of bytes.
+    Received(u64),
     /// Its body is arriving: the bytes that are missing.
     Body(u64),
     /// It is complete and not answered yet.
@@ -50,6 +50,11 @@ impl Reader {
     /// The head of the open request, from [`Event::Head`] until it is finished.
     pub fn head(&self) -> Option<&CgiHead> {
         self.has_head.then_some(&self.head)
+    }
+
+    /// The head of the request that was read last.
+    pub(in crate::protocol) fn head_mut(&mut self) -> &mut CgiHead {
+        &mut self.head
     }
 
     /// Whether any byte has come since the last request was finished.
@@ -94,8 +99,8 @@ impl Reader {
                 self.read_head(limits)?;
                 Ok(Some(Event::Head(&self.head)))
             }
-            State::Received => {
-                self.begin_body();
+            State::Received(length) => {
+                self.begin_body(length);
                 Ok(Some(Event::Reply { bytes: &self.received, close: false }))
             }
             State::Body(0) => {
@@ -135,13 +140,10 @@ impl Reader {
     }
 
     /// Confirms the request: without this, a web server logs after 10 seconds that it may not have arrived.
-    fn begin_body(&mut self) {
+    fn begin_body(&mut self, length: u64) {
         let packet_bytes = HEADER_BYTES as i32;
         self.received = Header { kind: kind::REQ_RECEIVED, order: self.order, packet_bytes }.encode();
-        self.state = State::Body(match self.head.head().framing {
-            BodyFraming::Length(length) => length,
-            BodyFraming::None | BodyFraming::Unknown => 0,
-        });
+        self.state = State::Body(length);
     }
 
     /// Takes bytes off `input` until the packet has this length; whether it has.
@@ -185,7 +187,10 @@ impl Reader {
         let variables = request::read(&self.packet, self.order)?;
         self.head.read(&variables, true, false, limits)?;
         self.has_head = true;
-        self.state = State::Received;
+        self.state = State::Received(match self.head.head().framing {
+            BodyFraming::Length(length) => length,
+            BodyFraming::None | BodyFraming::Unknown => 0,
+        });
         self.packet.clear();
         Ok(())
     }

@@ -1,0 +1,281 @@
+//! A web server that passes requests on, by FastCGI or LSAPI: one after the other on a connection, each with its body.
+
+use highball_config::Limits;
+
+use super::cgi::{fields_of, Event, ReadError};
+use super::{fastcgi, lsapi, BodyRead, HeadRead, Unreadable};
+use crate::answer_events::AnswerHead;
+use crate::http_syntax::write_number;
+use crate::refusal::Refusal;
+use crate::request_head::{BodyFraming, RequestHead};
+use crate::stream::Peer;
+
+/// Most bytes of replies that a web server does not read.
+const REPLY_BYTES: usize = 64 * 1024;
+
+/// The protocol's reader.
+#[derive(Debug)]
+enum Reader {
+    FastCgi(fastcgi::Reader),
+    Lsapi(lsapi::Reader),
+}
+
+/// A connection with a web server.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    reader: Reader,
+    /// To be sent to the web server, and no part of an answer.
+    replies: Vec<u8>,
+    /// A body that is read may have this many more bytes.
+    allowance: u64,
+    /// The request is complete.
+    is_whole: bool,
+    keep_alive: bool,
+    /// The connection ends once the replies were sent.
+    is_closing: bool,
+}
+
+impl Gateway {
+    pub(super) fn fastcgi() -> Self {
+        Gateway::of(Reader::FastCgi(fastcgi::Reader::new()))
+    }
+
+    pub(super) fn lsapi() -> Self {
+        Gateway::of(Reader::Lsapi(lsapi::Reader::new()))
+    }
+
+    fn of(reader: Reader) -> Self {
+        Gateway {
+            reader,
+            replies: Vec::new(),
+            allowance: u64::MAX,
+            is_whole: false,
+            keep_alive: false,
+            is_closing: false,
+        }
+    }
+
+    // --- Reading -------------------------------------------------------------------------------------
+
+    pub(super) fn finish(&mut self) -> Result<(), Unreadable> {
+        self.is_whole = false;
+        let is_usable = match &mut self.reader {
+            Reader::FastCgi(reader) => {
+                reader.finish();
+                true
+            }
+            Reader::Lsapi(reader) => reader.head().is_none() || reader.finish(),
+        };
+        is_usable.then_some(()).ok_or(Unreadable::Gone)
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        match &self.reader {
+            Reader::FastCgi(reader) => reader.has_begun(),
+            Reader::Lsapi(reader) => reader.has_begun(),
+        }
+    }
+
+    pub(super) fn read_head(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        head: &mut RequestHead,
+    ) -> Result<HeadRead, Unreadable> {
+        let mut rest = bytes;
+        let is_complete = loop {
+            match self.next(&mut rest, limits)? {
+                Found::Nothing => break false,
+                Found::Head => break true,
+                Found::Other => {}
+            }
+        };
+        if is_complete {
+            self.head_of_reader(|read| std::mem::swap(read, head));
+            self.allowance = u64::MAX;
+            if head.framing == BodyFraming::None {
+                // Its end costs the web server nothing, and so does not have to be waited for later.
+                while !self.is_whole && self.next(&mut rest, limits)? != Found::Nothing {}
+            }
+        }
+        Ok(HeadRead { used: bytes.len() - rest.len(), is_complete })
+    }
+
+    pub(super) fn take_head_text(&mut self, peer: &mut Peer) -> Vec<u8> {
+        let read = match &mut self.reader {
+            Reader::FastCgi(reader) => reader.head_mut(),
+            Reader::Lsapi(reader) => reader.head_mut(),
+        };
+        if let Some(address) = read.remote_addr {
+            peer.remote_addr = address.to_canonical().to_string();
+        }
+        if !read.server_name().is_empty() {
+            peer.server_name = read.server_name().to_owned();
+        }
+        if let Some(port) = read.server_port {
+            peer.server_port = port;
+        }
+        (peer.is_reported, peer.is_tls) = (true, read.https);
+        read.take_buffer()
+    }
+
+    fn head_of_reader(&mut self, act: impl FnOnce(&mut RequestHead)) {
+        match &mut self.reader {
+            Reader::FastCgi(reader) => act(reader.head_mut().head_mut()),
+            Reader::Lsapi(reader) => act(reader.head_mut().head_mut()),
+        }
+    }
+
+    pub(super) fn begin_body(&mut self, most_bytes: Option<u64>) {
+        self.allowance = most_bytes.unwrap_or(u64::MAX);
+    }
+
+    pub(super) fn read_body(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        mut out: impl FnMut(&[u8]),
+    ) -> Result<BodyRead, Unreadable> {
+        let mut rest = bytes;
+        while !self.is_whole && self.next_with(&mut rest, limits, &mut out)? != Found::Nothing {}
+        Ok(BodyRead { used: bytes.len() - rest.len(), is_complete: self.is_whole })
+    }
+
+    pub(super) fn read_ahead(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Unreadable> {
+        let mut rest = bytes;
+        while self.next(&mut rest, limits)? != Found::Nothing {}
+        Ok(())
+    }
+
+    fn next(&mut self, rest: &mut &[u8], limits: &Limits) -> Result<Found, Unreadable> {
+        self.next_with(rest, limits, &mut |_| {})
+    }
+
+    /// Takes the next event.
+    fn next_with(
+        &mut self,
+        rest: &mut &[u8],
+        limits: &Limits,
+        out: &mut dyn FnMut(&[u8]),
+    ) -> Result<Found, Unreadable> {
+        let event = match &mut self.reader {
+            Reader::FastCgi(reader) => reader.next(rest, limits),
+            Reader::Lsapi(reader) => reader.next(rest, limits),
+        };
+        match event {
+            Ok(None) => Ok(Found::Nothing),
+            Ok(Some(Event::Head(_))) => Ok(Found::Head),
+            Ok(Some(Event::Begin { .. })) => Ok(Found::Other),
+            Ok(Some(Event::Body(bytes))) => {
+                let left = self.allowance.checked_sub(bytes.len() as u64);
+                self.allowance = left.ok_or(Refusal::BodyTooLarge)?;
+                out(bytes);
+                Ok(Found::Other)
+            }
+            Ok(Some(Event::BodyEnd)) => {
+                self.is_whole = true;
+                Ok(Found::Other)
+            }
+            Ok(Some(Event::Abort)) => Err(Unreadable::Gone),
+            Ok(Some(Event::Reply { bytes, close })) => {
+                self.replies.extend_from_slice(bytes);
+                self.is_closing |= close;
+                if self.replies.len() > REPLY_BYTES {
+                    return Err(Unreadable::Gone);
+                }
+                Ok(Found::Other)
+            }
+            Err(ReadError::Refused(refusal)) => Err(refusal.into()),
+            Err(ReadError::Breach(why)) => {
+                tracing::warn!(
+                    why,
+                    remedy = "Check that the web server speaks the protocol of this address (--bind).",
+                    "a connection of a web server was closed: it {why}"
+                );
+                Err(Unreadable::Gone)
+            }
+        }
+    }
+
+    pub(super) fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    // --- Writing -------------------------------------------------------------------------------------
+
+    pub(super) fn write_replies(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.replies);
+    }
+
+    pub(super) fn begin_answer(&mut self, keep_alive: bool) {
+        self.keep_alive = keep_alive;
+    }
+
+    pub(super) fn end_connection(&mut self) {
+        self.keep_alive = false;
+    }
+
+    pub(super) fn keep_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    pub(super) fn write_head(
+        &mut self,
+        head: &AnswerHead,
+        lines: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        if head.is_interim() {
+            return Ok(()); // web servers take it for the head
+        }
+        let mut length = Vec::new();
+        let length_field = head.content_length.map(|number| {
+            write_number(number, &mut length);
+            (&b"content-length"[..], &length[..])
+        });
+        let fields = fields_of(lines).chain(length_field);
+        match &self.reader {
+            Reader::FastCgi(reader) => {
+                fastcgi::Writer::new(reader.request_id()).head(head.status, fields, out)
+            }
+            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).head(head.status, fields, out),
+        }
+    }
+
+    pub(super) fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {
+        let covered = match &self.reader {
+            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).part(length, out),
+            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).part(length, out),
+        };
+        covered as u64
+    }
+
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+        match &self.reader {
+            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).end(out),
+            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).end(!self.keep_alive, out),
+        }
+    }
+
+    pub(super) fn abort(&mut self, out: &mut Vec<u8>) {
+        match &self.reader {
+            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).abort(out),
+            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).abort(out),
+        }
+    }
+}
+
+/// What the reader has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// It needs more bytes.
+    Nothing,
+    /// The head of a request.
+    Head,
+    /// What has been dealt with.
+    Other,
+}
