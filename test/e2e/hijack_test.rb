@@ -85,6 +85,15 @@ class HijackTest < E2ETest
     open.each(&:close)
   end
 
+  # A peer whose machine is gone would keep its place for ever.
+  def test_the_kernel_looks_whether_their_clients_are_there
+    @server.connect do |connection|
+      assert_equal 101, connection.write(UPGRADE).read_response.status
+      port = connection.socket.local_address.ip_port
+      wait_for("a keepalive timer") { timer_of_connection_from(port) == "02" }
+    end
+  end
+
   def test_closed_ones_are_forgotten
     @server.connect { |connection| connection.write(UPGRADE).read_response }
     before = open_files
@@ -196,6 +205,12 @@ class HijackTest < E2ETest
     server.connect.write("GET #{path} HTTP/1.1\r\n#{fields}#{WEB_SOCKET}".b).tap do |socket|
       assert_equal 101, socket.read_response.status
     end
+  end
+
+  # Of the server's end, as proc(5) has it: 02 is keepalive.
+  def timer_of_connection_from(port)
+    line = File.readlines("/proc/net/tcp").map(&:split).find { |fields| fields[2].end_with?(format(":%04X", port)) }
+    line && line[5].split(":").first
   end
 
   def open_files

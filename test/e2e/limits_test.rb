@@ -15,6 +15,17 @@ class LimitsTest < E2ETest
     assert_equal 2, JSON.parse(server.get("/count?targets=1").body)["targets"].count("POST /echo")
   end
 
+  # The client reads nothing before all that it has to say is on its way, many times what the kernel holds for it.
+  def test_a_refusal_in_the_middle_of_an_upload_reaches_the_client
+    server = serve("probe", "--max-body", "1MiB")
+    size = 64 * 1024 * 1024
+    server.connect do |connection|
+      connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: #{size}\r\n\r\n")
+      (size / 65_536).times { connection.write("x" * 65_536) }
+      assert_equal 413, connection.read_response.status
+    end
+  end
+
   def test_target_head_and_fields
     server = serve("probe", "--max-target", "300", "--max-head", "2k", "--max-fields", "10")
     assert_equal 200, server.get("/?#{'q' * 290}").status

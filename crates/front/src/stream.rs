@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -16,6 +18,12 @@ use crate::transport::proxy_header::{Addresses, ProxyHeader};
 
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
 const FILE_BYTES: u64 = 256 * 1024;
+
+/// A connection that was silent for this long is probed, at this interval, and given up after this many probes without an
+/// answer: two minutes in all.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_RETRIES: u32 = 4;
 
 /// The peer.
 #[derive(Debug)]
@@ -150,6 +158,19 @@ impl Stream {
         }
     }
 
+    /// Has the kernel end the connection when the client's machine does not answer any more: nothing else may notice for
+    /// hours on a connection that is idle most of the time (tcp(7), SO_KEEPALIVE).
+    pub(crate) fn keep_looking_for_peer(&self) {
+        if let Stream::Tcp(stream) = self {
+            let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
+            if let Err(error) =
+                SockRef::from(stream).set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES))
+            {
+                tracing::debug!(%error, "a connection is not looked after by the kernel");
+            }
+        }
+    }
+
     /// Ends our side; the client may still be sending.
     pub(crate) fn shut_down_write(&self) {
         // The client may be gone already.
@@ -159,7 +180,7 @@ impl Stream {
     /// Makes the client see a broken connection (a reset, where there is such a thing) instead of a clean end.
     pub(crate) fn reset_at_close(&self) {
         if let Stream::Tcp(stream) = self {
-            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
 }

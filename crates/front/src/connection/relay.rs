@@ -11,9 +11,12 @@ use rustix::net::{send, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
+use highball_config::Limits;
+
 use super::web_socket::ServerFrames;
 use super::Connection;
 use crate::app_state::AppState;
+use crate::protocol::Protocol;
 
 /// How often one direction is read from before others get their turn.
 const PIECES: u32 = 4;
@@ -33,6 +36,45 @@ struct Way {
     is_limited: bool,
 }
 
+/// What becomes of bytes on their way.
+enum Coding<'a> {
+    /// They stay as they are.
+    AsIs,
+    /// To the client, they are the body of an answer.
+    OfAnswer(&'a mut Protocol),
+    /// A web server sends nothing to an application that has taken its connection over: it may say that it has left.
+    Dropped(&'a mut Protocol, &'a Limits),
+}
+
+impl Coding<'_> {
+    fn pass(&mut self, mut bytes: &[u8], rest: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Coding::AsIs => rest.extend_from_slice(bytes),
+            Coding::OfAnswer(protocol) => {
+                while !bytes.is_empty() {
+                    let covered = protocol.begin_part(bytes.len() as u64, rest);
+                    let (part, behind) = bytes.split_at(covered as usize);
+                    rest.extend_from_slice(part);
+                    protocol.end_part(rest);
+                    bytes = behind;
+                }
+            }
+            Coding::Dropped(protocol, limits) => {
+                let read = protocol.read_ahead(bytes, limits, rest);
+                read.map_err(|_| io::ErrorKind::ConnectionAborted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The other side has ended.
+    fn end(&mut self, rest: &mut Vec<u8>) {
+        if let Coding::OfAnswer(protocol) = self {
+            protocol.end(rest);
+        }
+    }
+}
+
 /// The front's end of the socket pair that the application has the other end of. Each call says for itself that it must
 /// not block: nothing relies on flags of the socket.
 #[derive(Debug)]
@@ -44,6 +86,7 @@ impl Connection {
         self.counted.hijack();
         self.counted.deadline.set(None);
         self.is_limited = false;
+        self.stream.keep_looking_for_peer();
         if let Err(error) = self.relay_all(socket).await {
             // Either side may leave without notice; there is no answer left to send.
             tracing::debug!(%error, "a hijacked connection has ended");
@@ -73,8 +116,15 @@ impl Connection {
         down.is_limited = self.is_limited;
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
-        let from_application = down.poll(context, application, &mut self.stream, &mut scratch)?;
-        let from_client = match up.poll(context, &mut self.stream, application, &mut scratch) {
+        let limits = &self.shared.settings.limits;
+        let mut coding = Coding::OfAnswer(&mut self.protocol);
+        let from_application =
+            down.poll(context, application, &mut self.stream, &mut coding, &mut scratch)?;
+        let mut coding = match &mut self.protocol {
+            Protocol::Http1(_) => Coding::AsIs,
+            gateway @ Protocol::Gateway(_) => Coding::Dropped(gateway, limits),
+        };
+        let from_client = match up.poll(context, &mut self.stream, application, &mut coding, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 // The application has left; what it sent before is still on its way.
                 *up = Way { ended: true, closed: true, ..Way::default() };
@@ -92,7 +142,8 @@ impl Connection {
         if self.counted.deadline.has_passed(context) {
             down.end();
             // As far as the client takes it now.
-            let _ = down.poll(context, application, &mut self.stream, &mut scratch);
+            let mut coding = Coding::OfAnswer(&mut self.protocol);
+            let _ = down.poll(context, application, &mut self.stream, &mut coding, &mut scratch);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending
@@ -137,6 +188,7 @@ impl Way {
         context: &mut Context<'_>,
         from: &mut R,
         to: &mut W,
+        coding: &mut Coding<'_>,
         scratch: &mut [u8],
     ) -> Poll<io::Result<()>>
     where
@@ -161,10 +213,11 @@ impl Way {
             ready!(Pin::new(&mut *from).poll_read(context, &mut read))?;
             if read.filled().is_empty() {
                 self.end();
+                coding.end(&mut self.rest);
                 continue;
             }
             self.frames.follow(read.filled());
-            self.rest.extend_from_slice(read.filled());
+            coding.pass(read.filled(), &mut self.rest)?;
         }
         context.waker().wake_by_ref();
         Poll::Pending
