@@ -1,13 +1,15 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
 //! by the next.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`request`] (reading a head and deciding whose it
-//! is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers), [`output`] (sending it), [`relay`] (a
-//! connection that the application has taken over), [`web_socket`] (what is known of it, if it is one), [`closing`] (ending it).
+//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`request`]
+//! (reading a head and deciding whose it is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
+//! it, if it is one), [`closing`] (ending it).
 
 mod answer;
 mod closing;
 mod output;
+mod proxied;
 mod relay;
 mod request;
 mod upload;
@@ -38,7 +40,6 @@ use crate::response::Progress;
 use crate::shared::{Counted, Shared};
 use crate::static_files::Pending;
 use crate::stream::{Peer, Stream};
-use crate::transport::proxy_header;
 use crate::{AppEvent, DevelopmentPages};
 
 /// How long a developer's browser waits for an explanation, before it gets the public page.
@@ -135,7 +136,7 @@ pub(crate) async fn serve(
     counted: Counted,
 ) {
     let read = match protocol {
-        Protocol::Http1(_) => proxy_header::read(&mut stream, &mut peer, &shared, &counted.deadline).await,
+        Protocol::Http1(_) => proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await,
         // A web server reports its client with each request.
         Protocol::Gateway(_) => Some(Vec::new()),
     };

@@ -386,7 +386,7 @@ impl Acceptor {
 }
 
 /// An address as it stands in a URL.
-fn as_host(address: IpAddr) -> String {
+pub(crate) fn as_host(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),

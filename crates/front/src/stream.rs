@@ -14,7 +14,6 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::answer_events::FilePart;
 use crate::peer_user;
-use crate::transport::proxy_header::{Addresses, ProxyHeader};
 
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
 const FILE_BYTES: u64 = 256 * 1024;
@@ -41,19 +40,6 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The client at the other end of a proxy. Of a connection for which the proxy reports no addresses, they are the
-    /// connection's.
-    pub(crate) fn become_client_of(&mut self, header: &ProxyHeader) {
-        (self.is_reported, self.is_tls) = (true, header.is_tls);
-        if let Some(Addresses { source, destination }) = header.addresses {
-            self.remote_addr = source.ip().to_canonical().to_string();
-            if !destination.ip().is_unspecified() {
-                self.server_name = destination.ip().to_canonical().to_string();
-            }
-            self.server_port = destination.port();
-        }
-    }
-
     /// The address from which the client has connected to this server itself; none, if a proxy stands between.
     pub(crate) fn direct_addr(&self) -> &str {
         if self.is_reported {

@@ -1,9 +1,9 @@
 //! The header of the PROXY protocol, with which a proxy reports its client at the beginning of a connection. HAProxy's
 //! specification (`proxy-protocol.txt`, sections 2.1 and 2.2) describes both versions.
 //!
-//! [`parse`] reads a header from bytes; `reading` reads it from a connection, if its peer is trusted.
+//! [`parse`] reads a header from bytes, `connection/proxied.rs` from a connection.
 
-mod reading;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use thiserror::Error;
 
-pub(crate) use reading::{read, Refusals};
+pub(crate) use refusals::Refusals;
 
 /// Longest line of version 1, with its line break (section 2.1).
 const V1_BYTES: usize = 107;

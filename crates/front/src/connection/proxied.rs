@@ -1,23 +1,20 @@
 //! The header of the PROXY protocol on a connection: read before anything else, from trusted peers alone, in limited time.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::task::{ready, Context, Poll};
 
 use highball_config::ProxyProtocol;
 
-use super::{parse, ProxyHeader, Versions};
-use crate::clock::{now_ms, Deadline};
+use crate::clock::Deadline;
+use crate::listener::as_host;
 use crate::shared::{Leaving, Shared};
 use crate::stream::{Peer, Stream};
-
-/// Refused connections are logged once in this time, as every client can cause them.
-const LOG_EVERY_MS: u64 = 60_000;
+use crate::transport::proxy_header::{parse, Addresses, ProxyHeader, Versions};
 
 /// Reads the header with which a connection has to begin, where the configuration says so, and makes `peer` the client that
 /// it reports. Returns the bytes behind it; `None`: the connection is to be closed.
-pub(crate) async fn read(
+pub(super) async fn read(
     stream: &mut Stream,
     peer: &mut Peer,
     shared: &Shared,
@@ -27,7 +24,7 @@ pub(crate) async fn read(
     if !rules.is_on() {
         return Some(Vec::new());
     }
-    let refuse = |why: &str| shared.proxy_refusals.note(peer, why);
+    let refuse = |why: &str| shared.proxy_refusals.note(&peer.remote_addr, why);
     if !is_trusted(stream, peer, rules) {
         refuse("its address is not in `proxy_protocol_from`");
         return None;
@@ -36,13 +33,26 @@ pub(crate) async fn read(
     let mut bytes = Vec::new();
     match poll_fn(|context| poll_header(stream, shared, deadline, &mut bytes, context)).await {
         Ok(header) => {
-            peer.become_client_of(&header);
+            become_client(peer, &header);
             Some(bytes)
         }
         Err(why) => {
             refuse(&why);
             None
         }
+    }
+}
+
+/// Makes the peer the client that the header reports. Of a connection for which the proxy reports no addresses, they are
+/// the connection's.
+fn become_client(peer: &mut Peer, header: &ProxyHeader) {
+    (peer.is_reported, peer.is_tls) = (true, header.is_tls);
+    if let Some(Addresses { source, destination }) = header.addresses {
+        peer.remote_addr = source.ip().to_canonical().to_string();
+        if !destination.ip().is_unspecified() {
+            peer.server_name = as_host(destination.ip());
+        }
+        peer.server_port = destination.port();
     }
 }
 
@@ -89,25 +99,5 @@ fn poll_header(
             }
             Err(why) => return Poll::Ready(Err(why.to_string())),
         }
-    }
-}
-
-/// Connections that were closed for the lack of a header; logged now and then.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    since_log: Cell<u64>,
-    next_log_ms: Cell<u64>,
-}
-
-impl Refusals {
-    fn note(&self, peer: &Peer, why: &str) {
-        self.since_log.set(self.since_log.get() + 1);
-        let now = now_ms();
-        if now < self.next_log_ms.get() {
-            return;
-        }
-        self.next_log_ms.set(now + LOG_EVERY_MS);
-        let (from, connections) = (&peer.remote_addr, self.since_log.take());
-        tracing::warn!(%from, connections, "a connection was closed: {why}");
     }
 }
