@@ -28,7 +28,7 @@ pub(crate) async fn ask(worker: u32, path: String, app: Rc<AppState>, shared: Rc
 
 async fn answer_of(worker: u32, path: &str, app: &Rc<AppState>, shared: &Shared) -> Result<u16, String> {
     let exchange = request(path, app, shared)?;
-    shared.activate(app);
+    shared.turn.activate(app);
     if !app.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
         return Err("it was gone before it could be asked".into());
     }

@@ -189,7 +189,7 @@ impl Connection {
         match self.next_request().await? {
             Step::Refuse(refusal) => self.refuse(refusal, false).await,
             Step::Answer => {
-                self.shared.bound_turn();
+                self.shared.turn.step();
                 let (status, body_bytes) = self.events.summary();
                 self.send_events().await?;
                 self.log(status, body_bytes);
@@ -207,12 +207,12 @@ impl Connection {
                 if let Some(refusal) = self.upload(&app).await? {
                     return self.refuse(refusal, false).await;
                 }
-                self.shared.activate(&app);
+                self.shared.turn.activate(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
                 }
-                self.shared.bound_turn();
+                self.shared.turn.step();
                 self.answer(&app).await
             }
         }

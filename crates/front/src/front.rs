@@ -1,6 +1,5 @@
-//! The front's thread: its runtime, and its commands.
+//! The front's thread: its event loop, whose turns are in [`turn`], and its commands.
 
-use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +7,6 @@ use std::time::Duration;
 
 use highball_config::{BindProtocol, Settings};
 use rustix::io::Errno;
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
 
@@ -22,26 +20,11 @@ use crate::listener::{Acceptor, Listener};
 use crate::protocol::Protocol;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::stream::{Peer, Stream};
+use crate::turn;
 use crate::{AppCommand, Command, Event, Opening};
-
-/// How long requests may rely on busy threads before another is woken.
-const OVERDUE: Duration = Duration::from_millis(2);
 
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-thread_local! {
-    /// For the runtime's hooks, which get no arguments.
-    static SHARED: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
-}
-
-fn with_shared(act: impl FnOnce(&Shared)) {
-    SHARED.with_borrow(|shared| {
-        if let Some(shared) = shared {
-            act(shared);
-        }
-    });
-}
 
 /// Serves on these listeners, from the start or from [`Command::Open`], until the sender of `commands` is dropped.
 /// Takes this thread.
@@ -58,29 +41,16 @@ pub fn run(
 ) -> io::Result<()> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    // Tasks share state by `Rc`. A `LocalSet` would cost a system call for each turn of the event loop.
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .on_thread_park(|| with_shared(Shared::before_sleep))
-        .on_thread_unpark(|| with_shared(Shared::after_sleep))
-        .build_local(LocalOptions::default())?;
     let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
-    SHARED.set(Some(Rc::clone(&shared)));
-    let result = runtime.block_on(async {
+    turn::run(&shared.turn, async {
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
         }
         spawn_local(tick(Rc::clone(&shared)));
-        spawn_local(wake_for_overdue(Rc::clone(&shared)));
-        spawn_local(look_once_more(Rc::clone(&shared)));
         obey(commands, &shared).await;
         shared.finish_logs().await;
         Ok(())
-    });
-    // Tasks may still use what the hooks use; both go before the thread does. A file that is being read is not waited for.
-    runtime.shutdown_background();
-    SHARED.set(None);
-    result
+    })?
 }
 
 async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
@@ -152,26 +122,6 @@ async fn tick(shared: Rc<Shared>) {
         ticks.tick().await;
         shared.deadlines.tick();
         shared.tick(now_ms());
-    }
-}
-
-/// A worker's busy threads are expected back soon; when they are not, others are woken.
-async fn wake_for_overdue(shared: Rc<Shared>) {
-    loop {
-        shared.overdue.notified().await;
-        tokio::time::sleep(OVERDUE).await;
-        for app in shared.apps.borrow().iter() {
-            if app.dispatcher.borrow_mut().ring_for_overdue() {
-                shared.overdue.notify_one();
-            }
-        }
-    }
-}
-
-/// Does nothing: that it is woken is enough for the event loop not to sleep, but to look at the sockets and come back.
-async fn look_once_more(shared: Rc<Shared>) {
-    loop {
-        shared.look.notified().await;
     }
 }
 

@@ -17,7 +17,7 @@
 //! - [`refusal`]: every answer that is an error of the front's own;
 //! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what a client gets of it, or
 //!   of an application that did not boot; [`developer_key`], `peer_user`: how a developer's browser is known;
-//! - `front`, `shared`, `clock`, `stream`, `access_log`: the event loop and what it stands on.
+//! - `front`, `turn`, `shared`, `clock`, `stream`, `access_log`: the event loop and what it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s; the binary passes them to and
 //! fro.
@@ -64,6 +64,7 @@ mod test_limits;
 #[cfg(test)]
 mod test_openers;
 pub mod transport;
+mod turn;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -19,16 +19,11 @@ use crate::dispatch::AppEvents;
 use crate::http_syntax::DateCache;
 use crate::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
+use crate::turn::Turn;
 use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
-
-/// Steps in one turn of the event loop before the workers are looked after in the middle of it.
-const TURN_BOUND: u32 = 32;
-
-/// How often the rings are looked at before the sleep, while there is always something new in them.
-const LOOKS: u32 = 8;
 
 /// While the server stops, an idle client may send one more request for this time.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
@@ -51,11 +46,10 @@ pub(crate) struct Shared {
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
     pub(crate) apps: RefCell<Apps>,
+    /// Of the event loop.
+    pub(crate) turn: Rc<Turn>,
     /// What all spool files may hold.
     budget: Rc<Budget>,
-    /// Those that were asked for lately, or have something in flight: the others have nothing to do with the turns of the
-    /// event loop, however many they are.
-    active: RefCell<Vec<Rc<AppState>>>,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -73,10 +67,6 @@ pub(crate) struct Shared {
     pub(crate) freed: Notify,
     /// There is no room for another connection any more: none is idle at the limit.
     pub(crate) full: Notify,
-    /// Requests rely on threads that are busy: look again soon.
-    pub(crate) overdue: Notify,
-    /// Keeps the event loop from its sleep once: it only looks what has come.
-    pub(crate) look: Notify,
     /// Connections that were closed as they began with no header of the PROXY protocol.
     pub(crate) proxy_refusals: Refusals,
     connections: Cell<usize>,
@@ -86,9 +76,6 @@ pub(crate) struct Shared {
     dismissed: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
-    steps_in_turn: Cell<u32>,
-    /// Whether the workers' wake-up was put off for one more look.
-    looked: Cell<bool>,
     events: UnboundedSender<Event>,
 }
 
@@ -105,8 +92,8 @@ impl Shared {
         let shared = Shared {
             key,
             apps: RefCell::default(),
+            turn: Rc::default(),
             budget: Budget::of_folder(&limits.spool_dir, limits.spool_bytes),
-            active: RefCell::default(),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -117,16 +104,12 @@ impl Shared {
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
             full: Notify::new(),
-            overdue: Notify::new(),
-            look: Notify::new(),
             proxy_refusals: Refusals::default(),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),
             hijacked: Cell::new(0),
             acceptors: Cell::new(acceptors),
-            steps_in_turn: Cell::new(0),
-            looked: Cell::new(false),
             events,
             settings,
         };
@@ -178,13 +161,6 @@ impl Shared {
         AppEvents { app, events: self.events.clone() }.send(event);
     }
 
-    /// An application is about to be given a request.
-    pub(crate) fn activate(&self, app: &Rc<AppState>) {
-        if !app.active.replace(true) {
-            self.active.borrow_mut().push(Rc::clone(app));
-        }
-    }
-
     /// Periodic work.
     pub(crate) fn tick(&self, now_ms: u64) {
         let mut apps = self.apps.borrow_mut();
@@ -193,10 +169,7 @@ impl Shared {
             app.dispatcher.borrow_mut().ring_for_overdue();
             app.tick(now_ms);
         }
-        self.active.borrow_mut().retain(|app| {
-            app.active.set(!app.dispatcher.borrow().is_quiet());
-            app.active.get()
-        });
+        self.turn.forget_quiet();
         apps.forget_drained();
         self.access_log.iter().for_each(|log| log.flush());
     }
@@ -266,62 +239,6 @@ impl Shared {
             spool_bytes: self.budget.used(),
             max_spool_bytes: self.budget.limit(),
             log_problem: self.access_log.as_ref().and_then(|log| log.problem()),
-        }
-    }
-
-    // --- The turn of the event loop ------------------------------------------------------------------
-
-    /// After every request, and every piece of a large body or file: a long turn must not keep the workers waiting.
-    /// (Where tasks always have something to do, the event loop never comes to its sleep.)
-    pub(crate) fn bound_turn(&self) {
-        self.steps_in_turn.set(self.steps_in_turn.get() + 1);
-        if self.steps_in_turn.get() >= TURN_BOUND {
-            self.steps_in_turn.set(0);
-            for app in self.active.borrow().iter() {
-                let mut dispatcher = app.dispatcher.borrow_mut();
-                if dispatcher.ring_workers() {
-                    self.overdue.notify_one();
-                }
-                dispatcher.read_rings();
-            }
-        }
-    }
-
-    /// Before the event loop sleeps: the workers are woken for all that was placed in this turn, once, and for what
-    /// one more look at the sockets brings. If there is news from them, tasks have been woken and the loop does not
-    /// sleep.
-    pub(crate) fn before_sleep(&self) {
-        self.steps_in_turn.set(0);
-        let apps = self.active.borrow();
-        if !self.looked.get() && apps.iter().any(|app| app.dispatcher.borrow_mut().is_gathering()) {
-            self.looked.set(true);
-            return self.look.notify_one();
-        }
-        self.looked.set(false);
-        for _ in 0..LOOKS {
-            for app in apps.iter() {
-                let mut dispatcher = app.dispatcher.borrow_mut();
-                dispatcher.read_rings();
-                if dispatcher.ring_workers() {
-                    self.overdue.notify_one();
-                }
-            }
-            if apps.iter().all(|app| app.dispatcher.borrow().announce_sleep()) {
-                return;
-            }
-            apps.iter().for_each(|app| app.dispatcher.borrow().retract_sleep());
-        }
-        // Tasks have been woken, or a misbehaving worker announces news that it does not have. Others must get their
-        // turn in either case, and the sleep must be a short one, since it was not announced.
-        self.overdue.notify_one();
-    }
-
-    /// After the event loop's sleep.
-    pub(crate) fn after_sleep(&self) {
-        for app in self.active.borrow().iter() {
-            let mut dispatcher = app.dispatcher.borrow_mut();
-            dispatcher.retract_sleep();
-            dispatcher.read_rings();
         }
     }
 

@@ -177,7 +177,7 @@ impl Connection {
                 self.output.file = None;
             } else if is_at_file {
                 // Others get their turn between two pieces of a file.
-                self.shared.bound_turn();
+                self.shared.turn.step();
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }

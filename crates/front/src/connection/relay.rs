@@ -111,7 +111,7 @@ impl Connection {
         up: &mut Way,
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
-        self.shared.bound_turn();
+        self.shared.turn.step();
         self.limit_remaining_time();
         down.is_limited = self.is_limited;
         let mut scratch = self.shared.scratch.borrow_mut();

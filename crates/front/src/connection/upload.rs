@@ -129,7 +129,7 @@ impl Connection {
             if let Some(done) = self.decode(&scratch[..length], sink) {
                 return Poll::Ready(done);
             }
-            shared.bound_turn();
+            shared.turn.step();
         }
         context.waker().wake_by_ref();
         Poll::Pending
