@@ -92,7 +92,7 @@ impl AppState {
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
-            turn: Turn::default(),
+            turn: Turn::of(app.runs_as.another()),
             spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),

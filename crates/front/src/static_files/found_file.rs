@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use highball_tenant::About;
 
 use super::encodings::{self, Coding};
-use super::folder::Folder;
+use super::folder::OpenFolder;
 use crate::content_type;
 use crate::http_syntax::http_date;
 
@@ -50,7 +50,7 @@ pub(super) enum Content {
 
 impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
-    pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8]) -> Option<Self> {
+    pub(super) fn open(folder: &OpenFolder, path: &[u8], extra_fields: &[u8]) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
         let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES);
         let sibling = |suffix: &[u8]| {
