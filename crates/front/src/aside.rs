@@ -56,6 +56,11 @@ impl Turn {
         Turn(Arc::new(Semaphore::new(threads)))
     }
 
+    /// That for reading files, wherever they were opened.
+    pub(crate) fn of_reads() -> Self {
+        Turn(Arc::new(Semaphore::new(THREADS)))
+    }
+
     /// Waits until it has come.
     pub(crate) async fn come(&self) -> Held {
         let permit = Arc::clone(&self.0).acquire_owned().await;
@@ -78,7 +83,7 @@ impl Held {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::error!(%error, "looking for a file has failed; the application is asked");
+                tracing::error!(%error, "a thread that works with an application's files has panicked");
                 None
             }
         }

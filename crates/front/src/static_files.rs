@@ -40,6 +40,7 @@ use highball_users::User;
 
 use crate::answer_events::{AnswerEvent, AnswerEvents, FilePart};
 use crate::aside::Turn;
+use crate::file_reads::Ahead;
 use crate::request_head::{known_key, Method, RequestHead};
 use conditions::Verdict;
 pub(crate) use finder::Finder;
@@ -201,7 +202,8 @@ fn push_answer(
     if !is_head_method && length > 0 {
         match &representation.content {
             Content::File(file) => {
-                events.push_file(FilePart { file: Arc::clone(file), offset, length, permit: None });
+                let (file, ahead) = (Arc::clone(file), Ahead::default());
+                events.push_file(FilePart { file, offset, length, permit: None, ahead });
             }
             // Both fit: they lie within the content, which is in memory.
             Content::Bytes(bytes) => events.push_bytes(&bytes[offset as usize..(offset + length) as usize]),

@@ -10,6 +10,7 @@ use super::folder::{Folder, Names};
 use super::found_file::FoundFile;
 use super::pipeline::{Assets, Pipeline};
 use super::safe_path::SafePath;
+use crate::aside::Turn;
 
 /// Finds the files of one application.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Finder {
     assets: Option<Vec<u8>>,
     /// What the asset pipeline answers with before anything is built.
     pipeline: Option<Pipeline>,
+    /// The turn in which clients' files are read.
+    reads: Turn,
 }
 
 impl Finder {
@@ -37,6 +40,7 @@ impl Finder {
             extra_fields,
             assets: None,
             pipeline: None,
+            reads: Turn::of_reads(),
         }
     }
 
@@ -91,13 +95,13 @@ impl Finder {
         path.candidates().find_map(|candidate| {
             let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
             let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
-            let mut found = FoundFile::open(&folder, &candidate, fields)?;
+            let mut found = FoundFile::open(&folder, &candidate, fields, &self.reads)?;
             found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
             Some(found)
         })
     }
 
     fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
-        self.pipeline.as_ref().filter(|_| !path.is_of_folder())?.find(path.name(), now_ms)
+        self.pipeline.as_ref().filter(|_| !path.is_of_folder())?.find(path.name(), now_ms, &self.reads)
     }
 }

@@ -20,6 +20,7 @@ use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
 use super::reading::{Facts, Known, KnownFacts};
 use super::safe_path::first_component;
+use crate::aside::Turn;
 use crate::content_type;
 
 /// Where the content decides, files up to this size are kept in memory, and of larger ones what they say.
@@ -118,7 +119,7 @@ impl Pipeline {
 
     /// The file that the pipeline would answer with; `None`: it has to be asked. A large file is read, which may take some
     /// seconds.
-    pub(super) fn find(&self, path: &[u8], now_ms: u64) -> Option<FoundFile> {
+    pub(super) fn find(&self, path: &[u8], now_ms: u64, reads: &Turn) -> Option<FoundFile> {
         let asked = AskedAsset::of(path.strip_prefix(self.prefix.as_slice())?)?;
         let plain = self.rules.plain.get(asked.extension)?;
         if asked.digest.is_none() && matches!(self.rules.digest, AssetDigest::Propshaft { .. }) {
@@ -126,7 +127,7 @@ impl Pipeline {
         }
         let file = open(&self.folders, &self.rules, &asked, now_ms)?;
         let content_decides = asked.digest.is_some() || plain.depends_on_content();
-        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES });
+        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES }, reads);
         if content_decides {
             let facts = self.facts_of(&found, plain, now_ms)?;
             if !facts.is_plain || asked.digest.is_some_and(|digest| facts.digest.as_bytes() != digest) {
@@ -360,7 +361,7 @@ mod tests {
         /// The content that is found for this path; `None`: the pipeline is asked.
         fn body(&self, path: &str) -> Option<String> {
             let pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
-            let found = pipeline.find(path.as_bytes(), 0)?;
+            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads())?;
             let Content::Bytes(bytes) = &found.choose(b"").content else { panic!("a small file") };
             Some(String::from_utf8(bytes.to_vec()).unwrap())
         }
@@ -479,7 +480,7 @@ mod tests {
             let (stem, extension) = name.split_once('.').unwrap();
             let path = format!("assets/{stem}-{digest}.{extension}");
             assert!(!knows(name, 0));
-            let found = pipeline.find(path.as_bytes(), 0).expect("served");
+            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads()).expect("served");
             assert!(knows(name, 0));
             assert!(!knows(name, FRESH_MS), "it may have changed within the same time stamp");
             let representation = found.choose(b"");
@@ -487,7 +488,7 @@ mod tests {
             assert_eq!(representation.length, content.len() as u64);
             assert!(representation.validators.ends_with(REVALIDATED), "it may change while it is sent");
         }
-        let find = |path: String| pipeline.find(path.as_bytes(), 0);
+        let find = |path: String| pipeline.find(path.as_bytes(), 0, &Turn::of_reads());
         assert!(find(format!("assets/a-{OTHER_DIGEST}.png")).is_none());
         assert!(find("assets/c.json".into()).is_some());
 
