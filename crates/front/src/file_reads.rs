@@ -108,7 +108,7 @@ pub struct ServedFile {
     /// `None` while it is dropped.
     file: Option<File>,
     medium: OnceLock<Medium>,
-    /// So many bytes from the start were in the page cache,
+    /// The number of bytes from the start that were in the page cache,
     cached_bytes: AtomicU64,
     /// and until then they are believed to be, in milliseconds.
     cached_until_ms: AtomicU64,
