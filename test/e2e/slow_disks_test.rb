@@ -165,7 +165,7 @@ class SlowDisksTest < ManyAppsTestCase
     end
   end
 
-  # Two applications, one of which has these files on a disk of its own.
+  # Two applications, one of which has these files on another disk.
   def with_disk(files)
     server, folder = serve_two(FILES)
     ask(server, "good", "/")

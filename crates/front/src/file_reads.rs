@@ -213,7 +213,7 @@ impl Deref for ServedFile {
     }
 }
 
-/// Closing asks the file system: a FUSE file system is told, and an NFS server may be.
+/// Closing may wait for the file system: FUSE asks its process, and NFS its server.
 impl Drop for ServedFile {
     fn drop(&mut self) {
         let is_elsewhere = matches!(self.medium.get(), None | Some(Medium::Elsewhere));
