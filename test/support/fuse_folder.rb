@@ -43,7 +43,7 @@ class FuseFolder
   # Answers everything again, what has waited first.
   def answer = tell("answer")
 
-  # Whoever still waits gets an error.
+  # Processes that still wait get an error.
   def close
     @control.close
     Process.wait(@pid)
