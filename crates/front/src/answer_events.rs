@@ -4,12 +4,12 @@
 //! parts of files, with an end. Nothing here knows a protocol. The events hold no bytes of their own: those lie one behind
 //! the other in a buffer, in the order of the events, so that an answer costs no allocation.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::budget::Permit;
+use crate::file_reads::{Ahead, ServedFile};
 use crate::refusal::Refusal;
 
 /// The next event of an answer.
@@ -91,13 +91,15 @@ pub enum AnswerBody {
 #[derive(Debug)]
 pub struct FilePart {
     /// The open file; others may read it too, so it is read at positions.
-    pub file: Arc<File>,
+    pub file: Arc<ServedFile>,
     /// The next byte to send.
     pub offset: u64,
     /// Bytes still to send.
     pub length: u64,
     /// What a spool file holds of the budget.
     pub permit: Option<Rc<Permit>>,
+    /// The next piece of it.
+    pub ahead: Ahead,
 }
 
 impl FilePart {
@@ -106,7 +108,8 @@ impl FilePart {
         let beyond = self.length.checked_sub(length).filter(|beyond| *beyond > 0)?;
         self.length = length;
         let offset = self.offset + length;
-        Some(FilePart { file: Arc::clone(&self.file), offset, length: beyond, permit: self.permit.clone() })
+        let (file, permit) = (Arc::clone(&self.file), self.permit.clone());
+        Some(FilePart { file, offset, length: beyond, permit, ahead: Ahead::default() })
     }
 }
 

@@ -51,8 +51,10 @@ pub(crate) struct AppState {
     failure: RefCell<Option<AppFailure>>,
     /// Its own pages for its visitors, where it may have some: `503.html`.
     error_pages: RefCell<Option<Rc<ErrorPages>>>,
-    /// Whose turn it is to look for its files on another thread.
+    /// Whose turn it is to look for its files on another thread,
     turn: Turn,
+    /// and to read those that its workers have opened.
+    pub(crate) reads: Turn,
     /// What its spool files may hold.
     pub(crate) spool: Rc<Share>,
     shed_log: ShedLog,
@@ -92,7 +94,8 @@ impl AppState {
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
-            turn: Turn::default(),
+            turn: Turn::of(app.runs_as.another()),
+            reads: Turn::of_reads(),
             spool: Share::new(budget, &app.name, app.limits.spool_bytes),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),

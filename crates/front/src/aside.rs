@@ -1,8 +1,9 @@
 //! What is found out on other threads for one application, and remembered for a while.
 //!
-//! Another process, the opener, may be the one that opens an application's files: then its user can make the asking
-//! thread wait. So the event loop never asks it. It answers from its [`Memory`]; what is not there is found out on a
-//! thread of the pool, in the application's [`Turn`]; and requests wait for that for [`PATIENCE`] alone.
+//! Asking the file system may take long: a disk is busy, a file system of another machine or of a process does not
+//! answer, and an opener takes as long as its user likes. So the event loop never asks. It answers from its [`Memory`];
+//! what is not there is found out on a thread of the pool, in the application's [`Turn`]; and requests wait for that for
+//! [`PATIENCE`] alone.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -12,37 +13,61 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, Mutex, OwnedMutexGuard};
+use highball_users::User;
+use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{spawn_blocking, spawn_local};
 use tokio::time::timeout;
 
 /// How long a request waits: a little longer than a thread waits for an opener.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// How long what was found out is believed, in milliseconds,
-pub(crate) const FRESH_MS: u64 = 1000;
+/// The threads of the pool that one application has at a time. A file system that does not answer takes them all, and
+/// those of no other application.
+const THREADS: usize = 4;
 
-/// and how old it may be to be used while it is found out again.
-const USABLE_MS: u64 = 2 * FRESH_MS;
+/// How old what was found out may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ages {
+    /// Up to this age, in milliseconds, it is believed.
+    pub(crate) fresh_ms: u64,
+    /// Up to this age it is used while it is found out again.
+    pub(crate) usable_ms: u64,
+}
 
-/// Serialises the questions about one application: it has one thread of the pool at a time, so that an opener that does
-/// not answer cannot block the threads of others.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Turn(Arc<Mutex<()>>);
+impl Ages {
+    /// Of what costs a question to another process, or is needed rarely.
+    pub(crate) const LONG: Ages = Ages { fresh_ms: 1000, usable_ms: 2000 };
+}
+
+/// Bounds the questions about one application: it has few threads of the pool at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn(Arc<Semaphore>);
 
 /// The turn has come, and lasts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _turn: OwnedMutexGuard<()>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Turn {
-    /// Waits until it has come.
-    pub(crate) async fn come(&self) -> Held {
-        Held { _turn: Arc::clone(&self.0).lock_owned().await }
+    /// That of an application of this user: an opener answers one question at a time.
+    pub(crate) fn of(user: Option<&User>) -> Self {
+        let threads = if highball_tenant::is_by_opener(user) { 1 } else { THREADS };
+        Turn(Arc::new(Semaphore::new(threads)))
     }
 
-    /// The same, but not for long: the thread may be stuck.
+    /// That for reading files, wherever they were opened.
+    pub(crate) fn of_reads() -> Self {
+        Turn(Arc::new(Semaphore::new(THREADS)))
+    }
+
+    /// Waits until it has come.
+    pub(crate) async fn come(&self) -> Held {
+        let permit = Arc::clone(&self.0).acquire_owned().await;
+        Held { _permit: permit.expect("the semaphore is never closed") }
+    }
+
+    /// The same, but not for long: the threads may be stuck.
     pub(crate) async fn come_soon(&self) -> Option<Held> {
         timeout(PATIENCE, self.come()).await.ok()
     }
@@ -58,21 +83,21 @@ impl Held {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::error!(%error, "looking for a file has failed; the application is asked");
+                tracing::error!(%error, "a thread that works with an application's files has panicked");
                 None
             }
         }
     }
 }
 
-/// Starts a task, and waits for it, but not for long. The task goes on if the caller waits no longer.
-pub(crate) async fn patiently(task: impl Future<Output = ()> + 'static) {
+/// Starts a task, and waits for it, but not for long. `false`: it goes on, and the caller waits no longer.
+pub(crate) async fn patiently(task: impl Future<Output = ()> + 'static) -> bool {
     let (end, ended) = oneshot::channel();
     spawn_local(async move {
         task.await;
         let _ = end.send(()); // the caller may have stopped waiting
     });
-    let _ = timeout(PATIENCE, ended).await; // then there is nothing to know yet
+    timeout(PATIENCE, ended).await.is_ok()
 }
 
 /// What was found out.
@@ -81,6 +106,7 @@ pub(crate) struct Memory<K, V> {
     known: RefCell<HashMap<K, Known<V>>>,
     /// Most entries; beyond that the oldest is forgotten.
     most: usize,
+    ages: Ages,
 }
 
 #[derive(Debug)]
@@ -104,8 +130,8 @@ pub(crate) enum Recalled<V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
-    pub(crate) fn of(most: usize) -> Self {
-        Memory { known: RefCell::default(), most }
+    pub(crate) fn of(most: usize, ages: Ages) -> Self {
+        Memory { known: RefCell::default(), most, ages }
     }
 
     pub(crate) fn recall<Q: Eq + Hash + ?Sized>(&self, key: &Q, now_ms: u64) -> Recalled<V>
@@ -113,10 +139,10 @@ impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
         K: Borrow<Q>,
     {
         match self.known.borrow_mut().get_mut(key) {
-            Some(known) if known.is_looked_after || known.is_fresh(now_ms) => {
+            Some(known) if known.is_looked_after || known.age_ms(now_ms) < self.ages.fresh_ms => {
                 Recalled::Fresh(known.value.clone())
             }
-            Some(known) if known.is_usable(now_ms) => {
+            Some(known) if known.age_ms(now_ms) < self.ages.usable_ms => {
                 known.is_looked_after = true;
                 Recalled::Aging(known.value.clone())
             }
@@ -129,17 +155,41 @@ impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.known.borrow().get(key).map(|known| known.is_fresh(now_ms))
+        self.known.borrow().get(key).map(|known| known.age_ms(now_ms) < self.ages.fresh_ms)
+    }
+
+    /// What is known, however old it is.
+    pub(crate) fn latest<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.known.borrow().get(key).map(|known| known.value.clone())
     }
 
     /// This is so by now.
     pub(crate) fn learn(&self, key: K, value: V, at_ms: u64) {
+        self.put(key, Known { value, at_ms, is_looked_after: false });
+    }
+
+    /// It could not be found out in time. What is known goes on being used for a while, and this if nothing is known.
+    pub(crate) fn put_off(&self, key: K, otherwise: V, at_ms: u64) {
+        let value = self.latest(&key).unwrap_or(otherwise);
+        self.learn(key, value, at_ms);
+    }
+
+    /// The same while a task is still at it: until it has [learned](Memory::learn), however long that takes.
+    pub(crate) fn put_off_until_learned(&self, key: K, otherwise: V, at_ms: u64) {
+        let value = self.latest(&key).unwrap_or(otherwise);
+        self.put(key, Known { value, at_ms, is_looked_after: true });
+    }
+
+    fn put(&self, key: K, entry: Known<V>) {
         let mut known = self.known.borrow_mut();
         if known.len() >= self.most && !known.contains_key(&key) {
             let oldest = known.iter().min_by_key(|(_, known)| known.at_ms).map(|(key, _)| key.clone());
             oldest.inspect(|oldest| drop(known.remove(oldest)));
         }
-        known.insert(key, Known { value, at_ms, is_looked_after: false });
+        known.insert(key, entry);
     }
 
     pub(crate) fn forget<Q: Eq + Hash + ?Sized>(&self, key: &Q)
@@ -156,17 +206,15 @@ impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
 
     /// Forgets what would not be used any more.
     pub(crate) fn forget_old(&self, now_ms: u64) {
-        self.known.borrow_mut().retain(|_, known| known.is_looked_after || known.is_usable(now_ms));
+        self.known
+            .borrow_mut()
+            .retain(|_, known| known.is_looked_after || known.age_ms(now_ms) < self.ages.usable_ms);
     }
 }
 
 impl<V> Known<V> {
-    fn is_fresh(&self, now_ms: u64) -> bool {
-        now_ms < self.at_ms + FRESH_MS
-    }
-
-    fn is_usable(&self, now_ms: u64) -> bool {
-        now_ms < self.at_ms + USABLE_MS
+    fn age_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.at_ms)
     }
 }
 
@@ -174,9 +222,12 @@ impl<V> Known<V> {
 mod tests {
     use super::*;
 
+    const FRESH_MS: u64 = Ages::LONG.fresh_ms;
+    const USABLE_MS: u64 = Ages::LONG.usable_ms;
+
     #[test]
     fn what_is_known_is_found_out_again_by_one_and_used_meanwhile() {
-        let memory: Memory<u8, &str> = Memory::of(2);
+        let memory: Memory<u8, &str> = Memory::of(2, Ages::LONG);
         assert_eq!(memory.recall(&1, 0), Recalled::Nothing);
         memory.learn(1, "one", 0);
         assert_eq!(memory.recall(&1, FRESH_MS - 1), Recalled::Fresh("one"));
@@ -191,7 +242,7 @@ mod tests {
 
     #[test]
     fn not_much_is_kept_and_nothing_for_long() {
-        let memory: Memory<u8, ()> = Memory::of(2);
+        let memory: Memory<u8, ()> = Memory::of(2, Ages::LONG);
         (0..3).for_each(|key| memory.learn(key, (), u64::from(key)));
         assert_eq!([0, 1, 2].map(|key| memory.is_fresh(&key, 3)), [None, Some(true), Some(true)]);
         memory.forget_old(USABLE_MS + 1);

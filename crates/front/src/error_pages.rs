@@ -10,7 +10,7 @@ use highball_tenant::{Links, TenantFolder};
 use highball_users::User;
 use tokio::task::spawn_local;
 
-use crate::aside::{patiently, Memory, Recalled, Turn};
+use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
 use crate::clock::now_ms;
 use crate::failure_pages::Page;
 
@@ -32,26 +32,24 @@ pub(crate) struct ErrorPages {
 
 impl ErrorPages {
     pub(crate) fn new(public: PathBuf, user: Option<&User>, turn: &Turn) -> Rc<Self> {
-        let pages = Memory::of(KEPT_PAGES);
+        let pages = Memory::of(KEPT_PAGES, Ages::LONG);
         Rc::new(ErrorPages { public, user: user.cloned(), pages, turn: turn.clone() })
     }
 
     /// The page for this status, if there is one and it can be read in time.
     pub(crate) async fn page(self: Rc<Self>, status: u16) -> Option<Rc<Page>> {
         match self.pages.recall(&status, now_ms()) {
-            Recalled::Fresh(page) => return page,
-            _ if !highball_tenant::is_by_opener(self.user.as_ref()) => {
-                self.learn(status, read(&self.public, status, self.user.as_ref()));
-            }
-            Recalled::Aging(page) => {
-                spawn_local(Rc::clone(&self).look(status));
-                return page;
-            }
-            Recalled::Nothing => patiently(Rc::clone(&self).look(status)).await,
-        }
-        match self.pages.recall(&status, now_ms()) {
             Recalled::Fresh(page) => page,
-            _ => None,
+            Recalled::Aging(page) => {
+                spawn_local(self.look(status));
+                page
+            }
+            Recalled::Nothing => {
+                if !patiently(Rc::clone(&self).look(status)).await {
+                    self.pages.put_off_until_learned(status, None, now_ms());
+                }
+                self.pages.latest(&status).flatten()
+            }
         }
     }
 
@@ -60,7 +58,9 @@ impl ErrorPages {
     }
 
     async fn look(self: Rc<Self>, status: u16) {
-        let Some(held) = self.turn.come_soon().await else { return self.learn(status, None) };
+        let Some(held) = self.turn.come_soon().await else {
+            return self.pages.put_off(status, None, now_ms());
+        };
         if self.pages.is_fresh(&status, now_ms()) == Some(true) {
             return; // it was read for another request
         }
@@ -104,7 +104,7 @@ mod tests {
     fn a_page_is_read_seldom_and_used_while_its_opener_hangs() {
         on_the_fronts_thread(async {
             let opener = Opener::with(&[("500.html", "one")]);
-            let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::default());
+            let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::of(Some(&opener.user)));
             opener.be(Mood::Hangs);
             assert_eq!(body(&pages, 500).await, None, "the request does not wait for long");
             opener.be(Mood::Answers);
@@ -125,10 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_this_process_may_read_is_read_at_once() {
+    fn a_page_that_this_process_may_read_is_found() {
         on_the_fronts_thread(async {
             let folder = tempfile::tempdir().unwrap();
-            let pages = ErrorPages::new(folder.path().to_owned(), None, &Turn::default());
+            let pages = ErrorPages::new(folder.path().to_owned(), None, &Turn::of(None));
             assert_eq!(body(&pages, 500).await, None);
             std::fs::write(folder.path().join("500.html"), "own").unwrap();
             wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("own")).await;

@@ -41,6 +41,7 @@ mod error_pages;
 mod exchange;
 pub mod failure;
 mod failure_pages;
+mod file_reads;
 pub mod frame_reader;
 mod front;
 pub mod http_syntax;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
 use highball_ring::RingError;
-use highball_tenant::OpenError;
 
 use crate::answer_events::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
+use crate::aside::Turn;
 use crate::budget::Share;
+use crate::file_reads::{Ahead, ServedFile};
 use crate::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::protocol::http1::body::BodyDecoder;
 use crate::refusal::Refusal;
@@ -101,6 +102,8 @@ pub struct Response {
     spool: Spool,
     /// `FILE` frames so far.
     files: u32,
+    /// In which turn files are read.
+    reads: Turn,
     /// Whether the head announced that the application takes the connection over.
     hijack_announced: bool,
     /// Whether it has taken the connection over.
@@ -132,10 +135,16 @@ impl Response {
             events: AnswerEvents::default(),
             spool: Spool::Unused,
             files: 0,
+            reads: Turn::of_reads(),
             hijack_announced: false,
             handed_over: false,
             exception: Vec::new(),
         }
+    }
+
+    /// Files of this answer are read in this turn, that of the application.
+    pub(crate) fn read_in(&mut self, turn: &Turn) {
+        self.reads = turn.clone();
     }
 
     /// Ready for the answer to a request of this context.
@@ -407,7 +416,7 @@ impl Response {
         }
         let (file, length, permit) = (spool.file(), bytes.len() as u64, Some(spool.permit()));
         if length > 0 {
-            self.events.push_file(FilePart { file, offset, length, permit });
+            self.events.push_file(FilePart { file, offset, length, permit, ahead: Ahead::default() });
         }
         true
     }
@@ -425,13 +434,10 @@ impl Response {
             Progress::Waiting => return Err(RingError::Breach("a file without a head")),
             Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
-        // Only a regular file never blocks, and ends.
-        match highball_tenant::handed_over(&file) {
-            Ok(_) => {}
-            Err(OpenError::Kernel(_)) if length == 0 => {} // so large they seem, and nothing of them is read
-            Err(OpenError::Kernel(_)) => return Err(RingError::Breach("a file that the kernel makes up")),
-            Err(_) => return Err(RingError::Breach("a file that is not a regular file")),
-        }
+        // Only a regular file ends. One that the kernel makes up is found out when it is read.
+        let Ok(backing) = highball_tenant::handed_over(&file) else {
+            return Err(RingError::Breach("a file that is not a regular file"));
+        };
         let length = match self.body {
             AnswerBody::None => return Ok(()),
             AnswerBody::Length(_) => self.within_length(length),
@@ -442,8 +448,8 @@ impl Response {
         }
         self.missing = self.missing.saturating_sub(length);
         self.body_bytes = self.body_bytes.saturating_add(length);
-        let file = Arc::new(File::from(file));
-        self.events.push_file(FilePart { file, offset, length, permit: None });
+        let file = Arc::new(ServedFile::handed_over(File::from(file), backing, &self.reads));
+        self.events.push_file(FilePart { file, offset, length, permit: None, ahead: Ahead::default() });
         Ok(())
     }
 

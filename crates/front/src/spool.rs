@@ -11,11 +11,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use highball_tenant::Backing;
 use rustix::fs::{fchmod, ftruncate, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
 
+use crate::aside::Turn;
 use crate::budget::{Full, Permit, Share};
+use crate::file_reads::ServedFile;
 
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
@@ -23,7 +26,7 @@ const NAME_ATTEMPTS: u32 = 16;
 /// An open file without a name.
 #[derive(Debug)]
 pub struct SpoolFile {
-    file: Arc<File>,
+    file: Arc<ServedFile>,
     length: u64,
     permit: Rc<Permit>,
     /// Whether another process may have it open too, and keep it.
@@ -66,7 +69,9 @@ impl SpoolFile {
     }
 
     fn of(descriptor: OwnedFd, share: &Rc<Share>) -> Self {
-        let (file, permit) = (Arc::new(File::from(descriptor)), Rc::new(Permit::new(share)));
+        static READS: LazyLock<Turn> = LazyLock::new(Turn::of_reads);
+        let file = ServedFile::handed_over(File::from(descriptor), Backing::BlockDevice, &READS);
+        let (file, permit) = (Arc::new(file), Rc::new(Permit::new(share)));
         SpoolFile { file, length: 0, permit, is_shared: Cell::new(false) }
     }
 
@@ -76,13 +81,13 @@ impl SpoolFile {
     /// The budget is used up; or those of write(2): no space above all.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
         self.permit.grow(bytes.len() as u64)?;
-        (&*self.file).write_all(bytes)?;
+        (&**self.file).write_all(bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
     /// The file itself, to be read at positions.
-    pub fn file(&self) -> Arc<File> {
+    pub fn file(&self) -> Arc<ServedFile> {
         Arc::clone(&self.file)
     }
 
@@ -112,7 +117,7 @@ impl SpoolFile {
 impl Drop for SpoolFile {
     fn drop(&mut self) {
         if self.is_shared.get() {
-            if let Err(error) = ftruncate(&self.file, 0) {
+            if let Err(error) = ftruncate(&**self.file, 0) {
                 tracing::warn!(%error, "a spool file could not be emptied");
             }
         }

@@ -6,8 +6,7 @@
 //! - [`folder`]: the public folder, opened, and a list of what is in it, so that a request that is not
 //!   for a file costs no system call;
 //! - [`finder`]: asking the file system;
-//! - [`here`]: where this process opens the files itself: it asks at once;
-//! - [`by_opener`]: where another one does: it is asked on another thread;
+//! - [`known_files`]: having that done on another thread, and answering from memory;
 //! - [`found_file`]: a file with what is sent about it, and its compressed siblings;
 //! - [`fingerprint`]: whether its name says that it will never change;
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
@@ -17,14 +16,13 @@
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
-mod by_opener;
 mod conditions;
 mod encodings;
 mod finder;
 mod fingerprint;
 mod folder;
 mod found_file;
-mod here;
+mod known_files;
 mod pipeline;
 mod reading;
 mod safe_path;
@@ -42,34 +40,24 @@ use highball_users::User;
 
 use crate::answer_events::{AnswerEvent, AnswerEvents, FilePart};
 use crate::aside::Turn;
+use crate::file_reads::Ahead;
 use crate::request_head::{known_key, Method, RequestHead};
-use by_opener::ByOpener;
 use conditions::Verdict;
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
-use here::Here;
+use known_files::KnownFiles;
 pub use pipeline::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use safe_path::SafePath;
 
 /// How long an answer of the file system is believed, in milliseconds.
 const FRESH_MS: u64 = 200;
 
-/// Most files that are kept open (each with up to two compressed siblings).
-const KEPT_FILES: usize = 64;
-
 /// The static files of one application, for one thread.
 #[derive(Debug)]
 pub(crate) struct StaticFiles {
-    source: Source,
+    known: Rc<KnownFiles>,
     /// Whether the files are all that there is.
     of_site: bool,
-}
-
-/// Who opens them.
-#[derive(Debug)]
-enum Source {
-    Here(Here),
-    ByOpener(Rc<ByOpener>),
 }
 
 /// A request that may be for a file.
@@ -128,15 +116,9 @@ impl fmt::Debug for Pending {
 }
 
 impl StaticFiles {
-    /// Serves the files that are found so, as this user; what takes long is done in that `turn`.
+    /// Serves the files that are found so, as this user; they are looked for in that `turn`.
     pub(crate) fn new(finder: Finder, user: Option<&User>, turn: &Turn) -> Self {
-        let finder = finder.opened_as(user);
-        let source = if highball_tenant::is_by_opener(user) {
-            Source::ByOpener(ByOpener::new(finder, turn.clone()))
-        } else {
-            Source::Here(Here::new(finder, turn.clone()))
-        };
-        StaticFiles { source, of_site: false }
+        StaticFiles { known: KnownFiles::new(finder.opened_as(user), turn.clone()), of_site: false }
     }
 
     /// Answers a request if it is for a file.
@@ -162,10 +144,7 @@ impl StaticFiles {
 
     /// Closes files that have not been asked for lately.
     pub(crate) fn close_idle(&self, now_ms: u64) {
-        match &self.source {
-            Source::Here(here) => here.close_idle(now_ms),
-            Source::ByOpener(files) => files.forget_old(now_ms),
-        }
+        self.known.forget_old(now_ms);
     }
 
     fn find(
@@ -173,11 +152,9 @@ impl StaticFiles {
         path: &SafePath<'_>,
         request: &StaticRequest<'_>,
     ) -> Result<Option<Rc<FoundFile>>, Pending> {
-        let found = match &self.source {
-            Source::Here(here) => here.find(path, request.now_ms),
-            Source::ByOpener(files) => files.find(path, request.now_ms),
-        };
-        found.or_else(|pending| if request.may_wait { Err(pending) } else { Ok(None) })
+        let found = self.known.find(path, request.now_ms);
+        // A machine that is very busy finds out less in time than it forgets.
+        found.or_else(|pending| if request.may_wait { Err(pending) } else { Ok(self.known.latest(path)) })
     }
 }
 
@@ -225,7 +202,8 @@ fn push_answer(
     if !is_head_method && length > 0 {
         match &representation.content {
             Content::File(file) => {
-                events.push_file(FilePart { file: Arc::clone(file), offset, length, permit: None });
+                let (file, ahead) = (Arc::clone(file), Ahead::default());
+                events.push_file(FilePart { file, offset, length, permit: None, ahead });
             }
             // Both fit: they lie within the content, which is in memory.
             Content::Bytes(bytes) => events.push_bytes(&bytes[offset as usize..(offset + length) as usize]),
@@ -275,6 +253,6 @@ fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod opener_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;

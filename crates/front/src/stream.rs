@@ -13,10 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::answer_events::FilePart;
+use crate::file_reads::Next;
 use crate::peer_user;
 
-/// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
-const FILE_BYTES: u64 = 256 * 1024;
+/// What became of a part of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileProgress {
+    /// Some of it has been sent.
+    Sent,
+    /// The client would take more, which is being read.
+    Reading,
+}
 
 /// A connection that was silent for this long is probed, at this interval, and given up after this many probes without an
 /// answer: two minutes in all.
@@ -101,23 +108,44 @@ impl Stream {
         self.poll_sending(context, |socket| rustix::net::send(socket, bytes, flags))
     }
 
-    /// Sends some of a file; an error if it has become shorter.
+    /// Sends some of a file; an error if it cannot be read, or has become shorter. Pending: the client takes nothing.
     pub(crate) fn poll_send_file(
         &mut self,
         context: &mut Context<'_>,
         part: &mut FilePart,
-    ) -> Poll<io::Result<()>> {
-        let length = part.length.min(FILE_BYTES) as usize;
-        let sent = ready!(self.poll_sending(context, |socket| {
-            let mut offset = part.offset;
-            rustix::fs::sendfile(socket, &part.file, Some(&mut offset), length)
-        }))?;
+    ) -> Poll<io::Result<FileProgress>> {
+        // What the client does not take is not read.
+        ready!(self.poll_writable(context))?;
+        let FilePart { file, offset, length, ahead, .. } = part;
+        let Poll::Ready(next) = ahead.poll_next(context, file, *offset, *length) else {
+            return Poll::Ready(Ok(FileProgress::Reading));
+        };
+        let polled = match next? {
+            Next::Bytes(bytes) => self.poll_write_some(context, bytes),
+            Next::FromCache(most) => self.poll_sending(context, |socket| {
+                let mut offset = *offset;
+                rustix::fs::sendfile(socket, &***file, Some(&mut offset), most)
+            }),
+        };
+        let Poll::Ready(sent) = polled else {
+            ahead.forget();
+            return Poll::Pending;
+        };
+        let sent = sent?;
         if sent == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
-        part.offset += sent as u64;
-        part.length -= sent as u64;
-        Poll::Ready(Ok(()))
+        ahead.advance(sent);
+        *offset += sent as u64;
+        *length -= sent as u64;
+        Poll::Ready(Ok(FileProgress::Sent))
+    }
+
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Tcp(stream) => stream.poll_write_ready(context),
+            Stream::Unix(stream) => stream.poll_write_ready(context),
+        }
     }
 
     /// Sends by a system call, when the socket takes something.
@@ -127,10 +155,7 @@ impl Stream {
         mut send: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(match self {
-                Stream::Tcp(stream) => stream.poll_write_ready(context),
-                Stream::Unix(stream) => stream.poll_write_ready(context),
-            })?;
+            ready!(self.poll_writable(context))?;
             let socket: &Stream = self;
             let mut send = || send(socket.as_fd()).map_err(io::Error::from);
             let sent = match socket {

@@ -44,9 +44,13 @@ const OF_THE_KERNEL: [(u32, &str); 30] = [
     (0x0000_9fa1, "openprom"),
 ];
 
-/// The kernel's file system that something open is of; `None` for others.
+/// The number of the file system that something open is of. May wait for that file system.
 #[allow(clippy::unnecessary_cast)] // the type of the number differs between platforms
-pub(crate) fn of_the_kernel(descriptor: impl AsFd) -> Result<Option<&'static str>, Errno> {
-    let magic = fstatfs(descriptor)?.f_type as u32;
-    Ok(OF_THE_KERNEL.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name))
+pub(crate) fn magic_of(descriptor: impl AsFd) -> Result<u32, Errno> {
+    Ok(fstatfs(descriptor)?.f_type as u32)
+}
+
+/// The name of the kernel's file system with this number; `None` for others.
+pub(crate) fn of_the_kernel(magic: u32) -> Option<&'static str> {
+    OF_THE_KERNEL.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }

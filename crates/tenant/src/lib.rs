@@ -40,7 +40,7 @@ pub use resolve::Links;
 
 use highball_users::{with_rights_of, User};
 use resolve::Resolver;
-use rustix::fs::{fstat, statat, AtFlags, Dir, FileType, Mode, OFlags, CWD};
+use rustix::fs::{fstat, statat, statx, AtFlags, Dir, FileType, Mode, OFlags, StatxFlags, CWD};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -265,7 +265,7 @@ impl TenantFolder {
     fn entries_of(&self, list: Result<OwnedFd, Errno>, limit: usize) -> Result<Vec<Entry>, OpenError> {
         let failed = |errno| OpenError::of(errno, Purpose::Folder, Links::Refused, self.user.as_ref());
         let list = list.map_err(failed)?;
-        resolve::not_of_the_kernel(&list)?;
+        file_system(&list)?;
         match walk_limit(list, limit) {
             Err(Errno::OVERFLOW) => Err(OpenError::TooManyNames { limit }),
             Err(errno) => Err(failed(errno)),
@@ -339,18 +339,38 @@ pub fn read_whole(file: File, about: &About, max_bytes: u64) -> Result<Vec<u8>, 
     Ok(content)
 }
 
-/// What is known about a file that the application itself has opened and handed over, if it is one that may be read:
-/// what the kernel makes up, it makes up for the process that reads it.
+/// What is behind a file that the application itself has opened and handed over, if it is a regular file. Never waits: no
+/// file system is asked, as one may not answer.
 ///
 /// # Errors
-/// It is no regular file, or one of the kernel's.
-pub fn handed_over(descriptor: impl AsFd) -> Result<About, OpenError> {
-    let about = about(&descriptor)?;
-    if about.kind != Kind::File {
-        return Err(OpenError::NotAFile(about.kind));
+/// It is no regular file.
+pub fn handed_over(descriptor: impl AsFd) -> Result<Backing, OpenError> {
+    let failed = |errno: Errno| OpenError::Io(errno.into());
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let stat = statx(&descriptor, "", flags, StatxFlags::TYPE).map_err(failed)?;
+    match Kind::of(FileType::from_raw_mode(stat.stx_mode.into())) {
+        Kind::File if stat.stx_dev_major != 0 => Ok(Backing::BlockDevice),
+        Kind::File => Ok(Backing::Unknown),
+        other => Err(OpenError::NotAFile(other)),
     }
-    resolve::not_of_the_kernel(descriptor)?;
-    Ok(about)
+}
+
+/// What is behind an open file, as far as that can be found out without waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// A file system on a block device.
+    BlockDevice,
+    /// The file system has to be asked, and may be [the kernel's](file_system).
+    Unknown,
+}
+
+/// The kind of file system of an open file, by its magic number (statfs(2)). May wait for that file system.
+///
+/// # Errors
+/// It is one whose content the kernel makes up for the process that reads it; or it does not answer.
+pub fn file_system(descriptor: impl AsFd) -> Result<u32, OpenError> {
+    let magic = file_systems::magic_of(descriptor).map_err(|errno| OpenError::Io(errno.into()))?;
+    file_systems::of_the_kernel(magic).map_or(Ok(magic), |name| Err(OpenError::Kernel(name)))
 }
 
 /// What is known about an open file by now.

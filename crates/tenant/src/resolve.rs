@@ -1,6 +1,6 @@
 //! From a name to a descriptor.
 
-use crate::{file_systems, opener, walk, About, Kind, OpenError, Opened, Purpose, Request};
+use crate::{opener, walk, About, Kind, OpenError, Opened, Purpose, Request};
 use highball_users::{with_rights_of, User};
 use rustix::fs::{fstat, openat2, readlink, Mode, OFlags, ResolveFlags, CWD};
 use rustix::io::Errno;
@@ -133,17 +133,9 @@ fn judged(descriptor: OwnedFd, purpose: Purpose) -> Result<Opened, OpenError> {
     }
     // A folder holds nothing itself; what is opened in it is judged, and so it is where its names are read.
     if purpose != Purpose::Folder {
-        not_of_the_kernel(&descriptor)?;
+        crate::file_system(&descriptor)?;
     }
     Ok(Opened { descriptor, about })
-}
-
-/// Refuses what the kernel makes up.
-pub(crate) fn not_of_the_kernel(descriptor: impl AsFd) -> Result<(), OpenError> {
-    match file_systems::of_the_kernel(descriptor).map_err(|errno| OpenError::Io(errno.into()))? {
-        Some(name) => Err(OpenError::Kernel(name)),
-        None => Ok(()),
-    }
 }
 
 /// The path of something open, without links.

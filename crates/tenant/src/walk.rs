@@ -145,7 +145,8 @@ impl Walk {
         };
         self.links_followed += 1;
         // The links of the kernel's file systems may lead into processes; their text says nothing about it.
-        let is_refused = self.links == Links::Refused || file_systems::of_the_kernel(self.here())?.is_some();
+        let is_refused = self.links == Links::Refused
+            || file_systems::of_the_kernel(file_systems::magic_of(self.here())?).is_some();
         if is_refused || self.links_followed > MOST_LINKS {
             return Err(Errno::LOOP);
         }

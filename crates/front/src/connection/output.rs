@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
 use crate::answer_events::{AnswerEvent, FilePart};
+use crate::stream::FileProgress;
 
 /// How long a client may take nothing before what it does not take goes to a spool file, while no other request waits
 /// for the worker. When one does, it goes there at once.
@@ -159,9 +160,11 @@ impl Connection {
             let is_at_file = rest.is_empty();
             let polled = match file {
                 // What is missing of a file is missing of the answer.
-                Some(part) if is_at_file => {
-                    self.stream.poll_send_file(context, part).map_err(|_| End::CutOff)
-                }
+                Some(part) if is_at_file => match self.stream.poll_send_file(context, part) {
+                    // It is not the client that makes it wait.
+                    Poll::Ready(Ok(FileProgress::Reading)) => return Poll::Pending,
+                    sent => sent.map_ok(drop).map_err(|_| End::CutOff),
+                },
                 file => {
                     let polled = match file {
                         Some(_) => self.stream.poll_write_ahead(context, rest),

@@ -308,6 +308,7 @@ impl Connection {
             content_length: None,
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
+        inner.response.read_in(&app.reads);
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();

@@ -1,4 +1,4 @@
-//! Everything that asks the file system for an application's files. It may do so on any thread.
+//! Everything that asks the file system for an application's files. That may take long, and is not for the event loop.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use highball_users::User;
 
 use super::encode_extra_fields;
 use super::fingerprint;
-use super::folder::Folder;
+use super::folder::{Folder, Names};
 use super::found_file::FoundFile;
 use super::pipeline::{Assets, Pipeline};
-use super::reading::{Facts, Known, Unread};
 use super::safe_path::SafePath;
+use crate::aside::Turn;
 
 /// Finds the files of one application.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    pub(super) folder: Folder,
+    folder: Folder,
     /// Header fields for every file, encoded.
     extra_fields: Vec<u8>,
     /// Header fields for files that will never change, encoded.
@@ -24,6 +24,8 @@ pub(crate) struct Finder {
     assets: Option<Vec<u8>>,
     /// What the asset pipeline answers with before anything is built.
     pipeline: Option<Pipeline>,
+    /// The turn in which clients' files are read.
+    reads: Turn,
 }
 
 impl Finder {
@@ -38,6 +40,7 @@ impl Finder {
             extra_fields,
             assets: None,
             pipeline: None,
+            reads: Turn::of_reads(),
         }
     }
 
@@ -72,56 +75,33 @@ impl Finder {
         self.pipeline.as_ref().map(Pipeline::prefix)
     }
 
+    /// Whose rights files are opened with, if not Highball's own.
+    pub(super) fn user(&self) -> Option<&User> {
+        self.folder.user.as_ref()
+    }
+
+    /// What is in the folder.
+    pub(super) fn names_by_now(&self, now_ms: u64) -> Names {
+        self.folder.names_by_now(now_ms)
+    }
+
     /// The file at this path; `None`: there is none.
-    ///
-    /// # Errors
-    /// This one has to be read before.
-    pub(super) fn find(&mut self, path: &SafePath<'_>, now_ms: u64) -> Result<Option<FoundFile>, Unread> {
-        match self.find_in_public(path, now_ms) {
-            Some(found) => Ok(Some(found)),
-            None => self.find_in_pipeline(path, now_ms).transpose(),
-        }
+    pub(super) fn find(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        self.find_in_public(path, now_ms).or_else(|| self.find_in_pipeline(path, now_ms))
     }
 
-    /// The same, however long it takes.
-    pub(super) fn find_by_reading(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
-        let found = self.find(path, now_ms).or_else(|unread| {
-            self.learn(unread.read(), now_ms);
-            self.find(path, now_ms)
-        });
-        found.ok().flatten()
-    }
-
-    fn find_in_public(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
-        if !self.folder.may_hold(path.first_component(), now_ms) {
-            return None;
-        }
+    fn find_in_public(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        let folder = self.folder.if_it_may_hold(path.first_component(), now_ms)?;
         path.candidates().find_map(|candidate| {
             let never_changes = fingerprint::is_in(&candidate, self.assets.as_deref());
             let fields = if never_changes { &self.fields_of_immutable } else { &self.extra_fields };
-            let mut found = FoundFile::open(&self.folder, &candidate, fields)?;
+            let mut found = FoundFile::open(&folder, &candidate, fields, &self.reads)?;
             found.is_page_of_folder = candidate[path.name().len()..] == *b"/index.html";
             Some(found)
         })
     }
 
-    fn find_in_pipeline(&mut self, path: &SafePath<'_>, now_ms: u64) -> Option<Result<FoundFile, Unread>> {
-        self.pipeline.as_mut().filter(|_| !path.is_of_folder())?.find(path.name(), now_ms)
-    }
-
-    /// Whether it is known what this file says.
-    pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
-        self.pipeline.as_ref().is_none_or(|pipeline| pipeline.knows(unread, now_ms))
-    }
-
-    /// A file has been read, up to `now_ms`.
-    pub(super) fn learn(&mut self, read: std::io::Result<(Known, Facts)>, now_ms: u64) {
-        match (read, &mut self.pipeline) {
-            (Ok((known, facts)), Some(pipeline)) => pipeline.learn(known, facts, now_ms),
-            (Ok(_), None) => {}
-            (Err(error), _) => {
-                tracing::debug!(%error, "an asset could not be read; the application is asked");
-            }
-        }
+    fn find_in_pipeline(&self, path: &SafePath<'_>, now_ms: u64) -> Option<FoundFile> {
+        self.pipeline.as_ref().filter(|_| !path.is_of_folder())?.find(path.name(), now_ms, &self.reads)
     }
 }

@@ -1,15 +1,15 @@
 //! The public folder, opened, and the names in it.
 //!
 //! Most requests are for the application, not for a file. The list of names tells these without asking
-//! the file system; it is looked after at most every [`FRESH_MS`] milliseconds, and read again when the
-//! folder has changed. Files that appear in folders below are found at once.
+//! the file system; it is looked after at most every [`LOOK_MS`] milliseconds, and read again when the
+//! folder has changed.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use highball_tenant::{About, Entry, Links, OpenError, TenantFolder};
@@ -17,27 +17,37 @@ use highball_users::User;
 
 use super::FRESH_MS;
 
+/// How often it is looked at, at most, however many files are looked for.
+pub(super) const LOOK_MS: u64 = FRESH_MS / 4;
+
 /// Most names that are kept; larger folders are asked for every request.
 const MOST_NAMES: usize = 4096;
 
 /// What has changed more recently than this may change again within the same time stamp.
 pub(super) const SETTLED: Duration = Duration::from_secs(2);
 
-/// The public folder.
+/// The public folder, for several threads.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
     links: Links,
     /// Whose rights files are opened with, if not Highball's own.
     pub(super) user: Option<User>,
-    /// When the folder was last looked at.
-    checked_ms: Option<u64>,
-    opened: Option<Opened>,
+    seen: Mutex<Seen>,
 }
 
+/// The folder at the last look.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    at_ms: Option<u64>,
+    opened: Option<Arc<OpenFolder>>,
+}
+
+/// The folder, opened.
 #[derive(Debug)]
-struct Opened {
+pub(super) struct OpenFolder {
     folder: TenantFolder,
+    links: Links,
     /// Whether a change after the list was read must show in the folder's modification time.
     settled: bool,
     names: Names,
@@ -68,35 +78,39 @@ impl Names {
 impl Folder {
     pub(super) fn new(root: PathBuf, follow_symlinks: bool) -> Self {
         let links = if follow_symlinks { Links::Anywhere } else { Links::Refused };
-        Folder { root, links, user: None, checked_ms: None, opened: None }
+        Folder { root, links, user: None, seen: Mutex::default() }
     }
 
-    /// Whether a path that begins with this component could be that of a file.
-    pub(super) fn may_hold(&mut self, first_component: &[u8], now_ms: u64) -> bool {
-        self.look_again(now_ms);
-        self.opened.as_ref().is_some_and(|opened| opened.names.may_hold(first_component))
+    /// The folder, if a path that begins with this component could be that of a file.
+    pub(super) fn if_it_may_hold(&self, first_component: &[u8], now_ms: u64) -> Option<Arc<OpenFolder>> {
+        self.by_now(now_ms).filter(|opened| opened.may_hold(first_component))
     }
 
     /// What is in it.
-    pub(super) fn names_by_now(&mut self, now_ms: u64) -> Names {
-        self.look_again(now_ms);
-        self.opened.as_ref().map_or(Names::None, |opened| opened.names.clone())
+    pub(super) fn names_by_now(&self, now_ms: u64) -> Names {
+        self.by_now(now_ms).map_or(Names::None, |opened| opened.names.clone())
     }
 
-    fn look_again(&mut self, now_ms: u64) {
-        if self.checked_ms.is_none_or(|checked| now_ms >= checked + FRESH_MS) {
-            self.checked_ms = Some(now_ms);
-            self.opened = self.look();
+    /// The folder; `None`: it is not there.
+    pub(super) fn by_now(&self, now_ms: u64) -> Option<Arc<OpenFolder>> {
+        // Not held during the look, which may take long: another thread may look, too.
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if seen.at_ms.is_some_and(|at_ms| now_ms < at_ms + LOOK_MS) {
+            return seen.opened;
         }
+        let opened = self.look(seen.opened);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = Seen { at_ms: Some(now_ms), opened: opened.clone() };
+        opened
     }
 
     /// Opens the folder again (it may have been replaced), and reads its names if they may have changed.
-    fn look(&mut self) -> Option<Opened> {
+    fn look(&self, known: Option<Arc<OpenFolder>>) -> Option<Arc<OpenFolder>> {
         let folder = TenantFolder::open(&self.root, self.user.as_ref()).ok()?;
-        if let Some(known) = self.opened.take() {
-            if known.settled && stamp(known.folder.about()) == stamp(folder.about()) {
-                return Some(Opened { folder, ..known });
-            }
+        let unchanged =
+            |known: &Arc<OpenFolder>| known.settled && stamp(known.folder.about()) == stamp(folder.about());
+        if let Some(known) = known.filter(unchanged) {
+            return Some(known);
         }
         let settled = folder.about().modified_at().elapsed().is_ok_and(|age| age >= SETTLED);
         let names = match folder.entries(MOST_NAMES) {
@@ -104,20 +118,26 @@ impl Folder {
             Err(OpenError::NoAnswer) => return None,
             Err(_) => Names::Any,
         };
-        Some(Opened { folder, settled, names })
+        Some(Arc::new(OpenFolder { folder, links: self.links, settled, names }))
+    }
+}
+
+impl OpenFolder {
+    /// Whether a path that begins with this component could be that of a file.
+    pub(super) fn may_hold(&self, first_component: &[u8]) -> bool {
+        self.names.may_hold(first_component)
     }
 
     /// Opens a regular file below the folder; `None` if there is none that may be read.
     pub(super) fn open_file(&self, path: &[u8]) -> Option<(File, About)> {
-        self.opened.as_ref()?.folder.file(path_of(path), self.links).ok()
+        self.folder.file(path_of(path), self.links).ok()
     }
 
     /// The names in the folder at `path` below this one (empty for this one itself); none if it is not there. `None`:
     /// they are unknown, or too many.
     pub(super) fn names(&self, path: &[u8]) -> Option<Vec<Entry>> {
-        let Some(opened) = self.opened.as_ref() else { return Some(Vec::new()) };
         let path = if path.is_empty() { b"." } else { path };
-        match opened.folder.folder(path_of(path), self.links) {
+        match self.folder.folder(path_of(path), self.links) {
             Ok(folder) => folder.entries(MOST_NAMES).ok(),
             Err(OpenError::NotFound) => Some(Vec::new()),
             Err(_) => None,

@@ -8,8 +8,10 @@ use std::time::{Duration, SystemTime};
 use highball_tenant::About;
 
 use super::encodings::{self, Coding};
-use super::folder::Folder;
+use super::folder::OpenFolder;
+use crate::aside::Turn;
 use crate::content_type;
+use crate::file_reads::ServedFile;
 use crate::http_syntax::http_date;
 
 /// Files up to this size are kept in memory, and sent together with the head.
@@ -45,17 +47,16 @@ pub(super) struct Representation {
 #[derive(Debug)]
 pub(super) enum Content {
     Bytes(Box<[u8]>),
-    File(Arc<File>),
+    File(Arc<ServedFile>),
 }
 
 impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
-    pub(super) fn open(folder: &Folder, path: &[u8], extra_fields: &[u8]) -> Option<Self> {
+    pub(super) fn open(folder: &OpenFolder, path: &[u8], extra_fields: &[u8], reads: &Turn) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
-        let plain = Representation::of(folder.open_file(path)?, SMALL_BYTES);
-        let sibling = |suffix: &[u8]| {
-            Some(Representation::of(folder.open_file(&[path, suffix].concat())?, SMALL_BYTES))
-        };
+        let of = |opened| Representation::of(opened, SMALL_BYTES, reads);
+        let plain = of(folder.open_file(path)?);
+        let sibling = |suffix: &[u8]| Some(of(folder.open_file(&[path, suffix].concat())?));
         let mut found =
             FoundFile { is_page_of_folder: false, plain, brotli: sibling(b".br"), gzip: sibling(b".gz") };
         let varies = found.brotli.is_some() || found.gzip.is_some();
@@ -90,8 +91,8 @@ impl FoundFile {
 }
 
 impl Representation {
-    /// Takes a file as it is now, with its content if that is of at most `kept_bytes`.
-    pub(super) fn of((file, about): (File, About), kept_bytes: u64) -> Self {
+    /// Takes a file as it is now, with its content if that is of at most `kept_bytes`; otherwise it is read in that turn.
+    pub(super) fn of((file, about): (File, About), kept_bytes: u64, reads: &Turn) -> Self {
         let (seconds, nanoseconds) = about.modified;
         let modified = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let content = read_small(&file, about.bytes, kept_bytes);
@@ -100,7 +101,8 @@ impl Representation {
             etag: format!("\"{seconds:x}-{nanoseconds:x}-{:x}-{:x}\"", about.bytes, about.id.1).into_bytes(),
             // Never later than now (RFC 9110 section 8.8.2.1).
             last_modified: (SystemTime::UNIX_EPOCH + modified).min(SystemTime::now()),
-            content: content.map_or_else(|| Content::File(Arc::new(file)), Content::Bytes),
+            content: content
+                .map_or_else(|| Content::File(Arc::new(ServedFile::opened(file, reads))), Content::Bytes),
             validators: Vec::new(),
             description: Vec::new(),
         }

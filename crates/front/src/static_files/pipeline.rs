@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use highball_tenant::About;
 use highball_users::User;
@@ -18,11 +18,12 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
-use super::reading::{Facts, Known, KnownFacts, Unread};
+use super::reading::{Facts, Known, KnownFacts};
 use super::safe_path::first_component;
+use crate::aside::Turn;
 use crate::content_type;
 
-/// Where the content decides, files up to this size are read when they are asked for, and larger ones aside.
+/// Where the content decides, files up to this size are kept in memory, and of larger ones what they say.
 const READ_BYTES: u64 = 1024 * 1024;
 
 /// Text beyond this size is left to the pipeline, where it depends on it.
@@ -87,7 +88,7 @@ pub(super) struct Pipeline {
     prefix: Vec<u8>,
     folders: Vec<Folder>,
     rules: AssetPipeline,
-    known_facts: KnownFacts,
+    known_facts: Mutex<KnownFacts>,
 }
 
 /// What a path asks a pipeline for: `folder/stem-digest.extension`.
@@ -103,7 +104,7 @@ struct AskedAsset<'a> {
 impl Pipeline {
     pub(super) fn new(prefix: Vec<u8>, rules: AssetPipeline, follow_symlinks: bool) -> Self {
         let folders = rules.folders.iter().map(|root| Folder::new(root.clone(), follow_symlinks)).collect();
-        Pipeline { prefix, folders, rules, known_facts: KnownFacts::default() }
+        Pipeline { prefix, folders, rules, known_facts: Mutex::default() }
     }
 
     /// The folder that paths begin with, with its slash.
@@ -116,24 +117,19 @@ impl Pipeline {
         self.folders.iter_mut().for_each(|folder| folder.user = Some(user.clone()));
     }
 
-    /// The file that the pipeline would answer with; `None`: it has to be asked.
-    ///
-    /// # Errors
-    /// The file has to be read before.
-    pub(super) fn find(&mut self, path: &[u8], now_ms: u64) -> Option<Result<FoundFile, Unread>> {
+    /// The file that the pipeline would answer with; `None`: it has to be asked. A large file is read, which may take some
+    /// seconds.
+    pub(super) fn find(&self, path: &[u8], now_ms: u64, reads: &Turn) -> Option<FoundFile> {
         let asked = AskedAsset::of(path.strip_prefix(self.prefix.as_slice())?)?;
         let plain = self.rules.plain.get(asked.extension)?;
         if asked.digest.is_none() && matches!(self.rules.digest, AssetDigest::Propshaft { .. }) {
             return None;
         }
-        let file = open(&mut self.folders, &self.rules, &asked, now_ms)?;
+        let file = open(&self.folders, &self.rules, &asked, now_ms)?;
         let content_decides = asked.digest.is_some() || plain.depends_on_content();
-        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES });
+        let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES }, reads);
         if content_decides {
-            let facts = match self.facts_of(&found, plain, now_ms)? {
-                Ok(facts) => facts,
-                Err(unread) => return Some(Err(unread)),
-            };
+            let facts = self.facts_of(&found, plain, now_ms)?;
             if !facts.is_plain || asked.digest.is_some_and(|digest| facts.digest.as_bytes() != digest) {
                 return None;
             }
@@ -143,50 +139,49 @@ impl Pipeline {
         let fields = if never_changes { IMMUTABLE } else { REVALIDATED };
         let known = self.rules.types.get(asked.extension).map(String::as_str);
         let content_type = known.unwrap_or_else(|| content_type::of_file_name(path));
-        Some(Ok(FoundFile::alone(found, content_type, fields)))
+        Some(FoundFile::alone(found, content_type, fields))
     }
 
     /// The facts about the content of a file; `None`: that is left to the pipeline.
-    fn facts_of(
-        &self,
-        found: &Representation,
-        plain: &PlainAsset,
-        now_ms: u64,
-    ) -> Option<Result<Facts, Unread>> {
+    fn facts_of(&self, found: &Representation, plain: &PlainAsset, now_ms: u64) -> Option<Facts> {
+        let digest = &self.rules.digest;
         let file = match &found.content {
-            Content::Bytes(bytes) => return Some(Ok(Facts::of(bytes, &self.rules.digest, plain))),
+            Content::Bytes(bytes) => return Some(Facts::of(bytes, digest, plain)),
             Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
             Content::File(_) if found.length > DIGESTED_BYTES => return None,
-            Content::File(file) => Arc::clone(file),
+            Content::File(file) => file,
         };
-        let unread = Unread { file, digest: self.rules.digest.clone(), plain: plain.clone() };
-        let facts = self.known_facts.of(&unread.known().ok()?, now_ms).cloned();
-        Some(facts.ok_or(unread))
+        let read = Known::of(file, plain).and_then(|known| {
+            if let Some(facts) = self.known_facts().of(&known, now_ms) {
+                return Ok(facts.clone());
+            }
+            let facts = Facts::by_reading(file, &known, digest)?;
+            self.known_facts().remember(known, facts.clone(), now_ms);
+            Ok(facts)
+        });
+        read.inspect_err(
+            |error| tracing::debug!(%error, "an asset could not be read; the application is asked"),
+        )
+        .ok()
     }
 
-    /// Whether the facts about this file are known.
-    pub(super) fn knows(&self, unread: &Unread, now_ms: u64) -> bool {
-        unread.known().is_ok_and(|known| self.known_facts.of(&known, now_ms).is_some())
-    }
-
-    /// A file has been read, up to `now_ms`.
-    pub(super) fn learn(&mut self, known: Known, facts: Facts, now_ms: u64) {
-        self.known_facts.remember(known, facts, now_ms);
+    fn known_facts(&self) -> MutexGuard<'_, KnownFacts> {
+        self.known_facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Opens the file in the first of the folders that has something for this name, if there is no doubt that it is the
 /// right one.
 fn open(
-    folders: &mut [Folder],
+    folders: &[Folder],
     rules: &AssetPipeline,
     asked: &AskedAsset<'_>,
     now_ms: u64,
 ) -> Option<(File, About)> {
     let file_name = asked.file_name();
     for folder in folders {
-        let may_hold = folder.may_hold(first_component(asked.folder), now_ms);
-        if !may_hold && !asked.folder.is_empty() {
+        let Some(folder) = folder.by_now(now_ms) else { continue };
+        if !asked.folder.is_empty() && !folder.may_hold(first_component(asked.folder)) {
             continue;
         }
         let (mut is_there, mut may_have_index) = (false, false);
@@ -365,8 +360,8 @@ mod tests {
 
         /// The content that is found for this path; `None`: the pipeline is asked.
         fn body(&self, path: &str) -> Option<String> {
-            let mut pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
-            let found = pipeline.find(path.as_bytes(), 0)?.expect("read");
+            let pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
+            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads())?;
             let Content::Bytes(bytes) = &found.choose(b"").content else { panic!("a small file") };
             Some(String::from_utf8(bytes.to_vec()).unwrap())
         }
@@ -469,38 +464,40 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_is_read_first_and_is_known_until_it_changes() {
+    fn a_large_file_is_read_and_is_known_until_it_changes() {
         let content = "0123456789abcde\n".repeat(READ_BYTES as usize / 16 + 1);
         let files = [("first/a.png", &*content), ("first/b.css", &content), ("first/c.json", &content)];
         let sources = Sources::sprockets(&files);
         let digest = digest_of(&sources.rules.digest, content.as_bytes());
-        let mut pipeline = Pipeline::new(b"assets/".to_vec(), sources.rules.clone(), true);
-        let read = |pipeline: &mut Pipeline, path: &str| {
-            let unread = pipeline.find(path.as_bytes(), 0).expect("a file").expect_err("not read yet");
-            assert!(!pipeline.knows(&unread, 0));
-            let (known, facts) = unread.read().unwrap();
-            pipeline.learn(known, facts, 0);
-            assert!(pipeline.knows(&unread, 0));
-            assert!(!pipeline.knows(&unread, FRESH_MS), "it may have changed within the same time stamp");
-            pipeline.find(path.as_bytes(), 0)
+        let pipeline = Pipeline::new(b"assets/".to_vec(), sources.rules.clone(), true);
+        let knows = |name: &str, now_ms| {
+            let file = File::open(sources.folder.path().join("first").join(name)).unwrap();
+            let extension = name.rsplit('.').next().unwrap();
+            let known = Known::of(&file, &sources.rules.plain[extension]).unwrap();
+            pipeline.known_facts().of(&known, now_ms).is_some()
         };
-        for name in ["a", "b"] {
-            let path = format!("assets/{name}-{digest}.{}", if name == "a" { "png" } else { "css" });
-            let found = read(&mut pipeline, &path).expect("served").expect("read");
+        for name in ["a.png", "b.css"] {
+            let (stem, extension) = name.split_once('.').unwrap();
+            let path = format!("assets/{stem}-{digest}.{extension}");
+            assert!(!knows(name, 0));
+            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads()).expect("served");
+            assert!(knows(name, 0));
+            assert!(!knows(name, FRESH_MS), "it may have changed within the same time stamp");
             let representation = found.choose(b"");
             assert!(matches!(representation.content, Content::File(_)));
             assert_eq!(representation.length, content.len() as u64);
             assert!(representation.validators.ends_with(REVALIDATED), "it may change while it is sent");
         }
-        assert!(pipeline.find(format!("assets/a-{OTHER_DIGEST}.png").as_bytes(), 0).is_none());
-        assert!(read(&mut pipeline, "assets/c.json").is_some());
+        let find = |path: String| pipeline.find(path.as_bytes(), 0, &Turn::of_reads());
+        assert!(find(format!("assets/a-{OTHER_DIGEST}.png")).is_none());
+        assert!(find("assets/c.json".into()).is_some());
 
         fs::write(sources.folder.path().join("first/a.png"), content.to_uppercase()).unwrap();
-        assert!(read(&mut pipeline, &format!("assets/a-{digest}.png")).is_none());
+        assert!(find(format!("assets/a-{digest}.png")).is_none());
         let css = content.replacen("0123456789", "url(b.png)", 1);
         fs::write(sources.folder.path().join("first/b.css"), css).unwrap();
-        assert!(read(&mut pipeline, "assets/b.css").is_none());
+        assert!(find("assets/b.css".into()).is_none());
         fs::write(sources.folder.path().join("first/c.json"), vec![b' '; TEXT_BYTES as usize + 1]).unwrap();
-        assert!(pipeline.find(b"assets/c.json", 0).is_none());
+        assert!(find("assets/c.json".into()).is_none());
     }
 }

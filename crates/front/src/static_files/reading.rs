@@ -1,13 +1,11 @@
 //! Facts about the content of a source file: its digest, and whether a pipeline gives it out as it is.
 //!
-//! Large files are not read by the front's thread, for which all clients would wait, but aside; and the facts about
-//! them are known until they change.
+//! The facts about large files are known until they change.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use highball_tenant::{about, About};
 
@@ -36,41 +34,25 @@ impl Facts {
         hasher.take(content);
         Facts { digest: digest.end(hasher), is_plain: plain.allows(content) }
     }
-}
 
-/// A large file that has to be read before it is known whether it is the one that is asked for.
-#[derive(Debug)]
-pub(super) struct Unread {
-    pub(super) file: Arc<File>,
-    pub(super) digest: AssetDigest,
-    pub(super) plain: PlainAsset,
-}
-
-impl Unread {
-    /// Reads the file, which may take some seconds.
-    pub(super) fn read(&self) -> io::Result<(Known, Facts)> {
-        let known = self.known()?;
-        let mut hasher = self.digest.begin();
+    /// The same of a large file.
+    pub(super) fn by_reading(file: &File, known: &Known, digest: &AssetDigest) -> io::Result<Self> {
+        let mut hasher = digest.begin();
         let mut text = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut offset = 0;
         while offset < known.file.bytes {
-            let length = self.file.read_at(&mut chunk, offset)?;
+            let length = file.read_at(&mut chunk, offset)?;
             if length == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             hasher.take(&chunk[..length]);
-            if self.plain.depends_on_content() {
+            if known.plain.depends_on_content() {
                 text.extend_from_slice(&chunk[..length]);
             }
             offset += length as u64;
         }
-        Ok((known, Facts { digest: self.digest.end(hasher), is_plain: self.plain.allows(&text) }))
-    }
-
-    /// The key of the facts about it.
-    pub(super) fn known(&self) -> io::Result<Known> {
-        Ok(Known { file: about(&*self.file)?, plain: self.plain.clone() })
+        Ok(Facts { digest: digest.end(hasher), is_plain: known.plain.allows(&text) })
     }
 }
 
@@ -82,6 +64,10 @@ pub(super) struct Known {
 }
 
 impl Known {
+    pub(super) fn of(file: &File, plain: &PlainAsset) -> io::Result<Self> {
+        Ok(Known { file: about(file)?, plain: plain.clone() })
+    }
+
     /// Whether a change after now must show.
     fn is_settled(&self) -> bool {
         self.file.changed_at().elapsed().is_ok_and(|age| age >= SETTLED)

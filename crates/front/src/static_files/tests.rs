@@ -1,12 +1,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
+use crate::clock::now_ms;
 use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::test_answers::{writer, written};
 use crate::test_limits::limits;
+use crate::test_openers::DEADLINE;
 
 const BIG: usize = 100_000;
 
@@ -14,6 +16,7 @@ const BIG: usize = 100_000;
 struct Public {
     folder: tempfile::TempDir,
     files: StaticFiles,
+    runtime: tokio::runtime::LocalRuntime,
 }
 
 /// An answer as the client would get it.
@@ -35,7 +38,12 @@ impl Answer {
 }
 
 fn files_in(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> StaticFiles {
-    StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &Turn::default())
+    StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &Turn::of(None))
+}
+
+fn runtime() -> tokio::runtime::LocalRuntime {
+    let options = tokio::runtime::LocalOptions::default();
+    tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap()
 }
 
 impl Public {
@@ -51,7 +59,7 @@ impl Public {
         fs::write(public.join("hello.txt"), "hello").unwrap();
         let headers: Vec<_> =
             headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Public { files: files_in(public, &headers, follow_symlinks), folder }
+        Public { files: files_in(public, &headers, follow_symlinks), folder, runtime: runtime() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -63,31 +71,44 @@ impl Public {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// The answer to a request at a time; `None`: the application is asked.
-    fn request_at(&self, now_ms: u64, method: &str, path: &str, fields: &str) -> Option<Answer> {
+    /// Looks up what a head asks for. What is not known is waited for.
+    fn answer(&self, head: &RequestHead, buffer: &[u8]) -> (AnswerEvents, StaticAnswer) {
+        let path = head.path(buffer);
+        self.runtime.block_on(async {
+            for waits in 0.. {
+                let request = StaticRequest { head, buffer, path, now_ms: now_ms(), may_wait: waits < 2 };
+                let mut events = AnswerEvents::default();
+                let answer = match self.files.lookup(&request, &mut events) {
+                    StaticAnswer::NotMine => self
+                        .files
+                        .not_found(&request, &mut events)
+                        .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
+                    answer => answer,
+                };
+                match answer {
+                    StaticAnswer::Pending(pending) => pending.await,
+                    answer => return (events, answer),
+                }
+            }
+            unreachable!()
+        })
+    }
+
+    /// The answer to a request; `None`: the application is asked.
+    fn request(&self, method: &str, path: &str, fields: &str) -> Option<Answer> {
         let buffer = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let (mut reader, mut head) = (Reader::default(), RequestHead::new());
         assert!(
             matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })),
             "{buffer}"
         );
-        let buffer = buffer.as_bytes();
-        let path = head.path(buffer);
-        let request = StaticRequest { head: &head, buffer, path, now_ms, may_wait: true };
-        let mut events = AnswerEvents::default();
-        let answer = match self.files.lookup(&request, &mut events) {
-            StaticAnswer::NotMine => self
-                .files
-                .not_found(&request, &mut events)
-                .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
-            answer => answer,
-        };
+        let (mut events, answer) = self.answer(&head, buffer.as_bytes());
         match answer {
             StaticAnswer::NotMine => {
                 assert!(events.is_empty());
                 return None;
             }
-            StaticAnswer::Pending(_) => panic!("{path:?} is looked up at once"),
+            StaticAnswer::Pending(_) => unreachable!("it was waited for"),
             StaticAnswer::Given => {}
         }
         let (status, _) = events.summary();
@@ -105,16 +126,21 @@ impl Public {
         Some(answer)
     }
 
-    fn request(&self, method: &str, path: &str, fields: &str) -> Option<Answer> {
-        self.request_at(0, method, path, fields)
-    }
-
     fn get(&self, path: &str) -> Option<Answer> {
         self.request("GET", path, "")
     }
 
     fn body(&self, path: &str) -> Option<String> {
         self.get(path).map(|answer| String::from_utf8(answer.body).unwrap())
+    }
+
+    /// Until the file has this content; `None`: until there is none.
+    fn wait_for(&self, path: &str, content: Option<&str>) {
+        let until = Instant::now() + DEADLINE;
+        while self.body(path).as_deref() != content {
+            assert!(Instant::now() < until, "{path}: {:?} instead of {content:?}", self.body(path));
+            self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(5)).await });
+        }
     }
 }
 
@@ -159,9 +185,8 @@ fn pages_and_folders_are_found() {
     public.write("both", "plain");
     public.write("both.html", "page");
     public.write("index.html", "root");
-    let at =
-        |path| public.request_at(1000, "GET", path, "").map(|answer| String::from_utf8(answer.body).unwrap());
-    assert_eq!(at("/").as_deref(), Some("root"));
+    public.wait_for("/", Some("root"));
+    let at = |path| public.body(path);
     assert_eq!(at("/about").as_deref(), Some("about"));
     assert_eq!(at("/about.html").as_deref(), Some("about"));
     assert_eq!(at("/docs").as_deref(), Some("docs"));
@@ -231,58 +256,56 @@ fn symlinks_are_followed_unless_that_is_refused() {
 fn a_missing_public_folder_serves_nothing_until_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("public");
-    let public = Public { files: files_in(root.clone(), &[], true), folder };
-    assert!(public.request_at(0, "GET", "/hello.txt", "").is_none());
+    let public = Public { files: files_in(root.clone(), &[], true), folder, runtime: runtime() };
+    assert!(public.get("/hello.txt").is_none());
     fs::create_dir(&root).unwrap();
     fs::write(root.join("hello.txt"), "hello").unwrap();
-    assert!(public.request_at(FRESH_MS - 1, "GET", "/hello.txt", "").is_none());
-    assert!(public.request_at(FRESH_MS, "GET", "/hello.txt", "").is_some());
+    public.wait_for("/hello.txt", Some("hello"));
 }
 
 #[test]
 fn files_that_come_change_and_go_are_noticed() {
     let public = Public::new();
-    let at = |now_ms, path: &str| {
-        public.request_at(now_ms, "GET", path, "").map(|answer| String::from_utf8(answer.body).unwrap())
-    };
-    let mut now_ms = 0;
-    assert_eq!(at(now_ms, "/new.txt"), None);
-    for content in ["one", "three", "four"] {
-        // Written in place and replaced, in turn.
-        if content == "three" {
-            fs::write(public.path("temporary"), content).unwrap();
-            fs::rename(public.path("temporary"), public.path("new.txt")).unwrap();
-        } else {
-            public.write("new.txt", content);
+    for path in ["/new.txt", "/docs/new.txt"] {
+        assert_eq!(public.body(path), None);
+        for content in ["one", "three", "four"] {
+            // Written in place and replaced, in turn.
+            if content == "three" {
+                fs::write(public.path("temporary"), content).unwrap();
+                fs::rename(public.path("temporary"), public.path(&path[1..])).unwrap();
+            } else {
+                public.write(&path[1..], content);
+            }
+            public.wait_for(path, Some(content));
         }
-        now_ms += FRESH_MS;
-        assert_eq!(at(now_ms, "/new.txt").as_deref(), Some(content));
-        assert_eq!(at(now_ms + 1, "/new.txt").as_deref(), Some(content));
+        fs::remove_file(public.path(&path[1..])).unwrap();
+        public.wait_for(path, None);
     }
-    fs::remove_file(public.path("new.txt")).unwrap();
-    assert_eq!(at(now_ms + FRESH_MS, "/new.txt"), None);
 }
 
+/// A developer who has changed a file loads the page again.
 #[test]
-fn files_in_folders_below_are_seen_at_once() {
+fn a_file_that_was_not_requested_lately_is_looked_at_before_the_answer() {
     let public = Public::new();
-    assert_eq!(public.body("/docs/new.txt"), None);
-    public.write("docs/new.txt", "new");
-    assert_eq!(public.body("/docs/new.txt").as_deref(), Some("new"));
+    assert_eq!(public.body("/hello.txt").as_deref(), Some("hello"));
+    let until_ms = now_ms() + FRESH_MS;
+    public.write("hello.txt", "changed");
+    while now_ms() < until_ms {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(public.body("/hello.txt").as_deref(), Some("changed"), "at once");
 }
 
 #[test]
 fn few_files_are_kept_and_none_for_long() {
     let public = Public::new();
-    for number in 0..KEPT_FILES + 10 {
+    for number in 0..known_files::KEPT_FILES + 10 {
         public.write(&format!("docs/{number}"), "x");
         assert!(public.get(&format!("/docs/{number}")).is_some());
     }
-    let Source::Here(here) = &public.files.source else { panic!("here") };
-    assert_eq!(here.kept.borrow().len(), KEPT_FILES);
-    assert!(public.request_at(FRESH_MS, "GET", "/docs/1", "").is_some());
-    public.files.close_idle(FRESH_MS);
-    assert_eq!(here.kept.borrow().len(), 1);
+    assert_eq!(public.files.known.files.len(), known_files::KEPT_FILES);
+    public.files.close_idle(now_ms() + FRESH_MS);
+    assert_eq!(public.files.known.files.len(), 0);
 }
 
 #[test]
@@ -406,8 +429,8 @@ fn a_site_answers_for_what_is_not_there() {
     assert_eq!((answer.status, &answer.body[..]), (404, &b"404 Not Found: nothing is served here\n"[..]));
     assert_eq!(site.request("HEAD", "/../x", "").unwrap().status, 404);
     site.write("404.html", "<h1>Lost</h1>");
-    let answer =
-        site.request_at(1000, "GET", "/nothing", "If-None-Match: *\r\nRange: bytes=0-1\r\n").unwrap();
+    site.wait_for("/404.html", Some("<h1>Lost</h1>"));
+    let answer = site.request("GET", "/nothing", "If-None-Match: *\r\nRange: bytes=0-1\r\n").unwrap();
     assert_eq!((answer.status, &answer.body[..]), (404, &b"<h1>Lost</h1>"[..]));
     assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
 }

@@ -7,7 +7,7 @@ use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
 fn files_of(opener: &Opener) -> StaticFiles {
     let finder = Finder::new(opener.public(), &[], true);
-    StaticFiles::new(finder, Some(&opener.user), &Turn::default())
+    StaticFiles::new(finder, Some(&opener.user), &Turn::of(Some(&opener.user)))
 }
 
 /// What a client is sent; `None`: the application is asked.
@@ -164,14 +164,13 @@ fn few_files_are_kept() {
         let opener = Opener::with(&[]);
         std::fs::create_dir(opener.public().join("docs")).unwrap();
         let files = files_of(&opener);
-        for number in 0..by_opener::KEPT_FILES + 10 {
+        for number in 0..known_files::KEPT_FILES + 10 {
             assert_eq!(get(&files, &format!("/docs/{number}")).await, None);
         }
         opener.write("docs/text", "text");
         assert_eq!(get(&files, "/docs/text").await.as_deref(), Some("text"));
-        let Source::ByOpener(by_opener) = &files.source else { panic!("by an opener") };
-        assert_eq!(by_opener.files.len(), by_opener::KEPT_FILES);
+        assert_eq!(files.known.files.len(), known_files::KEPT_FILES);
         files.close_idle(now_ms() + 10_000);
-        assert_eq!(by_opener.files.len(), 0);
+        assert_eq!(files.known.files.len(), 0);
     });
 }
