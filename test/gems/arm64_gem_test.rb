@@ -2,8 +2,8 @@
 
 require_relative "../support/gems_test_case"
 
-# The gem for arm64, installed on a Debian 13 for arm64. On other machines qemu runs the programs of that, at about a
-# twentieth of the speed, and without Landlock and seccomp.
+# The gem for arm64, installed on Debians for arm64. On other machines qemu runs the programs of those, at about an
+# eighth of the speed, and without Landlock and seccomp.
 class Arm64GemTest < GemsTestCase
   PLATFORM = "aarch64-linux"
   WITHIN = 240 # seconds, for all that takes some seconds elsewhere
@@ -16,10 +16,18 @@ class Arm64GemTest < GemsTestCase
     skip "needs Rust's libraries for arm64" unless File.exist?(NativeGem.path(PLATFORM))
   end
 
+  RELEASES.each do |release, abi|
+    define_method("test_it_serves_the_blog_on_a_#{release}_without_a_compiler") do
+      server = serve_on_arm64(release, copy_of_example("blog"), "--workers", "1")
+      use_the_blog(server, "Night train", within: WITHIN)
+      assert_match(%r{/lib/highball/#{abi}/highball_ext\.so$}, File.read("/proc/#{worker_pids_in(@debian).first}/maps"))
+    end
+  end
+
   # The application's workers can be made to send garbage to the server. (Under qemu they do not find the memory that
   # they share with it.)
   def test_it_serves_restarts_and_replaces_workers
-    server = serve_on_arm64(File.join(HighballServer::APPS, "scribbler"), "--workers", "2", "--threads", "1")
+    server = serve_on_arm64("trixie", File.join(HighballServer::APPS, "scribbler"), "--workers", "2", "--threads", "1")
     assert_served(server)
     assert_match(/generation 2/, command_in(@debian, "restart"))
     assert_served(server)
@@ -30,8 +38,8 @@ class Arm64GemTest < GemsTestCase
 
   private
 
-  def serve_on_arm64(app, *options)
-    @debian = debian("trixie", architecture: "arm64")
+  def serve_on_arm64(release, app, *options)
+    @debian = debian(release, architecture: "arm64")
     install(@debian, NativeGem.path(PLATFORM))
     highball_in(@debian, app_in(@debian, app), *LIMITS, *options, within: WITHIN)
   end

@@ -13,8 +13,11 @@ class CleanDebian
   # What this machine's environment must not bring in.
   FOREIGN = %w[HIGHBALL_LIB HIGHBALL_BINARY HIGHBALL_RUBY HIGHBALL_CONTROL HIGHBALL_LAUNCHER GEM_HOME GEM_PATH RUBYLIB
                RUBYOPT BUNDLE_GEMFILE XDG_STATE_HOME XDG_RUNTIME_DIR].freeze
-  ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }
-                       .merge("PATH" => PATH, "HOME" => "/root", "LANG" => "C.UTF-8").freeze
+  # The processor that qemu emulates: one without pointer authentication, which costs it five sixths of Ruby's time.
+  PROCESSOR = "neoverse-n1"
+  ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
+    "PATH" => PATH, "HOME" => "/root", "LANG" => "C.UTF-8", "QEMU_CPU" => PROCESSOR
+  ).freeze
   # Runs a command in there, as the process that it was started as. The mounts are gone with it.
   ENTER = <<~SH
     root=$1 folder=$2
