@@ -5,6 +5,8 @@
 //! what is not there is found out on a thread of the pool, in the application's [`Turn`]; and requests wait for that for
 //! [`PATIENCE`] alone.
 
+pub(crate) mod file_reads;
+
 use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use rustix::fs::{statfs, statvfs};
 
 use crate::clock::now_ms;
-use crate::spool::SpoolFile;
 
 /// A file system in memory (statfs(2)).
 const TMPFS: u64 = 0x0102_1994;
@@ -22,9 +21,6 @@ const LOG_MS: u64 = 60_000;
 /// There is no room for as many bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
-
-/// Most bytes of spool files that are in memory as there is no folder for them: the server may have little of it.
-const MEMORY_BYTES: u64 = 64 << 20;
 
 /// What all applications together may hold.
 #[derive(Debug)]
@@ -61,26 +57,10 @@ impl Budget {
         Budget::of(limit, false)
     }
 
-    fn of(limit: u64, in_memory: bool) -> Rc<Budget> {
+    /// A budget of this many bytes. `in_memory`: they are of files in memory.
+    pub(crate) fn of(limit: u64, in_memory: bool) -> Rc<Budget> {
         let (used, shares, logged_ms) = (Cell::new(0), Cell::new(0), Cell::new(None));
         Rc::new(Budget { limit, in_memory, used, shares, logged_ms })
-    }
-
-    /// The budget of spool files in this folder, of `limit` bytes or the usual limit. Where the folder cannot be used (in a
-    /// read-only container, for example) they are kept in memory, within narrower limits, and the log says so.
-    pub fn of_folder(folder: &Path, limit: Option<u64>) -> Rc<Budget> {
-        let Err(error) = SpoolFile::try_folder(folder) else {
-            return Budget::new(limit.unwrap_or_else(|| Budget::usual_limit(folder)));
-        };
-        let limit = limit.unwrap_or(MEMORY_BYTES).min(MEMORY_BYTES);
-        tracing::warn!(
-            folder = %folder.display(),
-            %error,
-            limit,
-            remedy = "Mount a tmpfs or a volume at this folder (docker run --tmpfs /tmp), or name another one with --spool-dir.",
-            "no files can be created in the spool folder: large request bodies are kept in memory, up to the limit in all"
-        );
-        Budget::of(limit, true)
     }
 
     /// Half of what is free in this folder, so that others find room there too; a quarter where it lies in memory, which

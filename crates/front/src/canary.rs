@@ -5,16 +5,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::app_state::AppState;
 use crate::clock::now_us;
+use crate::exchange::response::Progress;
+use crate::exchange::response_head::HeadContext;
 use crate::exchange::Exchange;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{append_mark_of_probe, RequestHead, RingContext};
+use crate::messages::AppEvent;
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::refusal::Refusal;
-use crate::request_head::{append_mark_of_probe, RequestHead, RingContext};
-use crate::response::Progress;
-use crate::response_head::HeadContext;
+use crate::route::app_state::AppState;
 use crate::shared::Shared;
-use crate::AppEvent;
 
 /// Most characters of an exception that the application has raised.
 const EXCEPTION_CHARS: usize = 2000;

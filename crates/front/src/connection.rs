@@ -27,20 +27,21 @@ use answer::Answered;
 use output::Output;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
-use crate::answer_events::AnswerEvents;
-use crate::app_state::{AppState, Visit};
 use crate::dispatch::Dispatcher;
+use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
-use crate::failure::{Failure, Load};
-use crate::failure_pages::{Audience, Page};
+use crate::files::Pending;
+use crate::message::answer::AnswerEvents;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{Method, RequestHead};
+use crate::messages::AppEvent;
 use crate::protocol::Protocol;
-use crate::refusal::Refusal;
-use crate::request_head::{Method, RequestHead};
-use crate::response::Progress;
+use crate::refusals::failure::DevelopmentPages;
+use crate::refusals::failure::{Failure, Load};
+use crate::refusals::failure_pages::{Audience, Page};
+use crate::route::app_state::{AppState, Visit};
 use crate::shared::{Counted, Shared};
-use crate::static_files::Pending;
-use crate::stream::{Peer, Stream};
-use crate::{AppEvent, DevelopmentPages};
+use crate::transport::stream::{Peer, Stream};
 
 /// How long a developer's browser waits for an explanation, before it gets the public page.
 const PAGES_TIME: Duration = Duration::from_secs(5);

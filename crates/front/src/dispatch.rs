@@ -11,6 +11,7 @@
 mod answers;
 mod events;
 mod generations;
+pub(crate) mod geometry;
 mod placing;
 mod ringing;
 mod service_time;
@@ -26,9 +27,9 @@ use highball_config::{App, Limits};
 
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
-use crate::failure::{received_us, Load};
-use crate::refusal::Refusal;
-use crate::{AppEvent, WorkerReport};
+use crate::message::refusal::Refusal;
+use crate::messages::{AppEvent, WorkerReport};
+use crate::refusals::failure::{received_us, Load};
 pub(crate) use events::AppEvents;
 use generations::Generations;
 pub(crate) use worker::DispatchState;

@@ -1,14 +1,19 @@
 //! One request and its answer, between the connection that has them and the dispatcher that brings them
 //! together with a worker.
 
+pub mod frame_reader;
+pub mod response;
+pub mod response_head;
+pub mod spool;
+
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::task::Waker;
 
 use highball_ring::Ticket;
 
-use crate::response::Response;
-use crate::spool::SpoolFile;
+use crate::exchange::response::Response;
+use crate::exchange::spool::SpoolFile;
 
 /// A request's body, all of it.
 #[derive(Debug, Default)]

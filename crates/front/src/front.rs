@@ -10,18 +10,18 @@ use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
 
-use crate::app_state::AppState;
 use crate::canary;
 use crate::clock::{now_ms, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
-use crate::listener::{Acceptor, Listener};
+use crate::messages::{AppCommand, Command, Event, Opening};
 use crate::protocol::Protocol;
+use crate::route::app_state::AppState;
 use crate::shared::{Counted, Leaving, Shared};
-use crate::stream::{Peer, Stream};
+use crate::transport::listener::{Acceptor, Listener};
+use crate::transport::stream::{Peer, Stream};
 use crate::turn;
-use crate::{AppCommand, Command, Event, Opening};
 
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

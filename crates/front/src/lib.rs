@@ -2,62 +2,42 @@
 //!
 //! In reading order, which is that of a request:
 //!
-//! - [`listener`]: binding and accepting;
-//! - [`transport`]: the header with which a proxy reports its client;
+//! - [`transport`]: binding and accepting, streams, and the header with which a proxy reports its client;
 //! - `connection`: the life of a connection: one request after the other;
-//! - [`request_head`], [`request_body`]: what the client sends, held to the strictest reading of RFC 9112;
-//! - [`router`], `apps`, `app_state`: whose it is, and what belongs to one application;
-//! - [`static_files`], with [`content_type`]: answered here, without Ruby;
-//! - `aside`: what is found out on other threads, as its answer may take long;
-//! - [`spool`]: where large bodies wait; [`budget`]: how much of them;
-//! - `exchange`, `dispatch`: the request queue, and which worker gets a request;
+//! - [`protocol`]: HTTP/1, FastCGI and LSAPI: each reads requests into a [`message::request_head`], and writes the events
+//!   of an answer ([`message::answer`]);
+//! - [`route`]: whose a request is, and what belongs to one application;
+//! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
+//! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
+//! - `dispatch`: the request queue, and which worker gets a request;
+//! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
+//! - `access_log`;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
-//! - [`frame_reader`], [`response`], [`response_head`]: what the worker answers, on its way to the client;
-//! - `app_list`: the answer where there is no application, with [`page`], the looks of such pages;
-//! - [`refusal`]: every answer that is an error of the front's own;
-//! - [`failure`]: what is known of a request that got one; `error_pages`, `failure_pages`: what a client gets of it, or
-//!   of an application that did not boot; [`developer_key`], `peer_user`: how a developer's browser is known;
-//! - `front`, `turn`, `shared`, `clock`, `stream`, `access_log`: the event loop and what it stands on.
+//! - `front`, `turn`, `shared`, `clock`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
-//! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s; the binary passes them to and
-//! fro.
+//! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them
+//! to and fro. No two modules import each other in a circle.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
 mod access_log;
-pub mod answer_events;
-mod app_list;
-mod app_state;
-mod apps;
 mod aside;
 pub mod budget;
 mod canary;
 mod clock;
 mod connection;
-pub mod content_type;
 pub mod developer_key;
 mod dispatch;
-mod error_pages;
-mod exchange;
-pub mod failure;
-mod failure_pages;
-mod file_reads;
-pub mod frame_reader;
+pub mod exchange;
+pub mod files;
 mod front;
 pub mod http_syntax;
-pub mod listener;
-pub mod page;
-mod peer_user;
+pub mod message;
+pub mod messages;
 pub mod protocol;
-pub mod refusal;
-pub mod request_head;
-pub mod response;
-pub mod response_head;
-pub mod router;
+pub mod refusals;
+pub mod route;
 mod shared;
-pub mod spool;
-pub mod static_files;
-mod stream;
 #[cfg(test)]
 mod test_answers;
 #[cfg(test)]
@@ -67,263 +47,9 @@ mod test_openers;
 pub mod transport;
 mod turn;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use highball_config::{App, AppId, Limits};
-use highball_ring::request::{FIELD_BYTES, FIXED_BYTES};
-use highball_ring::{FrontRing, Geometry};
-use tokio::sync::oneshot;
-
-use crate::static_files::Assets;
-
 pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
-pub use failure::Failure;
+pub use dispatch::geometry::geometry;
 pub use front::run;
-pub use listener::{adopt, bind, over, BindError, Listener, SocketPath};
-
-/// Most requests placed ahead in a ring, beyond those that its threads can begin.
-const LOOK_AHEAD: u32 = 32;
-
-/// When the front begins to accept connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// From the start: what comes before there are workers waits for them.
-    AtOnce,
-    /// At [`Command::Open`].
-    OnCommand,
-}
-
-/// A command for the front.
-#[derive(Debug)]
-pub enum Command {
-    /// Accept connections.
-    Open,
-    /// Another server accepts connections by now: accept no more, finish what is there, and send [`Event::Drained`].
-    /// Connections that are idle may wait for one more answer, as long as the time for draining.
-    HandOver {
-        /// The addresses ([`Listener::address`]) on which the other server accepts. What is in the backlogs of the
-        /// rest is accepted first.
-        kept: Vec<String>,
-    },
-    /// Stop accepting, finish what is there, and send [`Event::Drained`].
-    Drain,
-    /// Go on in new files where those that are written may have been moved away: the access logs.
-    ReopenLogs,
-    /// Report the state.
-    Report(oneshot::Sender<Report>),
-    /// There is one application more.
-    AddApp(Arc<App>),
-    /// An application is reached elsewhere, has other limits, or another access log.
-    ChangeApp(Arc<App>),
-    /// Route no more requests to an application, finish those that it has begun, send [`AppEvent::Drained`], and forget
-    /// it.
-    RemoveApp(AppId),
-    /// This concerns one application.
-    ToApp(AppId, AppCommand),
-}
-
-/// A command that concerns one application.
-#[derive(Debug)]
-pub enum AppCommand {
-    /// It is there; where its static files are, and what header fields they get.
-    Booted {
-        /// Its public folder.
-        public: Option<PathBuf>,
-        /// Header fields for static files.
-        headers: Vec<(String, String)>,
-        /// Where the assets of a Rails application are.
-        assets: Option<Box<Assets>>,
-    },
-    /// From now on there is no application: the files of this folder are all that there is.
-    OpenSite {
-        /// The folder.
-        root: PathBuf,
-    },
-    /// It did not boot: the answer for its clients.
-    Failed(AppFailure),
-    /// The server stops before it serves: requests that wait for it, and new ones, are refused.
-    Abandon,
-    /// A worker waits for requests.
-    AddWorker(NewWorker),
-    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this path,
-    /// and send [`AppEvent::CanaryAnswered`].
-    AddCanary(NewWorker, String),
-    /// A canary may have requests from clients.
-    AdmitCanary {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// This generation, the newest, is taken back: connections that it has answered may be answered by the one before.
-    WithdrawGeneration {
-        /// The generation's number.
-        generation: u32,
-    },
-    /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
-    /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
-    RetireWorker {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// Count the requests that each worker answers from now on, and send [`AppEvent::WorkerWarm`], once, as soon as one
-    /// has answered this number; 0: at once, for the one that has answered the most. Replaces an earlier such command.
-    NameWarmWorker {
-        /// Requests before a worker counts as warm.
-        requests: u64,
-    },
-    /// A worker is dead, or no longer serves.
-    RemoveWorker {
-        /// The worker's number.
-        worker: u32,
-        /// It was killed on purpose. What a retiring worker was at then has had its time, and is not repeated.
-        killed: bool,
-    },
-}
-
-/// The pages about an application that did not boot.
-#[derive(Debug)]
-pub struct AppFailure {
-    /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
-    /// [`AppEvent::Wanted`].
-    pub development: Option<DevelopmentPages>,
-    /// The application's folder of static files, where it may have a page for all other clients: `503.html`.
-    pub public: PathBuf,
-}
-
-/// The whole diagnosis.
-#[derive(Debug)]
-pub struct DevelopmentPages {
-    /// For browsers.
-    pub html: Vec<u8>,
-    /// For programs that ask for JSON.
-    pub json: Vec<u8>,
-    /// For other programs.
-    pub text: Vec<u8>,
-    /// The Content-Security-Policy of the former.
-    pub policy: String,
-    /// Differs from diagnosis to diagnosis.
-    pub id: String,
-}
-
-/// A worker that is new to the front.
-#[derive(Debug)]
-pub struct NewWorker {
-    /// The worker's number; an application's numbers are never used twice.
-    pub worker: u32,
-    /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
-    /// that was answered by one is not answered by an earlier one again, unless that one is withdrawn.
-    pub generation: u32,
-    /// Its serving threads.
-    pub threads: u16,
-    /// The front's end of its ring.
-    pub ring: FrontRing,
-}
-
-/// What the front says.
-#[derive(Debug)]
-pub enum Event {
-    /// Nothing is left to finish, and nothing is accepted.
-    Drained,
-    /// This concerns one application.
-    OfApp(AppId, AppEvent),
-}
-
-/// An event that concerns one application.
-#[derive(Debug)]
-pub enum AppEvent {
-    /// A request waits for it, and no worker serves: it sleeps, was not started yet, or did not boot last time and a
-    /// developer requests it. Sent once until a worker is added, or [`AppCommand::Failed`] arrives (again).
-    Wanted,
-    /// A developer's request got an error: answer with the pages about it, or drop the sender.
-    PagesWanted(Box<Failure>, oneshot::Sender<DevelopmentPages>),
-    /// It received no requests for the time after which it may sleep ([`App::sleep_after`]). Sent again after as much
-    /// time, if it still serves then.
-    Idle,
-    /// It was removed, has nothing in flight any more, and is forgotten.
-    Drained,
-    /// A canary has answered its request with this status; or why it has not.
-    CanaryAnswered {
-        /// The worker's number.
-        worker: u32,
-        /// The status, or what went wrong.
-        answer: Result<u16, String>,
-    },
-    /// A worker broke the protocol of its ring: it must be killed and replaced.
-    WorkerBroken {
-        /// The worker's number.
-        worker: u32,
-        /// What it did.
-        why: String,
-    },
-    /// A worker's ring ends in a billion requests: it must be replaced, in order, and serves until it is. Sent once.
-    RingEndsSoon {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// A retired worker has nothing in flight any more.
-    WorkerIdle {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
-    WorkerWarm {
-        /// The worker's number.
-        worker: u32,
-    },
-}
-
-/// How things are.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Each application, but for those that were removed and have finished.
-    pub apps: Vec<AppLoad>,
-    /// Open client connections.
-    pub connections: usize,
-    /// Those that an application has taken over.
-    pub hijacked: usize,
-    /// Bytes in spool files.
-    pub spool_bytes: u64,
-    /// The most that there may be.
-    pub max_spool_bytes: u64,
-    /// Why the server's access log is not written as it should be, if so.
-    pub log_problem: Option<String>,
-}
-
-/// How things are with an application.
-#[derive(Debug, Clone)]
-pub struct AppLoad {
-    /// The application's number.
-    pub app: AppId,
-    /// Each of its workers.
-    pub workers: Vec<WorkerReport>,
-    /// Requests that wait for a worker.
-    pub queue: usize,
-    /// Bytes in spool files.
-    pub spool_bytes: u64,
-    /// Why its own access log is not written as it should be, if so.
-    pub log_problem: Option<String>,
-}
-
-/// How things are with a worker.
-#[derive(Debug, Clone, Default)]
-pub struct WorkerReport {
-    /// The worker's number.
-    pub worker: u32,
-    /// Requests that it has begun.
-    pub in_flight: usize,
-    /// Requests that it was given and has not begun.
-    pub placed: usize,
-    /// Requests that it has answered.
-    pub served: u64,
-}
-
-/// The rings that fit what clients may send: a slot holds the largest head and the largest body that is not
-/// spooled.
-pub fn geometry(limits: &Limits, threads: u16) -> Geometry {
-    // In the head block a name takes the prefix `HTTP_` and lengths beside it; the request line is repeated in several
-    // fields, and so is the host, which may be as long as a head.
-    let fields = limits.header_fields * (FIELD_BYTES + 8);
-    let request_line = 3 * limits.target_bytes + 1024;
-    let head_block = FIXED_BYTES + 2 * limits.head_bytes + fields + request_line;
-    Geometry::new(u32::from(threads), LOOK_AHEAD, head_block + limits.body_memory_bytes)
-}
+pub use messages::*;
+pub use refusals::failure::{DevelopmentPages, Failure};
+pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};

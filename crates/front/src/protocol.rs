@@ -11,11 +11,11 @@ pub mod lsapi;
 
 use highball_config::{BindProtocol, Limits};
 
-use crate::answer_events::AnswerHead;
 use crate::http_syntax::DateCache;
-use crate::refusal::Refusal;
-use crate::request_head::{BodyFraming, RequestHead};
-use crate::stream::Peer;
+use crate::message::answer::AnswerHead;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{BodyFraming, RequestHead};
+use crate::transport::stream::Peer;
 use gateway::Gateway;
 use http1::Http1;
 

@@ -10,17 +10,18 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::app_state::AppState;
-use crate::apps::Apps;
 use crate::budget::Budget;
 use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
+use crate::exchange::spool::budget_of_folder;
 use crate::http_syntax::DateCache;
-use crate::listener::Acceptor;
+use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
+use crate::route::app_state::AppState;
+use crate::route::apps::Apps;
+use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
 use crate::turn::Turn;
-use crate::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -93,7 +94,7 @@ impl Shared {
             key,
             apps: RefCell::default(),
             turn: Rc::default(),
-            budget: Budget::of_folder(&limits.spool_dir, limits.spool_bytes),
+            budget: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),

@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::FileExt;
 
-use crate::answer_events::{AnswerEvent, AnswerEvents, FilePart};
 use crate::http_syntax::DateCache;
+use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
+use crate::message::request_head::Version;
 use crate::protocol::http1::writer::Writer;
-use crate::request_head::Version;
 
 /// A writer for a client that keeps the connection.
 pub(crate) fn writer() -> Writer {

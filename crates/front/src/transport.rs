@@ -1,3 +1,6 @@
 //! What stands below the protocols: how connections come, and from whom.
 
+pub mod listener;
+pub(crate) mod peer_user;
 pub mod proxy_header;
+pub(crate) mod stream;

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
-use crate::app_state::AppState;
+use crate::route::app_state::AppState;
 
 /// Steps in one turn before the workers are looked after in the middle of it.
 const MOST_STEPS: u32 = 32;

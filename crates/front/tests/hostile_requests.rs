@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use highball_config::Limits;
+use highball_front::message::refusal::Refusal;
+use highball_front::message::request_head::RequestHead;
 use highball_front::protocol::http1::body::BodyDecoder;
 use highball_front::protocol::http1::reader::{Parsed, Reader};
-use highball_front::refusal::Refusal;
-use highball_front::request_head::RequestHead;
 
 const CORPUS: &str = include_str!("hostile_requests.txt");
 

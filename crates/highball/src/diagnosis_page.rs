@@ -2,7 +2,7 @@
 //! come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
 //! request is escaped.
 
-use highball_front::page::{self, Escaped};
+use highball_front::refusals::page::{self, Escaped};
 use highball_front::DevelopmentPages;
 use highball_supervisor::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
 use std::collections::hash_map::{DefaultHasher, RandomState};

@@ -11,10 +11,10 @@ use crate::instance::{
 use crate::readiness::Readiness;
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::failure::ReceivedRequest;
-use highball_front::refusal::Refusal;
+use highball_front::message::refusal::Refusal;
+use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
-    static_files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
+    files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
     Report as FrontReport,
 };
 use highball_supervisor::{
@@ -105,22 +105,22 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
     })
 }
 
-fn assets(assets: Assets) -> static_files::Assets {
+fn assets(assets: Assets) -> files::Assets {
     let pipeline = assets.pipeline.map(|AssetPipeline { scheme, version, folders, types, plain }| {
-        let plain = plain.into_iter().map(|(extension, PlainAsset { text, unless })| {
-            (extension, static_files::PlainAsset { text, unless })
-        });
-        static_files::AssetPipeline {
+        let plain = plain
+            .into_iter()
+            .map(|(extension, PlainAsset { text, unless })| (extension, files::PlainAsset { text, unless }));
+        files::AssetPipeline {
             digest: match scheme {
-                DigestScheme::Sprockets => static_files::AssetDigest::Sprockets { version },
-                DigestScheme::Propshaft => static_files::AssetDigest::Propshaft { version },
+                DigestScheme::Sprockets => files::AssetDigest::Sprockets { version },
+                DigestScheme::Propshaft => files::AssetDigest::Propshaft { version },
             },
             folders,
             types: types.into_iter().collect(),
             plain: plain.collect(),
         }
     });
-    static_files::Assets { prefix: assets.prefix, pipeline }
+    files::Assets { prefix: assets.prefix, pipeline }
 }
 
 fn new_worker(ready: ReadyWorker) -> NewWorker {

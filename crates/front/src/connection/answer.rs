@@ -7,10 +7,10 @@ use std::task::{ready, Context, Poll};
 
 use super::{Connection, End};
 use crate::access_log::CLIENT_LEFT;
-use crate::app_state::AppState;
+use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
-use crate::refusal::Refusal;
-use crate::response::Progress;
+use crate::message::refusal::Refusal;
+use crate::route::app_state::AppState;
 
 /// Most bytes that a client may send ahead while it waits for an answer.
 const AHEAD_BYTES: usize = 64 * 1024;

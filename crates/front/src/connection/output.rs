@@ -5,8 +5,8 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
-use crate::answer_events::{AnswerEvent, FilePart};
-use crate::stream::FileProgress;
+use crate::message::answer::{AnswerEvent, FilePart};
+use crate::transport::stream::FileProgress;
 
 /// How long a client may take nothing before what it does not take goes to a spool file, while no other request waits
 /// for the worker. When one does, it goes there at once.

@@ -7,10 +7,10 @@ use std::task::{ready, Context, Poll};
 use highball_config::ProxyProtocol;
 
 use crate::clock::Deadline;
-use crate::listener::as_host;
 use crate::shared::{Leaving, Shared};
-use crate::stream::{Peer, Stream};
+use crate::transport::listener::as_host;
 use crate::transport::proxy_header::{parse, Addresses, ProxyHeader, Versions};
+use crate::transport::stream::{Peer, Stream};
 
 /// Reads the header with which a connection has to begin, where the configuration says so, and makes `peer` the client that
 /// it reports. Returns the bytes behind it; `None`: the connection is to be closed.

@@ -15,8 +15,8 @@ use highball_config::Limits;
 
 use super::web_socket::ServerFrames;
 use super::Connection;
-use crate::app_state::AppState;
 use crate::protocol::Protocol;
+use crate::route::app_state::AppState;
 
 /// How often one direction is read from before others get their turn.
 const PIECES: u32 = 4;

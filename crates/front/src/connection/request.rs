@@ -9,17 +9,17 @@ use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Connection, End, Step};
 use crate::access_log::{quoted, Entry};
-use crate::answer_events::AnswerEvents;
-use crate::app_list;
-use crate::app_state::{AppState, Visit};
 use crate::clock::{now_ms, now_us};
-use crate::failure_pages::{Audience, Evidence, Form, Page};
+use crate::exchange::response_head::HeadContext;
+use crate::files::{StaticAnswer, StaticRequest};
+use crate::message::answer::AnswerEvents;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
 use crate::protocol::{HeadRead, Unreadable};
-use crate::refusal::Refusal;
-use crate::request_head::{known_key, BodyFraming, Method, RingContext, Version};
-use crate::response_head::HeadContext;
+use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
+use crate::route::app_list;
+use crate::route::app_state::{AppState, Visit};
 use crate::shared::Leaving;
-use crate::static_files::{StaticAnswer, StaticRequest};
 
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;

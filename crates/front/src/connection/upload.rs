@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 
 use super::{Connection, End};
-use crate::app_state::AppState;
 use crate::budget::Share;
+use crate::exchange::spool::{SpoolError, SpoolFile};
 use crate::exchange::Body;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{append_content_length, BodyFraming};
 use crate::protocol::{BodyRead, Unreadable};
-use crate::refusal::Refusal;
-use crate::request_head::{append_content_length, BodyFraming};
-use crate::spool::{SpoolError, SpoolFile};
+use crate::route::app_state::AppState;
 
 /// How often a body is read from before others get their turn.
 const PIECES: u32 = 4;

@@ -7,8 +7,8 @@ use highball_ring::{FrontRing, RingError};
 
 use super::worker::DispatchState;
 use super::Dispatcher;
+use crate::exchange::response::Descriptors;
 use crate::exchange::{Exchange, Place};
-use crate::response::Descriptors;
 
 /// Response bytes taken from a ring at a time.
 const READ_BYTES: usize = 64 * 1024;

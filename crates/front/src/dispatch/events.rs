@@ -3,7 +3,7 @@
 use highball_config::AppId;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{AppEvent, Event};
+use crate::messages::{AppEvent, Event};
 
 /// Sends the events of one application to the supervisor.
 #[derive(Debug, Clone)]

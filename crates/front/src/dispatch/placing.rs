@@ -6,9 +6,9 @@ use std::rc::Rc;
 use super::worker::{DispatchState, Worker};
 use super::{fail, Dispatcher};
 use crate::exchange::{Body, Exchange, Place};
-use crate::refusal::Refusal;
-use crate::request_head::patch_body;
-use crate::AppEvent;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::patch_body;
+use crate::messages::AppEvent;
 
 /// What became of an attempt to place a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
 use super::service_time::ServiceTime;
+use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
-use crate::failure::method_and_path;
-use crate::spool::SpoolFile;
-use crate::NewWorker;
+use crate::messages::NewWorker;
+use crate::refusals::failure::method_and_path;
 
 /// Overdue ticks without beginning a request after which a worker counts as unresponsive: stopped by a signal, or
 /// swapped out.
@@ -63,7 +63,7 @@ pub(crate) struct Worker {
     pub(crate) served: u64,
     /// The supervisor knows that its ring ends soon.
     pub(crate) ends_soon: bool,
-    /// The number that it had served when the count for [`crate::Command::NameWarmWorker`] began.
+    /// The number that it had served when the count for [`crate::messages::Command::NameWarmWorker`] began.
     pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
     _wake: AsyncFd<OwnedFd>,

@@ -7,10 +7,10 @@ use highball_ring::RingError;
 use super::placing::Placing;
 use super::worker::{DispatchState, Worker};
 use super::{fail, wake, Dispatcher};
+use crate::exchange::response::Progress;
 use crate::exchange::Exchange;
-use crate::refusal::Refusal;
-use crate::response::Progress;
-use crate::{AppEvent, NewWorker};
+use crate::message::refusal::Refusal;
+use crate::messages::{AppEvent, NewWorker};
 
 impl Dispatcher {
     /// Adds a worker. `false`: it cannot be used, and the supervisor knows.

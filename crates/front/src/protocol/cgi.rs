@@ -24,8 +24,8 @@ use highball_config::Limits;
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
 use crate::http_syntax::{parse_length, write_number};
-use crate::refusal::Refusal;
-use crate::request_head::{known_key, BodyFraming, RequestHead, Version, MAX_FIELDS};
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{known_key, BodyFraming, RequestHead, Version, MAX_FIELDS};
 
 /// Longest method.
 const METHOD_BYTES: usize = 32;
@@ -446,7 +446,7 @@ pub(super) fn release(buffer: &mut Vec<u8>) {
     buffer.shrink_to(KEPT_BYTES);
 }
 
-/// The names and values of the lines of an [`AnswerHead`](crate::answer_events::AnswerHead).
+/// The names and values of the lines of an [`AnswerHead`](crate::message::answer::AnswerHead).
 pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = lines.split(|&byte| byte == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
     lines.filter_map(|line| {

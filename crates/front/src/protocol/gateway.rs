@@ -4,11 +4,11 @@ use highball_config::Limits;
 
 use super::cgi::{fields_of, Event, ReadError};
 use super::{fastcgi, lsapi, BodyRead, HeadRead, Unreadable};
-use crate::answer_events::AnswerHead;
 use crate::http_syntax::write_number;
-use crate::refusal::Refusal;
-use crate::request_head::{BodyFraming, RequestHead};
-use crate::stream::Peer;
+use crate::message::answer::AnswerHead;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{BodyFraming, RequestHead};
+use crate::transport::stream::Peer;
 
 /// Most bytes of replies that a web server does not read.
 const REPLY_BYTES: usize = 64 * 1024;

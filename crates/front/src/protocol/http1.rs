@@ -8,7 +8,7 @@ pub mod writer;
 use highball_config::Limits;
 
 use super::{BodyRead, HeadRead, Unreadable};
-use crate::request_head::{BodyFraming, RequestHead};
+use crate::message::request_head::{BodyFraming, RequestHead};
 use body::BodyDecoder;
 use reader::{Parsed, Reader};
 use writer::Writer;

@@ -2,7 +2,7 @@
 
 use super::*;
 use highball_front::budget::{Budget, Share};
-use highball_front::spool::SpoolFile;
+use highball_front::exchange::spool::SpoolFile;
 use rustix::process::{getpid, getppid, kill_process, test_kill_process, Signal};
 use std::fs::{self, File};
 use std::io::ErrorKind;

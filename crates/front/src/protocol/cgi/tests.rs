@@ -1,5 +1,5 @@
 use super::*;
-use crate::request_head::{BodyFraming, Method, Version};
+use crate::message::request_head::{BodyFraming, Method, Version};
 use crate::test_limits::limits;
 
 type Pair<'a> = (&'a str, &'a str);

@@ -8,8 +8,8 @@ use highball_config::Limits;
 use super::pairs::{write_pair, Pairs};
 use super::record::{end_request, kind, unknown_type, Record, Status, HEADER_BYTES, MANAGEMENT};
 use crate::http_syntax::parse_length;
+use crate::message::refusal::Refusal;
 use crate::protocol::cgi::{self, CgiHead, Event, ReadError, Variables};
-use crate::refusal::Refusal;
 
 /// The one role that is served.
 const RESPONDER: u16 = 1;

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::pairs::{write_pair, CutOff, Pairs};
 use super::*;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::BodyFraming;
 use crate::protocol::cgi::{Event, ReadError};
-use crate::refusal::Refusal;
-use crate::request_head::BodyFraming;
 use crate::test_limits::limits;
 
 /// What a reader has found, with the pieces of a body joined.

@@ -5,8 +5,8 @@
 
 use super::record::{end_request, kind, Record, Status, HEADER_BYTES};
 use crate::http_syntax::{reason_phrase, write_number};
+use crate::message::refusal::Refusal;
 use crate::protocol::cgi;
-use crate::refusal::Refusal;
 
 /// Most bytes in a record that the writer makes: the most pages of 4 KiB that fit, so that the parts of a file begin
 /// where its pages do.

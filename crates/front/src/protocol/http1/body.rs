@@ -7,8 +7,8 @@
 use highball_config::Limits;
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
-use crate::refusal::Refusal;
-use crate::request_head::BodyFraming;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::BodyFraming;
 
 /// Most hexadecimal digits of a chunk's size.
 const SIZE_DIGITS: u32 = 16;

@@ -12,8 +12,8 @@ use highball_config::Limits;
 
 use super::scan::{self, Scan};
 use crate::http_syntax::{has_list_token, parse_length};
-use crate::refusal::Refusal;
-use crate::request_head::{known_key, BodyFraming, FieldKey, RequestHead, Version, MAX_FIELDS};
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{known_key, BodyFraming, FieldKey, RequestHead, Version, MAX_FIELDS};
 
 /// How far a head has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 use highball_config::Limits;
 use highball_ring::frame::is_token_byte;
 
-use crate::refusal::Refusal;
-use crate::request_head::MAX_FIELDS;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::MAX_FIELDS;
 
 /// Empty lines that may stand before a request line (RFC 9112 section 2.2).
 const LEADING_EMPTY_LINES: usize = 4;

@@ -1,9 +1,9 @@
 //! Writes answers as HTTP/1 does: the one place where a status line, a Date, a Connection and the framing of a body are
 //! written.
 
-use crate::answer_events::{AnswerBody, AnswerHead};
 use crate::http_syntax::{reason_phrase, write_number, DateCache};
-use crate::request_head::Version;
+use crate::message::answer::{AnswerBody, AnswerHead};
+use crate::message::request_head::Version;
 
 /// How the body at hand is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

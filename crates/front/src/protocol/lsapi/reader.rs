@@ -4,9 +4,9 @@ use highball_config::Limits;
 
 use super::packet::{kind, ByteOrder, Header, HEADER_BYTES};
 use super::request::{self, FEWEST_BYTES, MOST_BYTES};
+use crate::message::refusal::Refusal;
+use crate::message::request_head::BodyFraming;
 use crate::protocol::cgi::{self, CgiHead, Event, ReadError};
-use crate::refusal::Refusal;
-use crate::request_head::BodyFraming;
 
 /// Reads packets from pieces of any size.
 #[derive(Debug, Default)]

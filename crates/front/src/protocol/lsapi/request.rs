@@ -15,8 +15,8 @@
 
 use super::packet::{ByteOrder, HEADER_BYTES};
 use crate::http_syntax::parse_length;
+use crate::message::refusal::Refusal;
 use crate::protocol::cgi::{ReadError, Variables};
-use crate::refusal::Refusal;
 
 /// Bytes before the variables.
 const FIXED_BYTES: usize = HEADER_BYTES + 9 * 4;

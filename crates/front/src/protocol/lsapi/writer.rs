@@ -1,8 +1,8 @@
 //! What a web server gets: an answer as packets, in the byte order of its request.
 
 use super::packet::{kind, ByteOrder, Header, HEADER_BYTES};
+use crate::message::refusal::Refusal;
 use crate::protocol::cgi;
-use crate::refusal::Refusal;
 
 /// Most bytes of a body in a packet that is made in memory.
 pub const PACKET_BYTES: usize = 16 * 1024;

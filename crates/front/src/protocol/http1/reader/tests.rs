@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::request_head::{patch_body, Method, RingContext};
+use crate::message::request_head::{patch_body, Method, RingContext};
 use crate::test_limits;
 
 fn limits() -> Limits {

@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 
 use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
 use crate::clock::now_ms;
-use crate::failure_pages::Page;
+use crate::refusals::failure_pages::Page;
 
 /// The largest page, in bytes.
 const PAGE_BYTES: u64 = 256 * 1024;

@@ -8,7 +8,7 @@ mod field_names;
 mod ring;
 mod target;
 
-use crate::refusal::Refusal;
+use crate::message::refusal::Refusal;
 use field_names::FieldName;
 
 pub use field_names::{known_key, FieldKey};

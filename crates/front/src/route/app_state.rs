@@ -16,13 +16,13 @@ use crate::aside::Turn;
 use crate::budget::{Budget, Share};
 use crate::clock::now_ms;
 use crate::dispatch::{AppEvents, Dispatcher};
-use crate::error_pages::ErrorPages;
 use crate::exchange::Exchange;
-use crate::failure::{Failure, ShedLog};
-use crate::failure_pages::{Audience, Form, Page};
-use crate::refusal::Refusal;
-use crate::static_files::{Assets, Finder, StaticFiles};
-use crate::{AppEvent, AppFailure, AppLoad, Event};
+use crate::files::{Assets, Finder, StaticFiles};
+use crate::message::refusal::Refusal;
+use crate::messages::{AppEvent, AppFailure, AppLoad, Event};
+use crate::refusals::error_pages::ErrorPages;
+use crate::refusals::failure::{Failure, ShedLog};
+use crate::refusals::failure_pages::{Audience, Form, Page};
 
 /// The condition of an application, as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 use super::*;
-use crate::answer_events::AnswerEvents;
 use crate::http_syntax::{write_number, DateCache};
+use crate::message::answer::AnswerEvents;
+use crate::message::request_head::Version;
 use crate::protocol::http1::writer::Writer;
-use crate::request_head::Version;
 use crate::test_answers::written;
 
 fn payload(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Request targets and hosts (RFC 9112 section 3.2, RFC 3986 section 3.2).
 
 use super::{Method, Span};
-use crate::refusal::Refusal;
+use crate::message::refusal::Refusal;
 
 /// The host a request asks for: from the target if that names one, else from the Host field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use highball_config::AppId;
 
-use crate::app_state::AppState;
-use crate::router::{Route, Router};
+use crate::route::app_state::AppState;
+use crate::route::router::{Route, Router};
 
 /// All of them.
 #[derive(Debug, Default)]

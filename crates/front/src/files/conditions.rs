@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::found_file::Representation;
 use crate::http_syntax::parse_length;
-use crate::request_head::{known_key, Method, RequestHead};
+use crate::message::request_head::{known_key, Method, RequestHead};
 
 /// What the client gets of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

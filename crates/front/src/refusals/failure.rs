@@ -10,7 +10,7 @@ use highball_secrets::path_without_tokens;
 
 use crate::clock::now_ms;
 use crate::exchange::{Body, Inner};
-use crate::refusal::Refusal;
+use crate::message::refusal::Refusal;
 
 /// The shortest time between two log lines about a full queue, in ms.
 const SHED_LOG_MS: u64 = 1000;
@@ -52,6 +52,21 @@ pub struct ReceivedRequest {
     pub fields: Vec<(String, String)>,
     /// The body, if it was kept in memory.
     pub body: Vec<u8>,
+}
+
+/// The whole diagnosis.
+#[derive(Debug)]
+pub struct DevelopmentPages {
+    /// For browsers.
+    pub html: Vec<u8>,
+    /// For programs that ask for JSON.
+    pub json: Vec<u8>,
+    /// For other programs.
+    pub text: Vec<u8>,
+    /// The Content-Security-Policy of the former.
+    pub policy: String,
+    /// Differs from diagnosis to diagnosis.
+    pub id: String,
 }
 
 impl Failure {
@@ -185,8 +200,8 @@ impl ShedLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::request_head::{RequestHead, RingContext};
     use crate::protocol::http1::reader::Reader;
-    use crate::request_head::{RequestHead, RingContext};
     use crate::test_limits::limits;
 
     fn block(text: &str) -> Vec<u8> {

@@ -1,11 +1,11 @@
 //! What clients get of an application that did not boot or answer: developers the diagnosis, possible developers how to
 //! open it, and all others that something is wrong, by the application's own page where it has one.
 
+use super::answers::Content;
+use super::failure::DevelopmentPages;
 use crate::developer_key::DeveloperKey;
-use crate::page::{Escaped, STYLE};
-use crate::refusal::Content;
-use crate::request_head::{known_key, RequestHead};
-use crate::DevelopmentPages;
+use crate::message::request_head::{known_key, RequestHead};
+use crate::refusals::page::{Escaped, STYLE};
 use highball_config::{Bind, ShowDiagnosis};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;

@@ -12,9 +12,9 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::answer_events::FilePart;
-use crate::file_reads::Next;
-use crate::peer_user;
+use crate::aside::file_reads::Next;
+use crate::message::answer::FilePart;
+use crate::transport::peer_user;
 
 /// What became of a part of a file.
 #[derive(Debug, PartialEq, Eq)]

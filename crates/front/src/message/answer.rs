@@ -8,9 +8,9 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::budget::Permit;
-use crate::file_reads::{Ahead, ServedFile};
-use crate::refusal::Refusal;
+use crate::message::refusal::Refusal;
 
 /// The next event of an answer.
 #[derive(Debug)]

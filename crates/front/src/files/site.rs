@@ -2,9 +2,9 @@
 //! in a slash, so that its page's relative links lead where its author meant.
 
 use super::{push_answer, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
-use crate::answer_events::AnswerEvents;
-use crate::refusal::Refusal;
-use crate::request_head::{BodyFraming, Method};
+use crate::message::answer::AnswerEvents;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{BodyFraming, Method};
 
 /// Where generators put the page for what is not there.
 const NOT_FOUND_PAGE: &[u8] = b"/404.html";

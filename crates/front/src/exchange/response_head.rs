@@ -7,8 +7,8 @@
 
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
-use crate::answer_events::{AnswerBody, AnswerHead, FieldLines};
 use crate::http_syntax::{has_list_token, parse_length};
+use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 
 /// What the front knows about the request and the body, beside the payload.
 #[derive(Debug, Clone, Copy, Default)]

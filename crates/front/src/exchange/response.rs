@@ -9,15 +9,15 @@ use std::sync::Arc;
 use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
 use highball_ring::RingError;
 
-use crate::answer_events::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
+use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::aside::Turn;
 use crate::budget::Share;
-use crate::file_reads::{Ahead, ServedFile};
-use crate::frame_reader::{whole_body_length, Frame, FrameReader};
+use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
+use crate::exchange::response_head::{self, BadHead, HeadContext};
+use crate::exchange::spool::{SpoolError, SpoolFile};
+use crate::message::answer::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
+use crate::message::refusal::Refusal;
 use crate::protocol::http1::body::BodyDecoder;
-use crate::refusal::Refusal;
-use crate::response_head::{self, BadHead, HeadContext};
-use crate::spool::{SpoolError, SpoolFile};
 
 /// Most `FILE` frames in one answer: each may hold a file of this process open.
 const MAX_FILES: u32 = 16;

@@ -16,9 +16,12 @@ use std::sync::{Arc, LazyLock};
 use highball_tenant::Backing;
 use rustix::fs::{fchmod, ftruncate, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
 
+use crate::aside::file_reads::ServedFile;
 use crate::aside::Turn;
-use crate::budget::{Full, Permit, Share};
-use crate::file_reads::ServedFile;
+use crate::budget::{Budget, Full, Permit, Share};
+
+/// Most bytes of spool files that are in memory as there is no folder for them: the server may have little of it.
+const MEMORY_BYTES: u64 = 64 << 20;
 
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
@@ -111,6 +114,23 @@ impl SpoolFile {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
+}
+
+/// The budget of spool files in this folder, of `limit` bytes or the usual limit. Where the folder cannot be used (in a
+/// read-only container, for example) they are kept in memory, within narrower limits, and the log says so.
+pub fn budget_of_folder(folder: &Path, limit: Option<u64>) -> Rc<Budget> {
+    let Err(error) = SpoolFile::try_folder(folder) else {
+        return Budget::new(limit.unwrap_or_else(|| Budget::usual_limit(folder)));
+    };
+    let limit = limit.unwrap_or(MEMORY_BYTES).min(MEMORY_BYTES);
+    tracing::warn!(
+        folder = %folder.display(),
+        %error,
+        limit,
+        remedy = "Mount a tmpfs or a volume at this folder (docker run --tmpfs /tmp), or name another one with --spool-dir.",
+        "no files can be created in the spool folder: large request bodies are kept in memory, up to the limit in all"
+    );
+    Budget::of(limit, true)
 }
 
 /// Truncates a shared file: a process that keeps it open would take room that is not counted.
@@ -207,11 +227,11 @@ mod tests {
     fn where_there_is_no_folder_they_are_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let share = Share::new(&Budget::of_folder(&missing, Some(20)), "app", None);
+        let share = Share::new(&budget_of_folder(&missing, Some(20)), "app", None);
         check(SpoolFile::create(&missing, &share).unwrap(), folder.path());
-        let unlimited = Share::new(&Budget::of_folder(&missing, Some(u64::MAX)), "app", None);
+        let unlimited = Share::new(&budget_of_folder(&missing, Some(u64::MAX)), "app", None);
         assert_eq!(unlimited.limit(), 64 << 20, "memory is not what the limit was meant for");
-        assert!(!Share::new(&Budget::of_folder(folder.path(), None), "app", None).is_in_memory());
+        assert!(!Share::new(&budget_of_folder(folder.path(), None), "app", None).is_in_memory());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
-use crate::answer_events::AnswerEvents;
-use crate::app_state::{AppState, Condition};
 use crate::developer_key::DeveloperKey;
-use crate::failure_pages::Form;
-use crate::page::{Escaped, STYLE};
-use crate::request_head::{Host, RequestHead};
+use crate::message::answer::AnswerEvents;
+use crate::message::request_head::{Host, RequestHead};
+use crate::refusals::failure_pages::Form;
+use crate::refusals::page::{Escaped, STYLE};
+use crate::route::app_state::{AppState, Condition};
 
 /// An application in the list.
 #[derive(Debug)]

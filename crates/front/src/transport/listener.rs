@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use thiserror::Error;
 use tracing::warn;
 
-use crate::stream::{Peer, Stream};
+use crate::transport::stream::{Peer, Stream};
 
 /// Connections that the kernel holds for us; it cuts this down to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;

@@ -9,9 +9,9 @@ use highball_tenant::About;
 
 use super::encodings::{self, Coding};
 use super::folder::OpenFolder;
+use crate::aside::file_reads::ServedFile;
 use crate::aside::Turn;
-use crate::content_type;
-use crate::file_reads::ServedFile;
+use crate::files::content_type;
 use crate::http_syntax::http_date;
 
 /// Files up to this size are kept in memory, and sent together with the head.

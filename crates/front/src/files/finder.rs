@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use highball_users::User;
 
+use super::assets::Assets;
 use super::encode_extra_fields;
 use super::fingerprint;
 use super::folder::{Folder, Names};
 use super::found_file::FoundFile;
-use super::pipeline::{Assets, Pipeline};
+use super::pipeline::Pipeline;
 use super::safe_path::SafePath;
 use crate::aside::Turn;
 

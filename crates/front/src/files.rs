@@ -16,7 +16,9 @@
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
+mod assets;
 mod conditions;
+pub mod content_type;
 mod encodings;
 mod finder;
 mod fingerprint;
@@ -38,15 +40,15 @@ use std::task::{Context, Poll};
 use highball_ring::frame::is_token_byte;
 use highball_users::User;
 
-use crate::answer_events::{AnswerEvent, AnswerEvents, FilePart};
+use crate::aside::file_reads::Ahead;
 use crate::aside::Turn;
-use crate::file_reads::Ahead;
-use crate::request_head::{known_key, Method, RequestHead};
+use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
+use crate::message::request_head::{known_key, Method, RequestHead};
+pub use assets::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use conditions::Verdict;
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
 use known_files::KnownFiles;
-pub use pipeline::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use safe_path::SafePath;
 
 /// How long an answer of the file system is believed, in milliseconds.

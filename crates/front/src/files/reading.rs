@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 
 use highball_tenant::{about, About};
 
+use super::assets::{AssetDigest, PlainAsset};
 use super::folder::SETTLED;
-use super::pipeline::{AssetDigest, PlainAsset};
 use super::FRESH_MS;
 
 /// How much of a file is read at once.

@@ -1,0 +1,6 @@
+//! What crosses the line between protocols and all else: the head of a request, the events of an answer, and the reasons for
+//! which the front answers itself. None of them knows a protocol.
+
+pub mod answer;
+pub mod refusal;
+pub mod request_head;

@@ -1,0 +1,228 @@
+//! What the front and the binary say to each other: commands, events, reports.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use highball_config::{App, AppId};
+use highball_ring::FrontRing;
+use tokio::sync::oneshot;
+
+use crate::files::Assets;
+use crate::refusals::failure::{DevelopmentPages, Failure};
+
+/// When the front begins to accept connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// From the start: what comes before there are workers waits for them.
+    AtOnce,
+    /// At [`Command::Open`].
+    OnCommand,
+}
+
+/// A command for the front.
+#[derive(Debug)]
+pub enum Command {
+    /// Accept connections.
+    Open,
+    /// Another server accepts connections by now: accept no more, finish what is there, and send [`Event::Drained`].
+    /// Connections that are idle may wait for one more answer, as long as the time for draining.
+    HandOver {
+        /// The addresses ([`Listener::address`]) on which the other server accepts. What is in the backlogs of the
+        /// rest is accepted first.
+        kept: Vec<String>,
+    },
+    /// Stop accepting, finish what is there, and send [`Event::Drained`].
+    Drain,
+    /// Go on in new files where those that are written may have been moved away: the access logs.
+    ReopenLogs,
+    /// Report the state.
+    Report(oneshot::Sender<Report>),
+    /// There is one application more.
+    AddApp(Arc<App>),
+    /// An application is reached elsewhere, has other limits, or another access log.
+    ChangeApp(Arc<App>),
+    /// Route no more requests to an application, finish those that it has begun, send [`AppEvent::Drained`], and forget
+    /// it.
+    RemoveApp(AppId),
+    /// This concerns one application.
+    ToApp(AppId, AppCommand),
+}
+
+/// A command that concerns one application.
+#[derive(Debug)]
+pub enum AppCommand {
+    /// It is there; where its static files are, and what header fields they get.
+    Booted {
+        /// Its public folder.
+        public: Option<PathBuf>,
+        /// Header fields for static files.
+        headers: Vec<(String, String)>,
+        /// Where the assets of a Rails application are.
+        assets: Option<Box<Assets>>,
+    },
+    /// From now on there is no application: the files of this folder are all that there is.
+    OpenSite {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// It did not boot: the answer for its clients.
+    Failed(AppFailure),
+    /// The server stops before it serves: requests that wait for it, and new ones, are refused.
+    Abandon,
+    /// A worker waits for requests.
+    AddWorker(NewWorker),
+    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this path,
+    /// and send [`AppEvent::CanaryAnswered`].
+    AddCanary(NewWorker, String),
+    /// A canary may have requests from clients.
+    AdmitCanary {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// This generation, the newest, is taken back: connections that it has answered may be answered by the one before.
+    WithdrawGeneration {
+        /// The generation's number.
+        generation: u32,
+    },
+    /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
+    /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
+    RetireWorker {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// Count the requests that each worker answers from now on, and send [`AppEvent::WorkerWarm`], once, as soon as one
+    /// has answered this number; 0: at once, for the one that has answered the most. Replaces an earlier such command.
+    NameWarmWorker {
+        /// Requests before a worker counts as warm.
+        requests: u64,
+    },
+    /// A worker is dead, or no longer serves.
+    RemoveWorker {
+        /// The worker's number.
+        worker: u32,
+        /// It was killed on purpose. What a retiring worker was at then has had its time, and is not repeated.
+        killed: bool,
+    },
+}
+
+/// The pages about an application that did not boot.
+#[derive(Debug)]
+pub struct AppFailure {
+    /// For developers at this machine; `None` outside of development. Their requests then wait for the answer to
+    /// [`AppEvent::Wanted`].
+    pub development: Option<DevelopmentPages>,
+    /// The application's folder of static files, where it may have a page for all other clients: `503.html`.
+    pub public: PathBuf,
+}
+
+/// A worker that is new to the front.
+#[derive(Debug)]
+pub struct NewWorker {
+    /// The worker's number; an application's numbers are never used twice.
+    pub worker: u32,
+    /// Which release of the application it runs; a later one has a larger number, and the first is 1. A connection
+    /// that was answered by one is not answered by an earlier one again, unless that one is withdrawn.
+    pub generation: u32,
+    /// Its serving threads.
+    pub threads: u16,
+    /// The front's end of its ring.
+    pub ring: FrontRing,
+}
+
+/// What the front says.
+#[derive(Debug)]
+pub enum Event {
+    /// Nothing is left to finish, and nothing is accepted.
+    Drained,
+    /// This concerns one application.
+    OfApp(AppId, AppEvent),
+}
+
+/// An event that concerns one application.
+#[derive(Debug)]
+pub enum AppEvent {
+    /// A request waits for it, and no worker serves: it sleeps, was not started yet, or did not boot last time and a
+    /// developer requests it. Sent once until a worker is added, or [`AppCommand::Failed`] arrives (again).
+    Wanted,
+    /// A developer's request got an error: answer with the pages about it, or drop the sender.
+    PagesWanted(Box<Failure>, oneshot::Sender<DevelopmentPages>),
+    /// It received no requests for the time after which it may sleep ([`App::sleep_after`]). Sent again after as much
+    /// time, if it still serves then.
+    Idle,
+    /// It was removed, has nothing in flight any more, and is forgotten.
+    Drained,
+    /// A canary has answered its request with this status; or why it has not.
+    CanaryAnswered {
+        /// The worker's number.
+        worker: u32,
+        /// The status, or what went wrong.
+        answer: Result<u16, String>,
+    },
+    /// A worker broke the protocol of its ring: it must be killed and replaced.
+    WorkerBroken {
+        /// The worker's number.
+        worker: u32,
+        /// What it did.
+        why: String,
+    },
+    /// A worker's ring ends in a billion requests: it must be replaced, in order, and serves until it is. Sent once.
+    RingEndsSoon {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// A retired worker has nothing in flight any more.
+    WorkerIdle {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
+    WorkerWarm {
+        /// The worker's number.
+        worker: u32,
+    },
+}
+
+/// How things are.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Each application, but for those that were removed and have finished.
+    pub apps: Vec<AppLoad>,
+    /// Open client connections.
+    pub connections: usize,
+    /// Those that an application has taken over.
+    pub hijacked: usize,
+    /// Bytes in spool files.
+    pub spool_bytes: u64,
+    /// The most that there may be.
+    pub max_spool_bytes: u64,
+    /// Why the server's access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
+}
+
+/// How things are with an application.
+#[derive(Debug, Clone)]
+pub struct AppLoad {
+    /// The application's number.
+    pub app: AppId,
+    /// Each of its workers.
+    pub workers: Vec<WorkerReport>,
+    /// Requests that wait for a worker.
+    pub queue: usize,
+    /// Bytes in spool files.
+    pub spool_bytes: u64,
+    /// Why its own access log is not written as it should be, if so.
+    pub log_problem: Option<String>,
+}
+
+/// How things are with a worker.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerReport {
+    /// The worker's number.
+    pub worker: u32,
+    /// Requests that it has begun.
+    pub in_flight: usize,
+    /// Requests that it was given and has not begun.
+    pub placed: usize,
+    /// Requests that it has answered.
+    pub served: u64,
+}
