@@ -249,7 +249,7 @@ impl Shared {
         self.connections.get() >= self.settings.limits.connections
     }
 
-    /// Whether another connection may be accepted: there is room, or one that is idle gives way as soon as another has
+    /// Whether another connection may be accepted: there is room, or one that is idle makes room as soon as another has
     /// come. So there may be one more than the limit for a moment, for each listener.
     pub(crate) fn makes_room(&self) -> bool {
         let limit = self.settings.limits.connections;
@@ -322,7 +322,7 @@ impl Counted {
         Counted { shared, key, deadline, hijacked: false }
     }
 
-    /// It waits for a request for this time, and gives way to a new connection where there are too many.
+    /// It waits for a request for this time, and ends for a new connection where there are too many.
     pub(crate) fn rest(&self, time: Duration) {
         self.deadline.set(Some(time));
         self.shared.change_use(&self.deadline, Use::Idle);
@@ -333,7 +333,7 @@ impl Counted {
         let was_dismissed = self.is_dismissed();
         self.shared.change_use(&self.deadline, Use::Busy);
         if was_dismissed {
-            self.shared.freed.notify_waiters(); // another has to give way
+            self.shared.freed.notify_waiters(); // another has to make room
         }
     }
 
