@@ -106,7 +106,7 @@ impl Protocol {
         }
     }
 
-    /// What the head has spans of, where that is not what was read; and what is said about the client.
+    /// What the head has spans of, where that is not what was read; and takes over what the web server reports of the client.
     pub(crate) fn take_head_text(&mut self, peer: &mut Peer) -> Option<Vec<u8>> {
         match self {
             Protocol::Http1(_) => None,

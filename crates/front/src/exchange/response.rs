@@ -245,6 +245,9 @@ impl Response {
     }
 
     fn cut_off(&mut self) {
+        if self.handed_over {
+            self.events.clear(); // the socket goes to no client
+        }
         self.progress = Progress::Aborted;
         self.events.push(AnswerEvent::CutOff);
     }

@@ -157,7 +157,7 @@ impl Gathered {
         WorkerHead { head, body_is_chunked: self.chunked && body != AnswerBody::None }
     }
 
-    /// Where the body ends (RFC 9112 section 6.3), and the length that the client is told.
+    /// Where the body ends (RFC 9112 section 6.3), and the length that the client gets to know.
     fn body(&self, status: u16, context: &HeadContext) -> (AnswerBody, Option<u64>) {
         // Transfer-Encoding overrides Content-Length (RFC 9112 section 6.3).
         let declared = self.content_length.filter(|_| !self.chunked);

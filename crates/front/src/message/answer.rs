@@ -1,7 +1,7 @@
 //! An answer as a list of events, which each protocol writes in its own way.
 //!
 //! What the front answers itself (files, refusals, pages) and what a worker answers are the same here: a head, bytes, and
-//! parts of files, with an end. Nothing here knows a protocol. The events hold no bytes of their own: those lie one behind
+//! parts of files, with an end. Nothing here knows a protocol. The events themselves hold no bytes: those lie one behind
 //! the other in a buffer, in the order of the events, so that an answer costs no allocation.
 
 use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ pub struct AnswerHead {
     pub field_bytes: usize,
     /// Where the body ends.
     pub body: AnswerBody,
-    /// The length that the client is told, in bytes. There may be one without a body, in the answer to HEAD.
+    /// The length that the client gets to know, in bytes. There may be one without a body, in the answer to HEAD.
     pub content_length: Option<u64>,
     /// Whether a Date is among the fields.
     pub has_date: bool,
