@@ -10,6 +10,7 @@ mod answer;
 mod closing;
 mod output;
 mod proxied;
+mod received;
 mod relay;
 mod request;
 mod upload;
@@ -25,6 +26,7 @@ use highball_config::AppId;
 
 use answer::Answered;
 use output::Output;
+use received::Received;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
 use crate::dispatch::Dispatcher;
@@ -54,7 +56,7 @@ struct Connection {
     shared: Rc<Shared>,
     counted: Counted,
     /// What was read and not used yet.
-    buffer: Vec<u8>,
+    buffer: Received,
     protocol: Protocol,
     head: RequestHead,
     /// What the head has spans of, if the request is to be routed again.
@@ -147,7 +149,7 @@ pub(crate) async fn serve(
         peer,
         shared,
         counted,
-        buffer,
+        buffer: Received::of(buffer),
         protocol,
         head: RequestHead::new(),
         again: None,

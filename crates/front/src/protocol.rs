@@ -138,22 +138,18 @@ impl Protocol {
         }
     }
 
-    /// Takes bytes that come while a request is answered. Those that belong to the next are kept in `buffer`.
+    /// Takes bytes that come while a request is answered. Returns those that belong to the next.
     ///
     /// # Errors
     /// The client does not wait for the answer any more.
-    pub(crate) fn read_ahead(
+    pub(crate) fn read_ahead<'b>(
         &mut self,
-        bytes: &[u8],
+        bytes: &'b [u8],
         limits: &Limits,
-        buffer: &mut Vec<u8>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<&'b [u8], Unreadable> {
         match self {
-            Protocol::Http1(_) => {
-                buffer.extend_from_slice(bytes);
-                Ok(())
-            }
-            Protocol::Gateway(gateway) => gateway.read_ahead(bytes, limits),
+            Protocol::Http1(_) => Ok(bytes),
+            Protocol::Gateway(gateway) => gateway.read_ahead(bytes, limits).map(|()| &[][..]),
         }
     }
 

@@ -35,8 +35,9 @@ impl Connection {
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
         self.left_early = false;
         if !self.buffer.is_empty() {
-            let (ahead, limits) = (std::mem::take(&mut self.buffer), &self.shared.settings.limits);
-            self.protocol.read_ahead(&ahead, limits, &mut self.buffer).map_err(|_| End::Gone)?;
+            let (ahead, limits) = (self.buffer.take(), &self.shared.settings.limits);
+            let kept = self.protocol.read_ahead(&ahead, limits).map_err(|_| End::Gone)?;
+            self.buffer.add(kept);
         }
         self.counted.deadline.set(app.settings().limits.request_timeout);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
@@ -151,10 +152,10 @@ impl Connection {
                     return Poll::Ready(Err(End::Gone));
                 }
             }
-            Ok(length) => {
-                let read = self.protocol.read_ahead(&scratch[..length], limits, &mut self.buffer);
-                return Poll::Ready(read.map_err(|_| End::Gone));
-            }
+            Ok(length) => match self.protocol.read_ahead(&scratch[..length], limits) {
+                Ok(kept) => self.buffer.add(kept),
+                Err(_) => return Poll::Ready(Err(End::Gone)),
+            },
             Err(_) => return Poll::Ready(Err(End::Gone)),
         }
         Poll::Ready(Ok(()))

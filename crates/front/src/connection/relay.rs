@@ -60,7 +60,7 @@ impl Coding<'_> {
                 }
             }
             Coding::Dropped(protocol, limits) => {
-                let read = protocol.read_ahead(bytes, limits, rest);
+                let read = protocol.read_ahead(bytes, limits);
                 read.map_err(|_| io::ErrorKind::ConnectionAborted)?;
             }
         }
@@ -98,7 +98,7 @@ impl Connection {
         socket.set_nonblocking(true)?;
         let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
-        let rest = std::mem::take(&mut self.buffer);
+        let rest = self.buffer.take();
         let mut up = Way { rest, ended: self.eof, ..Way::default() };
         let mut down = Way { frames: self.server_frames(), ..Way::default() };
         poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await

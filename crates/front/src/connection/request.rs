@@ -59,10 +59,10 @@ impl Connection {
             if self.protocol.is_closing() {
                 return Poll::Ready(Err(End::Linger));
             }
-            let begun = self.protocol.has_begun(&self.buffer);
+            let begun = self.protocol.has_begun(self.buffer.as_slice());
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(if begun {
-                    let buffer = std::mem::take(&mut self.buffer);
+                    let buffer = self.buffer.take();
                     Ok(self.refuse_unread(&buffer, Refusal::HeadTimeout))
                 } else {
                     Err(End::Gone)
@@ -112,22 +112,20 @@ impl Connection {
             self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
         }
         if !self.buffer.is_empty() {
-            self.buffer.extend_from_slice(bytes);
+            self.buffer.add(bytes);
             return self.examine_buffer();
         }
         // The usual case: a whole head in one read, used where it stands.
         let (examined, used) = self.examine(bytes);
-        self.buffer.extend_from_slice(&bytes[used..]);
+        self.buffer.add(&bytes[used..]);
         examined
     }
 
     fn examine_buffer(&mut self) -> Option<Examined> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (examined, used) = self.examine(&buffer);
-        buffer.drain(..used);
-        if !buffer.is_empty() {
-            self.buffer = buffer;
-        }
+        let (examined, used) = self.examine(buffer.as_slice());
+        buffer.take_off(used);
+        self.buffer = buffer;
         examined
     }
 

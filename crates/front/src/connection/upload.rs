@@ -110,7 +110,7 @@ impl Connection {
         sink: &mut Sink,
     ) -> Poll<Result<Option<Refusal>, End>> {
         if !self.buffer.is_empty() {
-            let bytes = std::mem::take(&mut self.buffer);
+            let bytes = self.buffer.take();
             if let Some(done) = self.decode(&bytes, sink) {
                 return Poll::Ready(done);
             }
@@ -157,7 +157,7 @@ impl Connection {
         }
         match read {
             Ok(BodyRead { used, is_complete: true }) => {
-                self.buffer.extend_from_slice(&bytes[used..]);
+                self.buffer.add(&bytes[used..]);
                 Some(Ok(None))
             }
             Ok(_) => None,

@@ -1,12 +1,17 @@
 //! Encodes a request head for a worker: the head block of the ring's request area (`PROTOCOL.md` of
 //! `highball-ring`), with the fields under their Rack env keys.
 
+use std::collections::HashMap;
+
 use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0};
 
 use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
 use super::{BodyFraming, Method, RequestHead, Version};
 use crate::developer_key;
 use crate::http_syntax::write_number;
+
+/// Up to this number of fields that are in no table, their names are compared with each other.
+const FEW_FIELDS: usize = 16;
 
 /// What the env needs and the head does not say.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +46,7 @@ impl RequestHead {
         out.extend_from_slice(&[0; FIXED_BYTES]);
         let mut block = HeadBlock { out, fields: 0 };
         self.encode_request_line(buffer, context, &mut block);
-        let mut others = 0;
+        let others = SameNames::of(self, buffer);
         for (index, field) in self.fields.iter().enumerate() {
             match field.key {
                 known_key::HOST | known_key::CONTENT_LENGTH | known_key::TRANSFER_ENCODING => {}
@@ -49,10 +54,7 @@ impl RequestHead {
                 known_key::COOKIE if self.has_developer_cookie(buffer) => {
                     self.encode_other_cookies(index, buffer, &mut block);
                 }
-                KEY_OTHER => {
-                    self.encode_other(index, others, buffer, &mut block);
-                    others += 1;
-                }
+                KEY_OTHER => self.encode_other(index, &others, buffer, &mut block),
                 key => self.encode_known(index, key, buffer, &mut block),
             }
         }
@@ -144,26 +146,66 @@ impl RequestHead {
         }
     }
 
-    /// A field with any other name; `others` of them stand before it.
-    fn encode_other(&self, index: usize, others: usize, buffer: &[u8], block: &mut HeadBlock<'_>) {
+    /// A field with any other name; values of repeated ones are joined where the first stands.
+    fn encode_other(&self, index: usize, others: &SameNames, buffer: &[u8], block: &mut HeadBlock<'_>) {
         let name = self.fields[index].name.of_buffer(buffer);
-        let same = |field: &&super::Field| {
-            field.key == KEY_OTHER && field.name.of_buffer(buffer).eq_ignore_ascii_case(name)
-        };
-        if others > 0 && self.fields[..index].iter().any(|field| same(&field)) {
+        let mut same = others.indices(self, name, buffer);
+        if same.next() != Some(index) {
             return;
         }
         let begin = block.begin(KEY_OTHER, name);
         block.out.extend_from_slice(self.fields[index].value.of_buffer(buffer));
-        for field in self.fields[index + 1..].iter().filter(same) {
+        for later in same {
             block.out.extend_from_slice(b", ");
-            block.out.extend_from_slice(field.value.of_buffer(buffer));
+            block.out.extend_from_slice(self.fields[later].value.of_buffer(buffer));
         }
         block.end(begin);
     }
 
     fn has(&self, key: FieldKey) -> bool {
         key.bit().is_some_and(|bit| self.seen & bit != 0)
+    }
+}
+
+/// Which fields that are in no table have the same name, whatever its case.
+enum SameNames {
+    /// They are few, and compared with each other.
+    Few,
+    /// They are many, and may be long and alike: their indices by name, in lower case.
+    Many(HashMap<Vec<u8>, Vec<usize>>),
+}
+
+impl SameNames {
+    fn of(head: &RequestHead, buffer: &[u8]) -> Self {
+        let others = || head.fields.iter().enumerate().filter(|(_, field)| field.key == KEY_OTHER);
+        if others().nth(FEW_FIELDS).is_none() {
+            return SameNames::Few;
+        }
+        let mut names: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        for (index, field) in others() {
+            names.entry(field.name.of_buffer(buffer).to_ascii_lowercase()).or_default().push(index);
+        }
+        SameNames::Many(names)
+    }
+
+    /// The indices of the fields with this name, in the order in which they came.
+    fn indices<'a>(
+        &'a self,
+        head: &'a RequestHead,
+        name: &'a [u8],
+        buffer: &'a [u8],
+    ) -> impl Iterator<Item = usize> + 'a {
+        let (few, many) = match self {
+            SameNames::Few => (&head.fields[..], &[][..]),
+            SameNames::Many(names) => {
+                (&[][..], names.get(&name.to_ascii_lowercase()).map_or(&[][..], |same| same))
+            }
+        };
+        let is_same = move |field: &super::Field| {
+            field.key == KEY_OTHER && field.name.of_buffer(buffer).eq_ignore_ascii_case(name)
+        };
+        let few = few.iter().enumerate().filter(move |(_, field)| is_same(field)).map(|(index, _)| index);
+        few.chain(many.iter().copied())
     }
 }
 

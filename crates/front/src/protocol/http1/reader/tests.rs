@@ -517,3 +517,32 @@ proptest! {
         }
     }
 }
+
+/// However many there are: names are compared in two ways.
+#[test]
+fn repeated_fields_are_joined_where_the_first_stands() {
+    for names in [3, 60] {
+        let mut head = String::from("GET / HTTP/1.1\r\nHost: a\r\n");
+        for round in 0..3 {
+            let field = |name| {
+                let padding = "x".repeat(200);
+                let (upper, lower) = (format!("X-{padding}-{name}"), format!("x-{padding}-{name}"));
+                format!("{}: {round}\r\n", if round == 1 { upper } else { lower })
+            };
+            head.extend((0..names).map(field));
+        }
+        head += "\r\n";
+        let (mut reader, mut roomy) = (Reader::default(), RequestHead::new());
+        let wide = Limits { header_fields: 200, head_bytes: 1 << 20, ..limits() };
+        reader.parse(head.as_bytes(), &wide, &mut roomy).unwrap();
+        let mut block = Vec::new();
+        roomy.encode_for_ring(head.as_bytes(), &CONTEXT, &mut block);
+        let fields = Fields::new(&block[FIXED_BYTES..]).filter(|field| field.key == OTHER);
+        let joined: Vec<_> = fields.map(|field| (field.name.to_vec(), field.value.to_vec())).collect();
+        assert_eq!(joined.len(), names);
+        for (name, (key, value)) in joined.iter().enumerate() {
+            assert!(key.ends_with(format!("_{name}").as_bytes()));
+            assert_eq!(value, b"0, 1, 2");
+        }
+    }
+}
