@@ -4,9 +4,9 @@
 mod limits;
 mod pieces;
 
-use highball_front::protocol::http1::body::BodyDecoder;
 use highball_front::message::refusal::Refusal;
 use highball_front::message::request_head::BodyFraming;
+use highball_front::protocol::http1::body::BodyDecoder;
 use libfuzzer_sys::fuzz_target;
 use limits::limits;
 use pieces::split_input;

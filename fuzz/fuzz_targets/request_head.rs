@@ -8,9 +8,9 @@ mod pieces;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use highball_front::protocol::http1::reader::{Parsed, Reader};
 use highball_front::message::refusal::Refusal;
 use highball_front::message::request_head::{RequestHead, RingContext};
+use highball_front::protocol::http1::reader::{Parsed, Reader};
 use highball_front::route::router::{Route, Router};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
 //! The head frames of a misbehaving worker: a breach, or a head that ends where it should.
 #![no_main]
 
-use highball_front::message::answer::{AnswerEvent, AnswerEvents};
-use highball_front::http_syntax::DateCache;
-use highball_front::protocol::http1::writer::Writer;
-use highball_front::message::request_head::Version;
 use highball_front::exchange::response_head::{read, BadHead, HeadContext};
+use highball_front::http_syntax::DateCache;
+use highball_front::message::answer::{AnswerEvent, AnswerEvents};
+use highball_front::message::request_head::Version;
+use highball_front::protocol::http1::writer::Writer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
