@@ -71,14 +71,14 @@ impl Protocol {
 
     // --- Reading -------------------------------------------------------------------------------------
 
-    /// The answer to the request before has been sent.
+    /// The answer to the request before has been sent. `peer` is again the other end of the connection.
     ///
     /// # Errors
     /// The connection cannot be used for another.
-    pub(crate) fn finish(&mut self) -> Result<(), Unreadable> {
+    pub(crate) fn finish(&mut self, peer: &mut Peer) -> Result<(), Unreadable> {
         match self {
             Protocol::Http1(_) => Ok(()),
-            Protocol::Gateway(gateway) => gateway.finish(),
+            Protocol::Gateway(gateway) => gateway.finish(peer),
         }
     }
 

@@ -328,6 +328,12 @@ impl Counted {
         self.shared.change_use(&self.deadline, Use::Idle);
     }
 
+    /// It goes on waiting for a request, until the deadline that it had.
+    pub(crate) fn rest_until(&self, at_ms: u64) {
+        self.deadline.put_back(at_ms);
+        self.shared.change_use(&self.deadline, Use::Idle);
+    }
+
     /// It has a request, or a part of one.
     pub(crate) fn work(&self) {
         let was_dismissed = self.is_dismissed();

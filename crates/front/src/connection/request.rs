@@ -37,7 +37,7 @@ impl Connection {
         if let Some(text) = self.again.take() {
             return Ok(self.route_again(text));
         }
-        self.protocol.finish().map_err(|_| End::Done)?;
+        self.protocol.finish(&mut self.peer).map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
             self.counted.work();
@@ -107,10 +107,21 @@ impl Connection {
 
     /// Looks at what has just been read, together with what was kept before.
     fn examine_read(&mut self, bytes: &[u8], begun: bool) -> Option<Examined> {
-        if !begun {
-            self.counted.work();
-            self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
+        if begun {
+            return self.examine_more(bytes);
         }
+        let idle_until_ms = self.counted.deadline.at_ms();
+        self.counted.work();
+        self.counted.deadline.set(Some(self.shared.settings.limits.head_timeout));
+        let examined = self.examine_more(bytes);
+        if examined.is_none() && !self.protocol.has_begun(self.buffer.as_slice()) {
+            // What belongs to no request is no reason to keep the connection.
+            self.counted.rest_until(idle_until_ms);
+        }
+        examined
+    }
+
+    fn examine_more(&mut self, bytes: &[u8]) -> Option<Examined> {
         if !self.buffer.is_empty() {
             self.buffer.add(bytes);
             return self.examine_buffer();

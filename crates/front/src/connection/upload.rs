@@ -125,9 +125,12 @@ impl Connection {
                 Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
                 Ok(length) => length,
             };
-            self.counted.deadline.set(Some(shared.settings.limits.body_timeout));
+            let before = sink.length;
             if let Some(done) = self.decode(&scratch[..length], sink) {
                 return Poll::Ready(done);
+            }
+            if sink.length > before {
+                self.counted.deadline.set(Some(shared.settings.limits.body_timeout));
             }
             shared.turn.step();
         }

@@ -24,6 +24,8 @@ enum Reader {
 #[derive(Debug)]
 pub(crate) struct Gateway {
     reader: Reader,
+    /// The web server itself, while its client stands in its place.
+    web_server: Option<Peer>,
     /// To be sent to the web server, and no part of an answer.
     replies: Vec<u8>,
     /// A body that is read may have this many more bytes.
@@ -47,6 +49,7 @@ impl Gateway {
     fn of(reader: Reader) -> Self {
         Gateway {
             reader,
+            web_server: None,
             replies: Vec::new(),
             allowance: u64::MAX,
             is_whole: false,
@@ -57,8 +60,12 @@ impl Gateway {
 
     // --- Reading -------------------------------------------------------------------------------------
 
-    pub(super) fn finish(&mut self) -> Result<(), Unreadable> {
+    pub(super) fn finish(&mut self, peer: &mut Peer) -> Result<(), Unreadable> {
         self.is_whole = false;
+        // What is not reported with the next request must not be of the client before.
+        if let Some(web_server) = self.web_server.take() {
+            *peer = web_server;
+        }
         let is_usable = match &mut self.reader {
             Reader::FastCgi(reader) => {
                 reader.finish();
@@ -106,16 +113,16 @@ impl Gateway {
             Reader::FastCgi(reader) => reader.head_mut(),
             Reader::Lsapi(reader) => reader.head_mut(),
         };
-        if let Some(address) = read.remote_addr {
-            peer.remote_addr = address.to_canonical().to_string();
-        }
-        if !read.server_name().is_empty() {
-            peer.server_name = read.server_name().to_owned();
-        }
-        if let Some(port) = read.server_port {
-            peer.server_port = port;
-        }
-        (peer.is_reported, peer.is_tls) = (true, read.https);
+        let address = read.remote_addr.map(|address| address.to_canonical().to_string());
+        let name = Some(read.server_name()).filter(|name| !name.is_empty());
+        let client = Peer {
+            remote_addr: address.unwrap_or_else(|| peer.remote_addr.clone()),
+            server_name: name.map_or_else(|| peer.server_name.clone(), str::to_owned),
+            server_port: read.server_port.unwrap_or(peer.server_port),
+            is_tls: read.https,
+            is_reported: true,
+        };
+        self.web_server = Some(std::mem::replace(peer, client));
         read.take_buffer()
     }
 
@@ -181,19 +188,12 @@ impl Gateway {
                 self.replies.extend_from_slice(bytes);
                 self.is_closing |= close;
                 if self.replies.len() > REPLY_BYTES {
-                    return Err(Unreadable::Gone);
+                    return Err(closed("asks for much more than it reads"));
                 }
                 Ok(Found::Other)
             }
             Err(ReadError::Refused(refusal)) => Err(refusal.into()),
-            Err(ReadError::Breach(why)) => {
-                tracing::warn!(
-                    why,
-                    remedy = "Check that the web server speaks the protocol of this address (--bind).",
-                    "a connection of a web server was closed: it {why}"
-                );
-                Err(Unreadable::Gone)
-            }
+            Err(ReadError::Breach(why)) => Err(closed(why)),
         }
     }
 
@@ -267,6 +267,16 @@ impl Gateway {
             Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).abort(out),
         }
     }
+}
+
+/// Reports why there is no use in an answer.
+fn closed(why: &'static str) -> Unreadable {
+    tracing::warn!(
+        why,
+        remedy = "Check that the web server speaks the protocol of this address (--bind).",
+        "a connection of a web server was closed: it {why}"
+    );
+    Unreadable::Gone
 }
 
 /// What the reader has found.
