@@ -4,11 +4,14 @@
 //! 2. The tasks that this, the sockets and the clock have woken: connections read requests, dispatchers place them in rings,
 //!    connections write answers. In a long turn, [`Turn::step`] looks after the workers in between.
 //! 3. [`Turn::end`], when no task is left to be run: one more look at the sockets where that is worth it; then the workers
-//!    are woken, once for all that was placed, and their answers are read; then the workers learn that the front sleeps.
+//!    are woken, once for all that was placed, and their answers are read, for which the front [waits a moment](spin) where
+//!    that is quicker than sleep; then the workers learn that the front sleeps.
 //!
 //! Phases 1 and 3 are hooks of tokio. A task could not do their work: it is neither the first after the sleep, so that workers
 //! would go on waking a front that is awake, nor the last before it. A task that yields until it is the last costs a system
 //! call for each turn, as tokio looks at the sockets after each round of tasks that have yielded.
+
+mod spin;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -21,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::route::app_state::AppState;
+use spin::Spin;
 
 /// Steps in one turn before the workers are looked after in the middle of it.
 const MOST_STEPS: u32 = 32;
@@ -81,6 +85,7 @@ pub(crate) struct Turn {
     look: Notify,
     /// Requests rely on threads that are busy: look again soon.
     overdue: Notify,
+    spin: Spin,
 }
 
 impl Turn {
@@ -134,6 +139,9 @@ impl Turn {
                 self.read_rings(app);
                 self.ring_workers(app);
             }
+            if self.awaits_lone_answer(&apps) {
+                continue;
+            }
             if apps.iter().all(|app| app.dispatcher.borrow().announce_sleep()) {
                 return;
             }
@@ -142,6 +150,15 @@ impl Turn {
         // Tasks have been woken, or a misbehaving worker announces news that it does not have. Others must get their
         // turn in either case, and the sleep must be a short one, since it was not announced.
         self.overdue.notify_one();
+    }
+
+    /// Where a single request is under way, its answer may be there before the front has gone to sleep. `true`: it is.
+    fn awaits_lone_answer(&self, apps: &[Rc<AppState>]) -> bool {
+        let mut busy = apps.iter().filter(|app| !app.dispatcher.borrow().is_quiet());
+        let (Some(app), None) = (busy.next(), busy.next()) else { return false };
+        let dispatcher = app.dispatcher.borrow();
+        let Some(ring) = dispatcher.ring_of_lone_request() else { return false };
+        self.spin.is_worth_it() && self.spin.until(|| ring.any_ready())
     }
 
     fn read_rings(&self, app: &AppState) {

@@ -1,5 +1,7 @@
 //! The sleep of the front and of the workers: who wakes whom, and when.
 
+use highball_ring::FrontRing;
+
 use super::worker::{DispatchState, Worker};
 use super::Dispatcher;
 
@@ -42,6 +44,14 @@ impl Dispatcher {
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
         !self.busy().any(|worker| worker.state != DispatchState::Broken && worker.ring.any_ready())
+    }
+
+    /// The ring of the only request that is under way, if its worker is fast.
+    pub(crate) fn ring_of_lone_request(&self) -> Option<&FrontRing> {
+        let mut busy = self.busy();
+        let (worker, None) = (busy.next()?, busy.next()) else { return None };
+        let is_lone = worker.in_flight == 1 && self.queue.is_empty() && worker.state != DispatchState::Broken;
+        (is_lone && worker.time.is_fast()).then_some(&worker.ring)
     }
 
     /// The front is awake.
