@@ -59,8 +59,8 @@ struct Connection {
     buffer: Received,
     protocol: Protocol,
     head: RequestHead,
-    /// What the head has spans of, if the request is to be routed again.
-    again: Option<Vec<u8>>,
+    /// The request at hand, if it is to be routed again.
+    again: Option<Again>,
     /// The application that the request at hand is for.
     visit: Option<Visit>,
     /// The request at hand and its answer.
@@ -71,35 +71,46 @@ struct Connection {
     /// What was taken of the answer, to be written by the protocol to the output.
     events: AnswerEvents,
     output: Output,
-    /// How often the request at hand has waited until more was known of a file.
-    waits: u8,
-    /// The client has ended its side,
-    eof: bool,
-    /// and before the answer to the request at hand had begun.
-    left_early: bool,
+    client: Client,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
-    /// The deadline that counts again once it does.
-    deadline_before_stall_ms: u64,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The client has asked for a WebSocket.
     wants_web_socket: bool,
-    /// The time of a connection that the application has taken over is limited by now.
-    is_limited: bool,
     /// Who gets the page about a failure of the application.
     audience: Audience,
 }
 
-/// Whether a client takes what it is sent.
+/// A request that is to be routed again.
+#[derive(Debug)]
+struct Again {
+    /// What its head has spans of.
+    text: Vec<u8>,
+    /// How often it has waited until more was known of a file.
+    waits: u8,
+}
+
+/// The client's side of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Client {
+    /// It may send more.
+    Open,
+    /// It has ended it.
+    Ended,
+    /// It did so before the answer to the request at hand had begun.
+    EndedEarly,
+}
+
+/// Whether a client takes what it is sent; if not, the deadline that counts again once it does, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stalled {
     /// It does.
     No,
     /// Not at the moment.
-    Patient,
+    Patient { before_ms: u64 },
     /// It has not for a while: the rest goes to a spool file.
-    Spooling,
+    Spooling { before_ms: u64 },
 }
 
 /// How a connection ends.
@@ -159,14 +170,10 @@ pub(crate) async fn serve(
         generations: Vec::new(),
         events: AnswerEvents::default(),
         output: Output::default(),
-        waits: 0,
-        eof: false,
-        left_early: false,
+        client: Client::Open,
         stalled: Stalled::No,
-        deadline_before_stall_ms: 0,
         entry: None,
         wants_web_socket: false,
-        is_limited: false,
         audience: Audience::Public,
     };
     let end = loop {
@@ -200,7 +207,6 @@ impl Connection {
             }
             Step::Wait(pending) => {
                 pending.await;
-                self.waits += 1;
                 Ok(true)
             }
             Step::Application(app) => {

@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) access_log: Option<Rc<AccessLog>>,
     /// What was read last; connections keep only what they cannot use at once.
     pub(crate) scratch: RefCell<Box<[u8]>>,
+    /// Memory for what is written next.
+    pub(crate) spare_output: RefCell<Vec<u8>>,
     /// Whether connections are accepted, or were.
     pub(crate) open: watch::Sender<bool>,
     /// Whether the server is stopping, or has been succeeded by another.
@@ -99,6 +101,7 @@ impl Shared {
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
+            spare_output: RefCell::default(),
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
             leaving: Cell::new(Leaving::No),

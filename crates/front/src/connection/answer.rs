@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 
-use super::{Connection, End};
+use super::{Again, Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
@@ -33,7 +33,9 @@ pub(super) enum Answered {
 impl Connection {
     /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
-        self.left_early = false;
+        if self.client == Client::EndedEarly {
+            self.client = Client::Ended;
+        }
         if !self.buffer.is_empty() {
             let (ahead, limits) = (self.buffer.take(), &self.shared.settings.limits);
             let kept = self.protocol.read_ahead(&ahead, limits).map_err(|_| End::Gone)?;
@@ -59,7 +61,8 @@ impl Connection {
             }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
             Answered::GivenBack => {
-                self.again = Some(std::mem::take(&mut self.exchange.borrow().request.received));
+                let text = std::mem::take(&mut self.exchange.borrow().request.received);
+                self.again = Some(Again { text, waits: 0 });
                 Ok(true)
             }
             Answered::CutOff => {
@@ -84,7 +87,8 @@ impl Connection {
         if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
             self.entry = None;
         } else {
-            self.log(if self.left_early { CLIENT_LEFT } else { status }, body_bytes);
+            let has_left = self.client == Client::EndedEarly;
+            self.log(if has_left { CLIENT_LEFT } else { status }, body_bytes);
         }
     }
 
@@ -122,7 +126,6 @@ impl Connection {
     /// Takes what has come of the answer by now. `false`: nothing.
     fn take_events(&mut self, app: &AppState) -> bool {
         let mut inner = self.exchange.borrow();
-        self.events.clear();
         std::mem::swap(&mut self.events, &mut inner.response.events);
         let news = !self.events.is_empty() || inner.response.caught_up();
         // The worker may have more for which there was no room.
@@ -136,7 +139,7 @@ impl Connection {
 
     /// Looks whether the client is still there, and takes what it sends ahead.
     fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
-        if self.eof || self.buffer.len() >= AHEAD_BYTES {
+        if self.client != Client::Open || self.buffer.len() >= AHEAD_BYTES {
             return Poll::Pending;
         }
         let shared = Rc::clone(&self.shared);
@@ -144,10 +147,12 @@ impl Connection {
         let mut scratch = shared.scratch.borrow_mut();
         match ready!(self.stream.poll_read_some(context, &mut scratch)) {
             Ok(0) => {
+                let inner = self.exchange.borrow();
+                let is_early = inner.response.progress() == Progress::Waiting;
                 // It may only have ended its side; but a request that no worker has begun is not worth it.
-                self.eof = true;
-                self.left_early = self.exchange.borrow().response.progress() == Progress::Waiting;
-                let is_queued = self.exchange.borrow().place == Place::Queue;
+                let is_queued = inner.place == Place::Queue;
+                drop(inner);
+                self.client = if is_early { Client::EndedEarly } else { Client::Ended };
                 if is_queued || !self.protocol.may_be_half_closed() {
                     return Poll::Ready(Err(End::Gone));
                 }

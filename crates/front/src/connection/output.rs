@@ -1,5 +1,6 @@
 //! What is written to the client's socket: the events of an answer, as the client's protocol has them.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
@@ -8,46 +9,66 @@ use super::{Answered, Connection, End, Stalled};
 use crate::message::answer::{AnswerEvent, FilePart};
 use crate::transport::stream::FileProgress;
 
+/// The largest memory that goes from one connection to the next.
+const MOST_SPARE_BYTES: usize = 128 * 1024;
+
 /// How long a client may take nothing before what it does not take goes to a spool file, while no other request waits
 /// for the worker. When one does, it goes there at once.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Bytes to be written, from `written` on, and the part of a file behind them.
+/// Bytes to be written, from `written` on, and what is behind them. Only while there are some, they hold memory.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
     written: usize,
-    file: Option<FilePart>,
-    /// What is left of the file's part behind that, for which the protocol needs another beginning.
-    rest: Option<FilePart>,
-    /// The protocol has something to write behind the part.
-    is_in_part: bool,
-    /// The answer ends with that.
-    is_last: bool,
+    behind: Behind,
+}
+
+/// What is to be sent behind the bytes.
+#[derive(Debug, Default)]
+enum Behind {
+    /// What the next events say.
+    #[default]
+    Events,
+    /// This part of a file. Behind it the protocol has something to write, and another beginning for what is left.
+    File { part: FilePart, rest: Option<FilePart> },
+    /// Nothing: the answer ends with the bytes.
+    Nothing,
 }
 
 impl Output {
     pub(super) fn is_sent(&self) -> bool {
-        self.written == self.bytes.len() && self.file.is_none()
+        self.written == self.bytes.len() && self.unsent_file().is_none()
     }
 
     /// Whether everything was sent, and no part of a body is unfinished.
     pub(super) fn is_between_parts(&self) -> bool {
-        self.is_sent() && self.rest.is_none()
+        self.is_sent() && !matches!(self.behind, Behind::File { rest: Some(_), .. })
     }
 
-    /// Empty again. The memory stays.
-    fn reset(&mut self) {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.clear();
-        *self = Output { bytes, ..Output::default() };
+    fn unsent_file(&self) -> Option<&FilePart> {
+        match &self.behind {
+            Behind::File { part, .. } => Some(part).filter(|part| part.length > 0),
+            Behind::Events | Behind::Nothing => None,
+        }
     }
 
-    /// Gives back memory beyond this number of bytes. Everything was sent.
-    pub(super) fn shed(&mut self, most_bytes: usize) {
-        self.reset();
-        if self.bytes.capacity() > most_bytes {
-            self.bytes = Vec::new();
+    /// Empty, with the memory that is spare. Returns what was to follow.
+    fn begin(&mut self, spare: &RefCell<Vec<u8>>) -> Behind {
+        if self.bytes.capacity() == 0 {
+            self.bytes = spare.take();
+        }
+        self.bytes.clear();
+        self.written = 0;
+        std::mem::take(&mut self.behind)
+    }
+
+    /// Everything was sent, and nothing follows at the moment.
+    fn rest(&mut self, spare: &RefCell<Vec<u8>>) {
+        let mut bytes = std::mem::take(self).bytes;
+        if (1..=MOST_SPARE_BYTES).contains(&bytes.capacity()) {
+            bytes.clear();
+            spare.replace(bytes);
         }
     }
 }
@@ -72,25 +93,31 @@ impl Connection {
     pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
         loop {
             ready!(self.poll_send(context))?;
-            if self.output.is_last {
-                self.output.reset();
-                return Poll::Ready(Ok(Some(Answered::Whole)));
-            }
-            match self.encode() {
-                Encoded::Written => {}
-                Encoded::Nothing => return Poll::Ready(Ok(None)),
-                Encoded::Ended(answered) => return Poll::Ready(Ok(Some(answered))),
-            }
+            let encoded = match self.output.behind {
+                Behind::Nothing => Encoded::Ended(Answered::Whole),
+                Behind::Events | Behind::File { .. } => self.encode(),
+            };
+            let answered = match encoded {
+                Encoded::Written => continue,
+                Encoded::Nothing => None,
+                Encoded::Ended(answered) => Some(answered),
+            };
+            self.output.rest(&self.shared.spare_output);
+            self.events.clear();
+            return Poll::Ready(Ok(answered));
         }
     }
 
     /// Writes the next events to the output, which is empty: up to a part of a file, or the end.
     fn encode(&mut self) -> Encoded {
-        let (was_in_part, rest) = (self.output.is_in_part, self.output.rest.take());
-        self.output.reset();
-        if was_in_part {
-            self.protocol.end_part(&mut self.output.bytes);
-        }
+        let behind = self.output.begin(&self.shared.spare_output);
+        let rest = match behind {
+            Behind::File { rest, .. } => {
+                self.protocol.end_part(&mut self.output.bytes);
+                rest
+            }
+            Behind::Events | Behind::Nothing => None,
+        };
         self.protocol.write_replies(&mut self.output.bytes);
         if let Some(rest) = rest {
             self.begin_file(rest);
@@ -117,7 +144,7 @@ impl Connection {
                 }
                 AnswerEvent::End => {
                     self.protocol.end(&mut self.output.bytes);
-                    self.output.is_last = true;
+                    self.output.behind = Behind::Nothing;
                     return Encoded::Written;
                 }
                 AnswerEvent::CutOff => return Encoded::Ended(Answered::CutOff),
@@ -147,28 +174,27 @@ impl Connection {
 
     fn begin_file(&mut self, mut part: FilePart) {
         let covered = self.protocol.begin_part(part.length, &mut self.output.bytes);
-        self.output.rest = part.split_off(covered);
-        self.output.file = Some(part);
-        self.output.is_in_part = true;
+        let rest = part.split_off(covered);
+        self.output.behind = Behind::File { part, rest };
     }
 
     /// Sends the output.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         while !self.output.is_sent() {
-            let Output { bytes, written, file, .. } = &mut self.output;
+            let Output { bytes, written, behind } = &mut self.output;
             let rest = &bytes[*written..];
             let is_at_file = rest.is_empty();
-            let polled = match file {
+            let polled = match behind {
                 // What is missing of a file is missing of the answer.
-                Some(part) if is_at_file => match self.stream.poll_send_file(context, part) {
+                Behind::File { part, .. } if is_at_file => match self.stream.poll_send_file(context, part) {
                     // It is not the client that makes it wait.
                     Poll::Ready(Ok(FileProgress::Reading)) => return Poll::Pending,
                     sent => sent.map_ok(drop).map_err(|_| End::CutOff),
                 },
-                file => {
-                    let polled = match file {
-                        Some(_) => self.stream.poll_write_ahead(context, rest),
-                        None => self.stream.poll_write_some(context, rest),
+                behind => {
+                    let polled = match behind {
+                        Behind::File { .. } => self.stream.poll_write_ahead(context, rest),
+                        Behind::Events | Behind::Nothing => self.stream.poll_write_some(context, rest),
                     };
                     polled.map_ok(|length| *written += length).map_err(|_| End::Gone)
                 }
@@ -176,9 +202,7 @@ impl Connection {
             let Poll::Ready(sent) = polled else { return self.poll_stalled(context) };
             sent?;
             self.resume();
-            if self.output.file.as_ref().is_some_and(|part| part.length == 0) {
-                self.output.file = None;
-            } else if is_at_file {
+            if is_at_file && !self.output.is_sent() {
                 // Others get their turn between two pieces of a file.
                 self.shared.turn.step();
                 context.waker().wake_by_ref();
@@ -190,9 +214,11 @@ impl Connection {
 
     /// The client has taken something.
     fn resume(&mut self) {
-        if self.stalled != Stalled::No {
-            self.stalled = Stalled::No;
-            self.counted.deadline.put_back(self.deadline_before_stall_ms);
+        match std::mem::replace(&mut self.stalled, Stalled::No) {
+            Stalled::No => {}
+            Stalled::Patient { before_ms } | Stalled::Spooling { before_ms } => {
+                self.counted.deadline.put_back(before_ms);
+            }
         }
     }
 
@@ -202,8 +228,7 @@ impl Connection {
         let limits = &self.shared.settings.limits;
         let deadline = &self.counted.deadline;
         if self.stalled == Stalled::No {
-            self.stalled = Stalled::Patient;
-            self.deadline_before_stall_ms = deadline.at_ms();
+            self.stalled = Stalled::Patient { before_ms: deadline.at_ms() };
             let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
             let patience = if others_wait { Duration::ZERO } else { PATIENCE };
             deadline.set(Some(patience.min(limits.send_timeout)));
@@ -211,10 +236,8 @@ impl Connection {
         if !deadline.has_passed(context) {
             return Poll::Pending;
         }
-        if self.stalled == Stalled::Spooling {
-            return Poll::Ready(Err(End::CutOff));
-        }
-        self.stalled = Stalled::Spooling;
+        let Stalled::Patient { before_ms } = self.stalled else { return Poll::Ready(Err(End::CutOff)) };
+        self.stalled = Stalled::Spooling { before_ms };
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
             if let Some(app) = &self.visit {

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use highball_config::Limits;
 
 use super::web_socket::ServerFrames;
-use super::Connection;
+use super::{Client, Connection};
 use crate::protocol::Protocol;
 use crate::route::app_state::AppState;
 
@@ -85,7 +85,6 @@ impl Connection {
     pub(super) async fn relay(&mut self, socket: OwnedFd) {
         self.counted.hijack();
         self.counted.deadline.set(None);
-        self.is_limited = false;
         self.stream.keep_looking_for_peer();
         if let Err(error) = self.relay_all(socket).await {
             // Either side may leave without notice; there is no answer left to send.
@@ -99,7 +98,7 @@ impl Connection {
         let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
         let rest = self.buffer.take();
-        let mut up = Way { rest, ended: self.eof, ..Way::default() };
+        let mut up = Way { rest, ended: self.client != Client::Open, ..Way::default() };
         let mut down = Way { frames: self.server_frames(), ..Way::default() };
         poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await
     }
@@ -112,8 +111,7 @@ impl Connection {
         down: &mut Way,
     ) -> Poll<io::Result<()>> {
         self.shared.turn.step();
-        self.limit_remaining_time();
-        down.is_limited = self.is_limited;
+        self.limit_remaining_time(down);
         let mut scratch = self.shared.scratch.borrow_mut();
         let was_closed = down.closed;
         let limits = &self.shared.settings.limits;
@@ -152,9 +150,9 @@ impl Connection {
 
 impl Connection {
     /// Limits the time that is left, once the server, the application or the worker is to end.
-    fn limit_remaining_time(&mut self) {
-        if !self.is_limited && (self.shared.is_draining() || self.is_to_leave()) {
-            self.is_limited = true;
+    fn limit_remaining_time(&mut self, down: &mut Way) {
+        if !down.is_limited && (self.shared.is_draining() || self.is_to_leave()) {
+            down.is_limited = true;
             self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
         }
     }

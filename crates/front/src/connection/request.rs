@@ -7,7 +7,7 @@ use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{Connection, End, Step};
+use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
@@ -34,8 +34,8 @@ type Examined = Result<Step, End>;
 impl Connection {
     /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
-        if let Some(text) = self.again.take() {
-            return Ok(self.route_again(text));
+        if let Some(again) = self.again.take() {
+            return Ok(self.route_again(again));
         }
         self.protocol.finish(&mut self.peer).map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
@@ -72,7 +72,7 @@ impl Connection {
                 *known = self.shared.leaving();
                 self.counted.deadline.at_most(self.shared.time_for_last_request());
             }
-            if self.eof {
+            if self.client != Client::Open {
                 return Poll::Ready(Err(End::Gone));
             }
             let shared = Rc::clone(&self.shared);
@@ -96,10 +96,7 @@ impl Connection {
 
     /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
     fn become_idle(&mut self) {
-        self.output.shed(IDLE_BYTES);
-        self.events.shed(IDLE_BYTES);
         let mut inner = self.exchange.borrow();
-        inner.response.events.shed(IDLE_BYTES);
         if inner.request.head.capacity() > IDLE_BYTES {
             inner.request.head = Vec::new();
         }
@@ -152,26 +149,25 @@ impl Connection {
             }
             Err(Unreadable::Gone) => return (Some(Err(End::Gone)), bytes.len()),
         };
-        self.waits = 0;
         self.protocol.begin_answer(&self.head);
         let step = match self.protocol.take_head_text(&mut self.peer) {
-            Some(text) => self.route_again(text),
-            None => match self.route(&bytes[..used]) {
-                step @ Step::Wait(_) => {
-                    self.again = Some(bytes[..used].to_vec());
-                    step
+            Some(text) => self.route_again(Again { text, waits: 0 }),
+            None => {
+                let step = self.route(&bytes[..used], 0);
+                if let Step::Wait(_) = step {
+                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: 1 });
                 }
-                step => step,
-            },
+                step
+            }
         };
         (Some(Ok(step)), used)
     }
 
-    /// Routes a request whose head has spans of `text`, and keeps that if it has to be routed again.
-    fn route_again(&mut self, text: Vec<u8>) -> Step {
-        let step = self.route(&text);
+    /// Routes a request, and keeps what its head has spans of if it has to be routed once more.
+    fn route_again(&mut self, Again { text, waits }: Again) -> Step {
+        let step = self.route(&text, waits);
         if let Step::Wait(_) = step {
-            self.again = Some(text);
+            self.again = Some(Again { text, waits: waits + 1 });
         }
         step
     }
@@ -188,8 +184,8 @@ impl Connection {
     }
 
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
-    /// of neither.
-    fn route(&mut self, bytes: &[u8]) -> Step {
+    /// of neither. It has waited this often until more was known of a file.
+    fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         if let Some(step) = self.follow_link(bytes) {
@@ -206,7 +202,7 @@ impl Connection {
         if self.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
-        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes) {
+        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes, waits < MOST_WAITS) {
             return step;
         }
         self.prepare_exchange(&app, prefix_bytes, bytes);
@@ -280,10 +276,15 @@ impl Connection {
         Step::Answer
     }
 
-    fn look_for_file(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8]) -> Option<Step> {
+    fn look_for_file(
+        &mut self,
+        app: &AppState,
+        prefix_bytes: usize,
+        bytes: &[u8],
+        may_wait: bool,
+    ) -> Option<Step> {
         let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
         let path = &self.head.path(bytes)[prefix_bytes..];
-        let may_wait = self.waits < MOST_WAITS;
         let request = StaticRequest { head: &self.head, buffer: bytes, path, now_ms: now_ms(), may_wait };
         let answer = match statics.lookup(&request, &mut self.events) {
             StaticAnswer::NotMine => match statics.not_found(&request, &mut self.events)? {
@@ -300,8 +301,9 @@ impl Connection {
     }
 
     fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8]) {
-        let upgrade = self.head.field(known_key::UPGRADE, bytes);
-        self.wants_web_socket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+        let upgrade = || self.head.field(known_key::UPGRADE, bytes);
+        let is_web_socket = |protocol: &[u8]| protocol.eq_ignore_ascii_case(b"websocket");
+        self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let mut inner = self.exchange.borrow();

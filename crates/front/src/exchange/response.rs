@@ -151,7 +151,7 @@ impl Response {
     pub fn reset(&mut self, context: HeadContext) {
         self.restart();
         self.context = context;
-        self.events.shed(64 * 1024);
+        self.events.clear();
     }
 
     /// Forgets what came, so that another worker can start over. Only while nothing final has come: interim heads stay.
@@ -217,7 +217,7 @@ impl Response {
     /// The answer is not wanted any more: the rest of it is dropped.
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
-        self.events = AnswerEvents::default();
+        self.events.clear();
         self.spool = Spool::Unused;
     }
 

@@ -4,6 +4,8 @@
 //! parts of files, with an end. Nothing here knows a protocol. The events themselves hold no bytes: those lie one behind
 //! the other in a buffer, in the order of the events, so that an answer costs no allocation.
 
+mod spare;
+
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -113,7 +115,7 @@ impl FilePart {
     }
 }
 
-/// The events of an answer that have come and were not taken yet.
+/// The events of an answer that have come and were not taken yet. Only while there are some, they hold memory: see [`spare`].
 #[derive(Debug, Default)]
 pub struct AnswerEvents {
     events: Vec<AnswerEvent>,
@@ -135,18 +137,11 @@ impl AnswerEvents {
         self.bytes.len() - self.at
     }
 
-    /// Forgets all.
+    /// Forgets all, and gives the memory back.
     pub fn clear(&mut self) {
-        self.events.clear();
-        self.bytes.clear();
         (self.next, self.at) = (0, 0);
-    }
-
-    /// Forgets all, and gives back what memory it has beyond this number of bytes.
-    pub fn shed(&mut self, most_bytes: usize) {
-        self.clear();
-        if self.bytes.capacity() > most_bytes {
-            self.bytes = Vec::new();
+        if self.events.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.events), std::mem::take(&mut self.bytes));
         }
     }
 
@@ -168,7 +163,14 @@ impl AnswerEvents {
 
     /// Adds an event that has no bytes: not a head, nor [`AnswerEvent::Bytes`].
     pub fn push(&mut self, event: AnswerEvent) {
+        self.take_memory();
         self.events.push(event);
+    }
+
+    fn take_memory(&mut self) {
+        if self.events.capacity() == 0 {
+            (self.events, self.bytes) = spare::take();
+        }
     }
 
     /// Adds a head; `write` appends its fields, and has the last word on it.
@@ -179,6 +181,7 @@ impl AnswerEvents {
         &mut self,
         write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
     ) -> Result<AnswerHead, E> {
+        self.take_memory();
         let begin = self.bytes.len();
         match write(&mut FieldLines(&mut self.bytes)) {
             Ok(mut head) => {
@@ -202,6 +205,7 @@ impl AnswerEvents {
         if bytes.is_empty() {
             return;
         }
+        self.take_memory();
         self.bytes.extend_from_slice(bytes);
         match self.events[self.next..].last_mut() {
             Some(AnswerEvent::Bytes(length)) => *length += bytes.len(),
