@@ -1,5 +1,6 @@
 //! The front's end of a ring.
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::EventfdFlags;
@@ -29,6 +30,8 @@ pub struct FrontRing {
     free: Vec<u16>,
     /// The next position.
     tail: u64,
+    /// The worker's cursor when there was no room before it: it writes it with each claim, so a look costs time.
+    cursor: Cell<u64>,
     slots: Vec<Slot>,
     /// Positions of requests taken back whose spool file the worker has not met yet.
     stray_files: Vec<u64>,
@@ -42,6 +45,9 @@ struct Slot {
     /// The request in it; 0: none, the slot is free.
     position: u64,
     consumed: u32,
+    /// What the worker knows of that: at most half of the area less, so that there is always room for more, or something to
+    /// read. It is in the way of an answer that fits.
+    published: u32,
     /// Whether its answer has begun. It cannot be taken back any more, whatever its entry says.
     begun: bool,
     /// Whether the file of a spooled body was sent for it.
@@ -96,6 +102,7 @@ pub fn create_from(geometry: Geometry, first: u64) -> Result<(FrontRing, WorkerF
         descriptors: ours,
         free: (0..slots).rev().collect(),
         tail: first,
+        cursor: Cell::new(first),
         slots: (0..slots).map(|_| Slot::default()).collect(),
         stray_files: Vec::new(),
         retired: false,
@@ -281,8 +288,11 @@ impl FrontRing {
         let stream = self.memory.stream(slot);
         self.memory.read_response(slot, ours.consumed, length, out);
         ours.consumed = ours.consumed.wrapping_add(length as u32);
-        if stream.consume(ours.consumed) {
-            futex_wake(stream.space_bell, u32::MAX);
+        if ours.consumed.wrapping_sub(ours.published) > stream.capacity / 2 {
+            ours.published = ours.consumed;
+            if stream.consume(ours.consumed) {
+                futex_wake(stream.space_bell, u32::MAX);
+            }
         }
         Ok(length)
     }
@@ -389,7 +399,10 @@ impl FrontRing {
 
     /// Whether the entry that the next position needs has been passed by the worker.
     fn cursor_follows(&self) -> bool {
-        let cursor = self.memory.cursor().load(Ordering::Acquire);
-        self.tail < cursor.saturating_add(ENTRIES as u64) && self.tail < MAX_POSITION
+        let follows = || self.tail < self.cursor.get().saturating_add(ENTRIES as u64);
+        if !follows() {
+            self.cursor.set(self.memory.cursor().load(Ordering::Acquire));
+        }
+        follows() && self.tail < MAX_POSITION
     }
 }
