@@ -15,8 +15,25 @@ use rustix::time::{clock_gettime, ClockId};
 /// How often deadlines are looked at.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Milliseconds of a clock that only goes forward, to a few milliseconds; costs no system call.
+thread_local! {
+    /// When this turn of the event loop was begun, in milliseconds; 0 on a thread without turns.
+    static TURN_MS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A turn of the event loop begins, or has taken long: for [`now_ms`], time goes on.
+pub(crate) fn look() {
+    TURN_MS.set(coarse_ms());
+}
+
+/// Milliseconds of a clock that only goes forward, to a few milliseconds. On the event loop, that of the last [`look`].
 pub(crate) fn now_ms() -> u64 {
+    match TURN_MS.get() {
+        0 => coarse_ms(),
+        ms => ms,
+    }
+}
+
+fn coarse_ms() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
 
 use crate::canary;
-use crate::clock::{now_ms, TICK};
+use crate::clock::{self, now_ms, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
@@ -120,6 +120,8 @@ async fn tick(shared: Rc<Shared>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        // Where tasks always have something to do, no turn begins.
+        clock::look();
         shared.deadlines.tick();
         shared.tick(now_ms());
     }

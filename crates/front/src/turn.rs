@@ -1,6 +1,7 @@
 //! A turn of the event loop: from one sleep to the next. Its phases, in this order:
 //!
-//! 1. [`Turn::begin`], when the sleep is over: the workers need not wake the front any more, and their answers are read.
+//! 1. [`Turn::begin`], when the sleep is over: the clock is read, the workers need not wake the front any more, and their
+//!    answers are read.
 //! 2. The tasks that this, the sockets and the clock have woken: connections read requests, dispatchers place them in rings,
 //!    connections write answers. In a long turn, [`Turn::step`] looks after the workers in between.
 //! 3. [`Turn::end`], when no task is left to be run: one more look at the sockets where that is worth it; then the workers
@@ -23,6 +24,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
+use crate::clock;
 use crate::route::app_state::AppState;
 use spin::Spin;
 
@@ -106,6 +108,7 @@ impl Turn {
 
     /// Phase 1.
     fn begin(&self) {
+        clock::look();
         for app in self.active.borrow().iter() {
             app.dispatcher.borrow().retract_sleep();
             self.read_rings(app);
@@ -118,6 +121,7 @@ impl Turn {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() >= MOST_STEPS {
             self.steps.set(0);
+            clock::look();
             for app in self.active.borrow().iter() {
                 self.ring_workers(app);
                 self.read_rings(app);

@@ -9,6 +9,11 @@ use super::{Answered, Connection, End, Stalled};
 use crate::message::answer::{AnswerEvent, FilePart};
 use crate::transport::stream::FileProgress;
 
+/// The largest part of a file whose first bytes share a segment with those before it. Loopback, 25 connections: that saves a
+/// sixth to a third of the CPU time up to 90 KB; 100 KiB take a tenth more without it where Reno or CUBIC control congestion, and
+/// a third less where BBR does, which has the second half of a write wait for its timer.
+const MOST_BYTES_BEHIND: u64 = 90 * 1024;
+
 /// The largest memory that goes from one connection to the next.
 const MOST_SPARE_BYTES: usize = 128 * 1024;
 
@@ -193,8 +198,10 @@ impl Connection {
                 },
                 behind => {
                     let polled = match behind {
-                        Behind::File { .. } => self.stream.poll_write_ahead(context, rest),
-                        Behind::Events | Behind::Nothing => self.stream.poll_write_some(context, rest),
+                        Behind::File { part, .. } if part.length <= MOST_BYTES_BEHIND => {
+                            self.stream.poll_write_ahead(context, rest)
+                        }
+                        _ => self.stream.poll_write_some(context, rest),
                     };
                     polled.map_ok(|length| *written += length).map_err(|_| End::Gone)
                 }
