@@ -3,7 +3,7 @@
 use highball_config::Limits;
 
 use super::cgi::{fields_of, Event, ReadError};
-use super::{fastcgi, lsapi, BodyRead, HeadRead, Unreadable};
+use super::{fastcgi, lsapi, BytesRead, Unreadable};
 use crate::http_syntax::write_number;
 use crate::message::answer::AnswerHead;
 use crate::message::refusal::Refusal;
@@ -88,7 +88,7 @@ impl Gateway {
         bytes: &[u8],
         limits: &Limits,
         head: &mut RequestHead,
-    ) -> Result<HeadRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         let mut rest = bytes;
         let is_complete = loop {
             match self.next(&mut rest, limits)? {
@@ -105,7 +105,7 @@ impl Gateway {
                 while !self.is_whole && self.next(&mut rest, limits)? != Found::Nothing {}
             }
         }
-        Ok(HeadRead { used: bytes.len() - rest.len(), is_complete })
+        Ok(BytesRead { used: bytes.len() - rest.len(), is_complete })
     }
 
     pub(super) fn take_head_text(&mut self, peer: &mut Peer) -> Vec<u8> {
@@ -142,10 +142,10 @@ impl Gateway {
         bytes: &[u8],
         limits: &Limits,
         mut out: impl FnMut(&[u8]),
-    ) -> Result<BodyRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         let mut rest = bytes;
         while !self.is_whole && self.next_with(&mut rest, limits, &mut out)? != Found::Nothing {}
-        Ok(BodyRead { used: bytes.len() - rest.len(), is_complete: self.is_whole })
+        Ok(BytesRead { used: bytes.len() - rest.len(), is_complete: self.is_whole })
     }
 
     pub(super) fn read_ahead(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Unreadable> {
