@@ -140,11 +140,7 @@ fn written(events: &mut AnswerEvents, writer: &mut Writer) -> Option<Vec<u8>> {
             AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
                 writer.head(&head, events.take_bytes(head.field_bytes), &date, &mut out);
             }
-            AnswerEvent::Bytes(length) => {
-                writer.begin_part(length as u64, &mut out);
-                out.extend_from_slice(events.take_bytes(length));
-                writer.end_part(&mut out);
-            }
+            AnswerEvent::Bytes(length) => writer.bytes(events.take_bytes(length), &mut out),
             AnswerEvent::File(part) if part.length <= FILE_BYTES => {
                 writer.begin_part(part.length, &mut out);
                 out.extend(vec![b'f'; part.length as usize]);

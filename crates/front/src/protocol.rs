@@ -212,6 +212,14 @@ impl Protocol {
         }
     }
 
+    /// Appends bytes of the body.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Protocol::Http1(http1) => http1.writer.bytes(bytes, out),
+            Protocol::Gateway(gateway) => gateway.write_bytes(bytes, out),
+        }
+    }
+
     /// Appends what stands before the next `length` bytes of the body, more than none. Returns how many of them may follow
     /// before [`Protocol::end_part`].
     pub(crate) fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {

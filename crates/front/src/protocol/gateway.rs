@@ -246,6 +246,15 @@ impl Gateway {
         }
     }
 
+    pub(super) fn write_bytes(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while !bytes.is_empty() {
+            let covered = self.begin_part(bytes.len() as u64, out);
+            let (part, rest) = bytes.split_at(covered as usize);
+            out.extend_from_slice(part);
+            bytes = rest;
+        }
+    }
+
     pub(super) fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {
         let covered = match &self.reader {
             Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).part(length, out),
