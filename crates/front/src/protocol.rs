@@ -55,8 +55,8 @@ impl Protocol {
     pub(crate) fn of(bind: BindProtocol) -> Self {
         match bind {
             BindProtocol::Http => Protocol::Http1(Http1::default()),
-            BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::fastcgi())),
-            BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::lsapi())),
+            BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::new(fastcgi::Reader::default()))),
+            BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::new(lsapi::Reader::default()))),
         }
     }
 
