@@ -1,6 +1,8 @@
 //! Events of the readers of FastCGI and LSAPI as values that can be compared.
 
-use highball_front::protocol::cgi::{CgiHead, Event, ReadError};
+use highball_front::protocol::cgi::{CgiHead, CgiReader, Event, ReadError};
+
+use crate::limits::limits;
 
 /// What a reader has found, with the pieces of a body joined.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +17,7 @@ pub enum Found {
 }
 
 impl Found {
-    pub fn of(event: Event<'_, '_>) -> Self {
+    fn of(event: Event<'_, '_>) -> Self {
         match event {
             Event::Begin { keep_connection } => Found::Begin(keep_connection),
             Event::Head(head) => {
@@ -28,29 +30,36 @@ impl Found {
             Event::Reply { bytes, close } => Found::Reply(bytes.to_vec(), close),
         }
     }
-
-    pub fn push_to(self, found: &mut Vec<Found>) {
-        match (found.last_mut(), self) {
-            (Some(Found::Body(body)), Found::Body(more)) => body.extend(more),
-            (_, next) => found.push(next),
-        }
-    }
 }
 
-/// The pieces of these lengths (each less by one), and the rest.
-pub fn cut_up<'a>(mut bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    for cut in cuts {
-        let (piece, rest) = bytes.split_at(bytes.len().min(usize::from(*cut) + 1));
-        pieces.push(piece);
-        bytes = rest;
+/// What is found in these pieces. Requests are answered as soon as they are complete.
+pub fn read(mut reader: impl CgiReader, pieces: &[&[u8]]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for mut piece in pieces.iter().copied() {
+        loop {
+            let next = match reader.next(&mut piece, &limits()) {
+                Ok(None) => break,
+                Err(error) => {
+                    found.push(Found::Error(error));
+                    return found;
+                }
+                Ok(Some(event)) => Found::of(event),
+            };
+            if matches!(next, Found::BodyEnd | Found::Abort) {
+                reader.head().into_iter().for_each(check_head);
+                assert!(reader.finish());
+            }
+            match (found.last_mut(), next) {
+                (Some(Found::Body(body)), Found::Body(more)) => body.extend(more),
+                (_, next) => found.push(next),
+            }
+        }
     }
-    pieces.push(bytes);
-    pieces
+    found
 }
 
 /// A head holds to the rules of HTTP, and fits the limits.
-pub fn check_head(head: &CgiHead) {
+fn check_head(head: &CgiHead) {
     let buffer = head.buffer();
     assert!(buffer.len() <= 1000, "beyond the limit of a head");
     assert!(!head.head().method_name(buffer).is_empty());

@@ -125,12 +125,7 @@ class AttachedTest < E2ETest
   def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
   def get(target) = connect { |connection| connection.get(target) }.body
 
-  def connect
-    connection = HttpConnection.tcp(@port)
-    yield connection
-  ensure
-    connection&.close
-  end
+  def connect(&block) = HttpConnection.tcp(@port).use(&block)
 
   def connects?
     TCPSocket.new("127.0.0.1", @port).close

@@ -63,9 +63,8 @@ class DebuggerTest < E2ETest
   end
 
   def get(port, target)
-    connection = HttpConnection.tcp(port)
-    connection.get(target, { "Host" => "127.0.0.1" }, within: Terminal::WITHIN).body
-  ensure
-    connection&.close
+    HttpConnection.tcp(port).use do |connection|
+      connection.get(target, { "Host" => "127.0.0.1" }, within: Terminal::WITHIN).body
+    end
   end
 end

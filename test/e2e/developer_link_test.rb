@@ -21,7 +21,7 @@ class DeveloperLinkTest < E2ETest
 
   def test_without_the_link_there_is_only_a_hint
     server = serve_raising
-    server.stranger.then do |stranger|
+    server.stranger.use do |stranger|
       page = stranger.get("/raise", HTML)
       assert_equal 500, page.status
       assert_match %r{\Atext/html}, page["content-type"]
@@ -29,8 +29,6 @@ class DeveloperLinkTest < E2ETest
       assert_match(/default-src 'none'/, page["content-security-policy"])
       assert_hint stranger.get("/raise", { "Host" => "localhost" }).body
       assert_hint stranger.get("/raise", HTML.merge("Accept" => "application/json")).body
-    ensure
-      stranger.close
     end
     assert_includes server.log, SECRET
   end
@@ -164,10 +162,7 @@ class DeveloperLinkTest < E2ETest
   def serve_raising(*options) = serve(folder_with("config.ru" => RAISING), *options, environment: "development")
 
   def get_as_stranger(server, target, headers)
-    connection = server.stranger
-    connection.get(target, headers)
-  ensure
-    connection&.close
+    server.stranger.use { |connection| connection.get(target, headers) }
   end
 
   def cookie_of(server, host)

@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "../support/gateway_test_case"
-require_relative "../support/web_server"
+require_relative "../support/behind_web_servers"
 require_relative "../support/examples"
 
 # Visitors of nginx, lighttpd and Apache, which pass requests on over FastCGI as `highball config` configures them, get
 # what they would get from Highball over HTTP.
 class GatewayServersTest < GatewayTestCase
+  include BehindWebServers
+
   PROGRAMS = { "nginx" => "nginx", "lighttpd" => "lighttpd", "apache" => "apache2" }.freeze
   HOST = { "Host" => "probe.localhost" }.freeze
   UPLOAD = (LEVEL == "full" ? 1024 : 64) * MIB
@@ -25,23 +27,10 @@ class GatewayServersTest < GatewayTestCase
     ["GET", "/large.bin"], ["HEAD", "/large.bin"], ["GET", "/sub"], ["GET", "/sub/"]
   ].freeze
 
-  def setup
-    super
-    @web_servers = []
-  end
-
-  def teardown
-    @web_servers.each do |server|
-      warn "\n--- log of the web server in #{name}\n#{server.log}---" unless passed? || skipped?
-      server.finish
-    end
-    super
-  end
-
   # One Highball on two addresses of FastCGI, with each of the programs in front of each of them.
   PROGRAMS.each do |program, command|
     define_method("test_#{program}") do
-      skip "#{command} is not installed" unless WebServer.installed?(command)
+      needs(command)
       server = serve_probe
       binds(server).each do |bind|
         web_server = in_front(program, command, bind)
@@ -86,11 +75,8 @@ class GatewayServersTest < GatewayTestCase
   # A web server in front of this address, with the configuration that `highball config` prints: for an application
   # without a public folder, as nginx would send its files itself.
   def in_front(program, command, bind)
-    app = folder_with("config.ru" => "")
-    printed, ended = HighballServer.run("config", program, "--via", "fastcgi", "-b", bind, "--max-body", "2g",
-                                        "--host", HOST["Host"], app)
-    assert_predicate ended, :success?, printed
-    WebServer.start(command, printed).tap { |web_server| @web_servers << web_server }
+    options = ["--via", "fastcgi", "-b", bind, "--max-body", "2g", "--host", HOST["Host"]]
+    start_web_server(command, printed_for(program, *options, folder_with("config.ru" => "")))
   end
 
   def assert_same_answers(server, web_server)

@@ -88,10 +88,9 @@ class ProcfileTest < E2ETest
   end
 
   def get(target)
-    connection = HttpConnection.tcp(@port)
-    connection.get(target, { "Host" => "127.0.0.1" }, within: Terminal::WITHIN).body
-  ensure
-    connection&.close
+    HttpConnection.tcp(@port).use do |connection|
+      connection.get(target, { "Host" => "127.0.0.1" }, within: Terminal::WITHIN).body
+    end
   end
 
   def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }

@@ -2,10 +2,12 @@
 
 require "openssl"
 require_relative "../support/e2e_test"
-require_relative "../support/web_server"
+require_relative "../support/behind_web_servers"
 
 # The PROXY protocol: behind HAProxy, and against peers that do not keep to it.
 class ProxyProtocolTest < E2ETest
+  include BehindWebServers
+
   VISITOR = "127.0.0.9"
   V1 = "PROXY TCP4 192.0.2.7 198.51.100.1 56324 8443\r\n"
   V2_START = "\r\n\r\n\0\r\nQUIT\n".b
@@ -23,19 +25,6 @@ class ProxyProtocolTest < E2ETest
   # HTTP/1.0 needs no Host: SERVER_NAME and SERVER_PORT are then those of the connection.
   OLD_ECHO = "GET / HTTP/1.0\r\n\r\n"
 
-  def setup
-    super
-    @proxies = []
-  end
-
-  def teardown
-    @proxies.each do |proxy|
-      warn "\n--- log of HAProxy in #{name}\n#{proxy.log}---" unless passed? || skipped?
-      proxy.finish
-    end
-    super
-  end
-
   { "v1" => "send-proxy", "v2" => "send-proxy-v2" }.each do |version, option|
     %w[tcp http].each do |mode|
       define_method("test_haproxy_#{version}_in_mode_#{mode}") do
@@ -46,7 +35,7 @@ class ProxyProtocolTest < E2ETest
   end
 
   def test_haproxy_with_tls
-    skip "haproxy is not installed" unless WebServer.installed?("haproxy")
+    needs("haproxy")
     crt = File.join(folder_with("site.pem" => certificate), "site.pem")
     options = "send-proxy-v2-ssl proxy-v2-options ssl,cert-cn,crc32c,authority,unique-id"
     proxy = haproxy(mirror("v1,v2"), options, bind: "ssl crt #{crt}")
@@ -159,8 +148,7 @@ class ProxyProtocolTest < E2ETest
   end
 
   def haproxy(server, options, mode: "http", bind: "")
-    skip "haproxy is not installed" unless WebServer.installed?("haproxy")
-    proxy = WebServer.start("haproxy", <<~CONF)
+    start_web_server("haproxy", <<~CONF)
       defaults
         mode #{mode}
         timeout connect 5s
@@ -173,7 +161,6 @@ class ProxyProtocolTest < E2ETest
       backend highball
         server highball 127.0.0.1:#{server.port} #{options}
     CONF
-    proxy.tap { @proxies << proxy }
   end
 
   def visitor_is_seen(visitor, proxy)
@@ -191,15 +178,8 @@ class ProxyProtocolTest < E2ETest
     connect_from(server, "127.0.0.1", &block)
   end
 
-  def connect_from(server, address)
-    connection = HttpConnection.new(Socket.tcp("127.0.0.1", server.port, address))
-    return connection unless block_given?
-
-    begin
-      yield connection
-    ensure
-      connection.close
-    end
+  def connect_from(server, address, &block)
+    HttpConnection.tcp(server.port, from: address).use(&block)
   end
 
   # Without a word: an end, or a reset, as bytes may be left.

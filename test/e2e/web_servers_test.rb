@@ -2,10 +2,12 @@
 
 require "shellwords"
 require_relative "../support/e2e_test"
-require_relative "../support/web_server"
+require_relative "../support/behind_web_servers"
 
 # The configurations that `highball config` prints, in the real programs, in front of a real Highball.
 class WebServersTest < E2ETest
+  include BehindWebServers
+
   VISITOR = "127.0.0.9"
   # Header fields that visitors send, and that must not be believed.
   LIES = { "X-Forwarded-For" => "192.0.2.1", "X-Forwarded-Proto" => "https", "X-Forwarded-Host" => "evil.example",
@@ -13,19 +15,6 @@ class WebServersTest < E2ETest
            "X-Real-IP" => "192.0.2.1", "Forwarded" => "for=192.0.2.1;proto=https;host=evil.example" }.freeze
   UPGRADE = "GET /hijack HTTP/1.1\r\nHost: probe.localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
   HOST = { "Host" => "probe.localhost" }.freeze
-
-  def setup
-    super
-    @web_servers = []
-  end
-
-  def teardown
-    @web_servers.each do |server|
-      warn "\n--- log of the web server in #{name}\n#{server.log}---" unless passed? || skipped?
-      server.finish
-    end
-    super
-  end
 
   { "nginx" => "nginx", "apache" => "apache2", "caddy" => "caddy", "haproxy" => "haproxy" }.each do |program, command|
     define_method("test_#{program}_over_tcp") { check(program, command, serve("probe", "--max-body", "40m")) }
@@ -53,15 +42,6 @@ class WebServersTest < E2ETest
     end
   end
 
-  # Whether this version serves FastCGI.
-  def self.fastcgi?
-    @fastcgi ||= Dir.mktmpdir do |site|
-      File.write(File.join(site, "index.html"), "")
-      [HighballServer.run("doctor", "-b", "fastcgi://127.0.0.1:0", site).first]
-    end
-    !@fastcgi.first.include?("does not serve FastCGI")
-  end
-
   def test_nginx_sends_public_files_itself
     app = folder_with("config.ru" => "run ->(env) { [200, {}, [env['PATH_INFO']]] }\n", "public/a.txt" => "file",
                       "public/.hidden" => "secret")
@@ -82,7 +62,7 @@ class WebServersTest < E2ETest
 
   # The program's own check accepts what is printed, with and without a limit, a public folder, and a socket.
   def accepts_fastcgi(program, command)
-    skip "#{command} is not installed" unless WebServer.installed?(command)
+    needs(command)
     with_files = folder_with("config.ru" => "", "public/a.txt" => "")
     [["-b", "fastcgi://127.0.0.1:9000"], ["-b", "fastcgi+unix:/run/probe.sock", "--max-body", "1m"]].each do |options|
       printed = printed_for(program, "--via", "fastcgi", *options, "--host", "probe.localhost", with_files)
@@ -93,7 +73,6 @@ class WebServersTest < E2ETest
   end
 
   def over_fastcgi(program, command, bind)
-    skip "this version does not serve FastCGI" unless WebServersTest.fastcgi?
     server = serve("probe", "--max-body", "40m", "-b", bind)
     address = server.status["binds"].find { |one| one.start_with?("fastcgi") }
     path = address[/\Afastcgi\+unix:(.*)/, 1]
@@ -125,16 +104,8 @@ class WebServersTest < E2ETest
 
   # A web server in front of this Highball, with the configuration that `highball config` prints.
   def in_front(program, command, server, *options, bind: nil)
-    skip "#{command} is not installed" unless WebServer.installed?(command)
     bind ||= server.socket_path ? "unix:#{server.socket_path}" : "127.0.0.1:#{server.port}"
-    printed = printed_for(program, "--max-body", "40m", "-b", bind, *options, server.app)
-    WebServer.start(command, printed).tap { |web_server| @web_servers << web_server }
-  end
-
-  def printed_for(program, *options)
-    printed, ended = HighballServer.run("config", program, *options)
-    assert_predicate ended, :success?, printed
-    printed
+    start_web_server(command, printed_for(program, "--max-body", "40m", "-b", bind, *options, server.app))
   end
 
   def passes_on_as_it_came(visitor, _web_server)

@@ -69,7 +69,7 @@ class FastcgiClient < CgiConnection
   # What the server says about itself.
   def get_values(*names, within: WITHIN)
     write_record(GET_VALUES, names.map { |name| pair(name, "") }.join, id: 0)
-    @ends_at = Deadline.now + within
+    begin_wait(within)
     result = read_record
     raise BadAnswer, "instead of values: #{result.inspect}" unless [result.type, result.id] == [GET_VALUES_RESULT, 0]
 
@@ -82,7 +82,7 @@ class FastcgiClient < CgiConnection
 
   # The next answer; nil when the connection ended before one began. EOFError: the answer was cut off.
   def read_response(within: WITHIN, id: 1, &piece)
-    @ends_at = Deadline.now + within
+    begin_wait(within)
     response = nil
     text = +"".b
     while (record = read_record(optional: response.nil? && text.empty?))

@@ -33,15 +33,8 @@ class GatewayTestCase < E2ETest
   end
 
   # A connection of a web server, or its block's value.
-  def gateway(server, protocol)
-    connection = CLIENTS.fetch(protocol).tcp(port_of(server, protocol))
-    return connection unless block_given?
-
-    begin
-      yield connection
-    ensure
-      connection.close
-    end
+  def gateway(server, protocol, &block)
+    CLIENTS.fetch(protocol).tcp(port_of(server, protocol)).use(&block)
   end
 
   # Runs the block for each protocol, with a connection.

@@ -129,16 +129,10 @@ class HighballServer
 
   # --- talking to it
 
-  def connect
+  def connect(&block)
     connection = stranger
     connection.cookies = method(:cookie_for)
-    return connection unless block_given?
-
-    begin
-      yield connection
-    ensure
-      connection.close
-    end
+    connection.use(&block)
   end
 
   # A connection of a client that has not opened the link.
@@ -273,11 +267,8 @@ class HighballServer
     name = host.sub(/:\d+\z/, "")
     return @cookies[name] if @cookies.key?(name) || !link_key
 
-    connection = stranger
-    answer = connection.get("/?highball=#{link_key}", { "Host" => host })
+    answer = stranger.use { |connection| connection.get("/?highball=#{link_key}", { "Host" => host }) }
     @cookies[name] = answer["set-cookie"]&.slice(/\A[^;]+/)
-  ensure
-    connection&.close
   end
 
   # A run of tests that is interrupted ends its servers as well. (Minitest runs tests in an exit handler:

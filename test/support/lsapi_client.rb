@@ -71,7 +71,7 @@ class LsapiClient < CgiConnection
 
   # The next answer; nil when the connection ended before one began. EOFError: the answer was cut off.
   def read_response(within: WITHIN)
-    @ends_at = Deadline.now + within
+    begin_wait(within)
     response = nil
     while (packet = read_packet(optional: response.nil?))
       case packet.type

@@ -155,11 +155,8 @@ class WebServer
   end
 
   # A connection of a visitor from this address of the loopback network.
-  def connect(from: "127.0.0.1")
-    connection = HttpConnection.new(Socket.tcp("127.0.0.1", @port, from))
-    yield connection
-  ensure
-    connection&.close
+  def connect(from: "127.0.0.1", &block)
+    HttpConnection.tcp(@port, from: from).use(&block)
   end
 
   def log

@@ -44,6 +44,8 @@ mod test_answers;
 mod test_limits;
 #[cfg(test)]
 mod test_openers;
+#[cfg(test)]
+mod test_readers;
 pub mod transport;
 mod turn;
 

@@ -26,21 +26,12 @@ pub(crate) enum Protocol {
     Gateway(Box<Gateway>),
 }
 
-/// What has become of bytes that may be those of a head.
+/// How far bytes were read that may be those of a head, or of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HeadRead {
+pub(crate) struct BytesRead {
     /// The first of the bytes, which are not needed any more.
     pub(crate) used: usize,
-    /// Whether the head is complete.
-    pub(crate) is_complete: bool,
-}
-
-/// What has become of bytes that may be those of a body.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BodyRead {
-    /// The first of the bytes, which are not needed any more.
-    pub(crate) used: usize,
-    /// Whether the body is complete.
+    /// Whether the head or body is complete.
     pub(crate) is_complete: bool,
 }
 
@@ -64,8 +55,8 @@ impl Protocol {
     pub(crate) fn of(bind: BindProtocol) -> Self {
         match bind {
             BindProtocol::Http => Protocol::Http1(Http1::default()),
-            BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::fastcgi())),
-            BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::lsapi())),
+            BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::new(fastcgi::Reader::default()))),
+            BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::new(lsapi::Reader::default()))),
         }
     }
 
@@ -99,7 +90,7 @@ impl Protocol {
         bytes: &[u8],
         limits: &Limits,
         head: &mut RequestHead,
-    ) -> Result<HeadRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         match self {
             Protocol::Http1(http1) => http1.read_head(bytes, limits, head),
             Protocol::Gateway(gateway) => gateway.read_head(bytes, limits, head),
@@ -131,7 +122,7 @@ impl Protocol {
         bytes: &[u8],
         limits: &Limits,
         out: impl FnMut(&[u8]),
-    ) -> Result<BodyRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         match self {
             Protocol::Http1(http1) => http1.read_body(bytes, out),
             Protocol::Gateway(gateway) => gateway.read_body(bytes, limits, out),
@@ -218,6 +209,14 @@ impl Protocol {
                 Ok(())
             }
             Protocol::Gateway(gateway) => gateway.write_head(head, lines, out),
+        }
+    }
+
+    /// Appends bytes of the body.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Protocol::Http1(http1) => http1.writer.bytes(bytes, out),
+            Protocol::Gateway(gateway) => gateway.write_bytes(bytes, out),
         }
     }
 

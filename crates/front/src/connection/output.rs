@@ -142,7 +142,9 @@ impl Connection {
                         return Encoded::Ended(Answered::Refused(refusal));
                     }
                 }
-                AnswerEvent::Bytes(length) => self.encode_bytes(length),
+                AnswerEvent::Bytes(length) => {
+                    self.protocol.write_bytes(self.events.take_bytes(length), &mut self.output.bytes);
+                }
                 AnswerEvent::File(part) => {
                     self.begin_file(part);
                     return Encoded::Written;
@@ -162,18 +164,6 @@ impl Connection {
             Encoded::Nothing
         } else {
             Encoded::Written
-        }
-    }
-
-    fn encode_bytes(&mut self, length: usize) {
-        let mut bytes = self.events.take_bytes(length);
-        while !bytes.is_empty() {
-            let out = &mut self.output.bytes;
-            let covered = self.protocol.begin_part(bytes.len() as u64, out);
-            let (part, rest) = bytes.split_at(covered as usize);
-            out.extend_from_slice(part);
-            self.protocol.end_part(out);
-            bytes = rest;
         }
     }
 

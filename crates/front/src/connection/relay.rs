@@ -47,18 +47,10 @@ enum Coding<'a> {
 }
 
 impl Coding<'_> {
-    fn pass(&mut self, mut bytes: &[u8], rest: &mut Vec<u8>) -> io::Result<()> {
+    fn pass(&mut self, bytes: &[u8], rest: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Coding::AsIs => rest.extend_from_slice(bytes),
-            Coding::OfAnswer(protocol) => {
-                while !bytes.is_empty() {
-                    let covered = protocol.begin_part(bytes.len() as u64, rest);
-                    let (part, behind) = bytes.split_at(covered as usize);
-                    rest.extend_from_slice(part);
-                    protocol.end_part(rest);
-                    bytes = behind;
-                }
-            }
+            Coding::OfAnswer(protocol) => protocol.write_bytes(bytes, rest),
             Coding::Dropped(protocol, limits) => {
                 let read = protocol.read_ahead(bytes, limits);
                 read.map_err(|_| io::ErrorKind::ConnectionAborted)?;

@@ -15,7 +15,7 @@ use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
-use crate::protocol::{HeadRead, Unreadable};
+use crate::protocol::{BytesRead, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
@@ -142,8 +142,8 @@ impl Connection {
     fn examine(&mut self, bytes: &[u8]) -> (Option<Examined>, usize) {
         let read = self.protocol.read_head(bytes, &self.shared.settings.limits, &mut self.head);
         let used = match read {
-            Ok(HeadRead { used, is_complete: true }) => used,
-            Ok(HeadRead { used, is_complete: false }) => return (None, used),
+            Ok(BytesRead { used, is_complete: true }) => used,
+            Ok(BytesRead { used, is_complete: false }) => return (None, used),
             Err(Unreadable::Refused(refusal)) => {
                 return (Some(Ok(self.refuse_unread(bytes, refusal))), bytes.len())
             }

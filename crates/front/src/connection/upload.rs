@@ -11,7 +11,7 @@ use crate::exchange::spool::{SpoolError, SpoolFile};
 use crate::exchange::Body;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{append_content_length, BodyFraming};
-use crate::protocol::{BodyRead, Unreadable};
+use crate::protocol::{BytesRead, Unreadable};
 use crate::route::app_state::AppState;
 
 /// How often a body is read from before others get their turn.
@@ -159,7 +159,7 @@ impl Connection {
             return Some(Ok(Some(Refusal::BodyNotStored)));
         }
         match read {
-            Ok(BodyRead { used, is_complete: true }) => {
+            Ok(BytesRead { used, is_complete: true }) => {
                 self.buffer.add(&bytes[used..]);
                 Some(Ok(None))
             }

@@ -181,23 +181,27 @@ impl AnswerEvents {
         &mut self,
         write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
     ) -> Result<AnswerHead, E> {
-        self.take_memory();
-        let begin = self.bytes.len();
+        let begin = self.begin_head();
         match write(&mut FieldLines(&mut self.bytes)) {
-            Ok(mut head) => {
-                head.field_bytes = self.bytes.len() - begin;
-                self.push(if head.is_interim() {
-                    AnswerEvent::Interim(head)
-                } else {
-                    AnswerEvent::Head(head)
-                });
-                Ok(head)
-            }
+            Ok(head) => Ok(self.add_head(head, begin)),
             Err(error) => {
                 self.bytes.truncate(begin);
                 Err(error)
             }
         }
+    }
+
+    /// Where the bytes of a head's fields begin.
+    fn begin_head(&mut self) -> usize {
+        self.take_memory();
+        self.bytes.len()
+    }
+
+    /// Adds a head whose fields are the bytes from `begin` on.
+    fn add_head(&mut self, mut head: AnswerHead, begin: usize) -> AnswerHead {
+        head.field_bytes = self.bytes.len() - begin;
+        self.push(if head.is_interim() { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) });
+        head
     }
 
     /// Adds bytes of the body.
@@ -254,15 +258,9 @@ impl AnswerEvents {
             Some(length) if !is_head_method => AnswerBody::Length(length),
             _ => AnswerBody::None,
         };
-        let head = AnswerHead { body, content_length, ..AnswerHead::new(status) };
-        let pushed: Result<_, std::convert::Infallible> = self.push_head(|lines| {
-            write(lines);
-            Ok(head)
-        });
-        match pushed {
-            Ok(_) => {}
-            Err(never) => match never {},
-        }
+        let begin = self.begin_head();
+        write(&mut FieldLines(&mut self.bytes));
+        self.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
     }
 
     // --- Taking --------------------------------------------------------------------------------------

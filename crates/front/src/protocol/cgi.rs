@@ -17,6 +17,7 @@
 //!   count as absent.
 //! - A configuration of nginx that sets a variable twice sends it twice. The last one counts, as in PHP.
 
+use std::fmt::Debug;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -73,6 +74,67 @@ impl From<Refusal> for ReadError {
     fn from(refusal: Refusal) -> Self {
         ReadError::Refused(refusal)
     }
+}
+
+/// Reads what a web server sends, one request after the other, from pieces of any size.
+pub trait CgiReader: Debug {
+    /// Takes the next event off `input`. `None`: `input` is used up.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; the reader must not be used any further.
+    fn next<'i>(&mut self, input: &mut &'i [u8], limits: &Limits)
+        -> Result<Option<Event<'_, 'i>>, ReadError>;
+
+    /// Whether any byte has come since the last request was finished.
+    fn has_begun(&self) -> bool;
+
+    /// The head of the open request, from [`Event::Head`] until it is finished.
+    fn head(&self) -> Option<&CgiHead>;
+
+    /// The head of the request that was read last.
+    fn head_mut(&mut self) -> &mut CgiHead;
+
+    /// The open request, if there is one, is answered; the next one may begin. Returns whether the connection can be used
+    /// for it.
+    fn finish(&mut self) -> bool;
+
+    /// Writes the answer to the open request.
+    fn writer(&self) -> &dyn CgiWriter;
+}
+
+/// Writes the answer to one request.
+pub trait CgiWriter {
+    /// Appends the head: a status, and fields that are tokens and values. Call it once, for the final head: LSAPI has no
+    /// other, and nginx, Apache, HAProxy and Caddy take an interim head for the final one, and what follows it for the body.
+    ///
+    /// # Errors
+    /// The head is beyond what the protocol can express. `out` is as it was.
+    fn head(
+        &self,
+        status: u16,
+        fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal>;
+
+    /// Appends bytes of the body.
+    fn bytes(&self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while !bytes.is_empty() {
+            let (part, rest) = bytes.split_at(self.part(bytes.len() as u64, out));
+            out.extend_from_slice(part);
+            bytes = rest;
+        }
+    }
+
+    /// Appends what stands before a part of the body that the caller sends: from a file, or without a copy. Returns the
+    /// number of bytes that have to follow, at most `left`. Appends nothing if `left` is 0.
+    fn part(&self, left: u64, out: &mut Vec<u8>) -> usize;
+
+    /// Appends the end of the answer. `close`: the connection will be closed.
+    fn end(&self, close: bool, out: &mut Vec<u8>);
+
+    /// Appends what makes an answer that cannot be completed an error; the caller then closes the connection. It has to
+    /// stand where a part may begin, not within one.
+    fn abort(&self, out: &mut Vec<u8>);
 }
 
 /// Most bytes of all variables together: a head at its limit, its target in each of the variables that repeat it, and

@@ -2,8 +2,8 @@
 
 use highball_config::Limits;
 
-use super::cgi::{fields_of, Event, ReadError};
-use super::{fastcgi, lsapi, BodyRead, HeadRead, Unreadable};
+use super::cgi::{fields_of, CgiReader, Event, ReadError};
+use super::{BytesRead, Unreadable};
 use crate::http_syntax::write_number;
 use crate::message::answer::AnswerHead;
 use crate::message::refusal::Refusal;
@@ -13,17 +13,10 @@ use crate::transport::stream::Peer;
 /// Most bytes of replies that a web server does not read.
 const REPLY_BYTES: usize = 64 * 1024;
 
-/// The protocol's reader.
-#[derive(Debug)]
-enum Reader {
-    FastCgi(fastcgi::Reader),
-    Lsapi(lsapi::Reader),
-}
-
 /// A connection with a web server.
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    reader: Reader,
+    reader: Box<dyn CgiReader>,
     /// The web server itself, while its client stands in its place.
     web_server: Option<Peer>,
     /// To be sent to the web server, and no part of an answer.
@@ -38,17 +31,9 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    pub(super) fn fastcgi() -> Self {
-        Gateway::of(Reader::FastCgi(fastcgi::Reader::new()))
-    }
-
-    pub(super) fn lsapi() -> Self {
-        Gateway::of(Reader::Lsapi(lsapi::Reader::new()))
-    }
-
-    fn of(reader: Reader) -> Self {
+    pub(super) fn new(reader: impl CgiReader + 'static) -> Self {
         Gateway {
-            reader,
+            reader: Box::new(reader),
             web_server: None,
             replies: Vec::new(),
             allowance: u64::MAX,
@@ -66,21 +51,11 @@ impl Gateway {
         if let Some(web_server) = self.web_server.take() {
             *peer = web_server;
         }
-        let is_usable = match &mut self.reader {
-            Reader::FastCgi(reader) => {
-                reader.finish();
-                true
-            }
-            Reader::Lsapi(reader) => reader.head().is_none() || reader.finish(),
-        };
-        is_usable.then_some(()).ok_or(Unreadable::Gone)
+        self.reader.finish().then_some(()).ok_or(Unreadable::Gone)
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        match &self.reader {
-            Reader::FastCgi(reader) => reader.has_begun(),
-            Reader::Lsapi(reader) => reader.has_begun(),
-        }
+        self.reader.has_begun()
     }
 
     pub(super) fn read_head(
@@ -88,7 +63,7 @@ impl Gateway {
         bytes: &[u8],
         limits: &Limits,
         head: &mut RequestHead,
-    ) -> Result<HeadRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         let mut rest = bytes;
         let is_complete = loop {
             match self.next(&mut rest, limits)? {
@@ -98,21 +73,18 @@ impl Gateway {
             }
         };
         if is_complete {
-            self.head_of_reader(|read| std::mem::swap(read, head));
+            std::mem::swap(self.reader.head_mut().head_mut(), head);
             self.allowance = u64::MAX;
             if head.framing == BodyFraming::None {
                 // Its end costs the web server nothing, and so does not have to be waited for later.
                 while !self.is_whole && self.next(&mut rest, limits)? != Found::Nothing {}
             }
         }
-        Ok(HeadRead { used: bytes.len() - rest.len(), is_complete })
+        Ok(BytesRead { used: bytes.len() - rest.len(), is_complete })
     }
 
     pub(super) fn take_head_text(&mut self, peer: &mut Peer) -> Vec<u8> {
-        let read = match &mut self.reader {
-            Reader::FastCgi(reader) => reader.head_mut(),
-            Reader::Lsapi(reader) => reader.head_mut(),
-        };
+        let read = self.reader.head_mut();
         let address = read.remote_addr.map(|address| address.to_canonical().to_string());
         let name = Some(read.server_name()).filter(|name| !name.is_empty());
         let client = Peer {
@@ -126,13 +98,6 @@ impl Gateway {
         read.take_buffer()
     }
 
-    fn head_of_reader(&mut self, act: impl FnOnce(&mut RequestHead)) {
-        match &mut self.reader {
-            Reader::FastCgi(reader) => act(reader.head_mut().head_mut()),
-            Reader::Lsapi(reader) => act(reader.head_mut().head_mut()),
-        }
-    }
-
     pub(super) fn begin_body(&mut self, most_bytes: Option<u64>) {
         self.allowance = most_bytes.unwrap_or(u64::MAX);
     }
@@ -142,10 +107,10 @@ impl Gateway {
         bytes: &[u8],
         limits: &Limits,
         mut out: impl FnMut(&[u8]),
-    ) -> Result<BodyRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         let mut rest = bytes;
         while !self.is_whole && self.next_with(&mut rest, limits, &mut out)? != Found::Nothing {}
-        Ok(BodyRead { used: bytes.len() - rest.len(), is_complete: self.is_whole })
+        Ok(BytesRead { used: bytes.len() - rest.len(), is_complete: self.is_whole })
     }
 
     pub(super) fn read_ahead(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Unreadable> {
@@ -165,11 +130,7 @@ impl Gateway {
         limits: &Limits,
         out: &mut dyn FnMut(&[u8]),
     ) -> Result<Found, Unreadable> {
-        let event = match &mut self.reader {
-            Reader::FastCgi(reader) => reader.next(rest, limits),
-            Reader::Lsapi(reader) => reader.next(rest, limits),
-        };
-        match event {
+        match self.reader.next(rest, limits) {
             Ok(None) => Ok(Found::Nothing),
             Ok(Some(Event::Head(_))) => Ok(Found::Head),
             Ok(Some(Event::Begin { .. })) => Ok(Found::Other),
@@ -237,35 +198,24 @@ impl Gateway {
             write_number(number, &mut length);
             (&b"content-length"[..], &length[..])
         });
-        let fields = fields_of(lines).chain(length_field);
-        match &self.reader {
-            Reader::FastCgi(reader) => {
-                fastcgi::Writer::new(reader.request_id()).head(head.status, fields, out)
-            }
-            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).head(head.status, fields, out),
-        }
+        let mut fields = fields_of(lines).chain(length_field);
+        self.reader.writer().head(head.status, &mut fields, out)
+    }
+
+    pub(super) fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.reader.writer().bytes(bytes, out);
     }
 
     pub(super) fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {
-        let covered = match &self.reader {
-            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).part(length, out),
-            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).part(length, out),
-        };
-        covered as u64
+        self.reader.writer().part(length, out) as u64
     }
 
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
-        match &self.reader {
-            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).end(out),
-            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).end(!self.keep_alive, out),
-        }
+        self.reader.writer().end(!self.keep_alive, out);
     }
 
     pub(super) fn abort(&mut self, out: &mut Vec<u8>) {
-        match &self.reader {
-            Reader::FastCgi(reader) => fastcgi::Writer::new(reader.request_id()).abort(out),
-            Reader::Lsapi(reader) => lsapi::Writer::new(reader.byte_order()).abort(out),
-        }
+        self.reader.writer().abort(out);
     }
 }
 

@@ -7,7 +7,7 @@ pub mod writer;
 
 use highball_config::Limits;
 
-use super::{BodyRead, HeadRead, Unreadable};
+use super::{BytesRead, Unreadable};
 use crate::message::request_head::{BodyFraming, RequestHead};
 use body::BodyDecoder;
 use reader::{Parsed, Reader};
@@ -27,10 +27,10 @@ impl Http1 {
         bytes: &[u8],
         limits: &Limits,
         head: &mut RequestHead,
-    ) -> Result<HeadRead, Unreadable> {
+    ) -> Result<BytesRead, Unreadable> {
         Ok(match self.reader.parse(bytes, limits, head)? {
-            Parsed::Partial => HeadRead { used: 0, is_complete: false },
-            Parsed::Complete { length } => HeadRead { used: length, is_complete: true },
+            Parsed::Partial => BytesRead { used: 0, is_complete: false },
+            Parsed::Complete { length } => BytesRead { used: length, is_complete: true },
         })
     }
 
@@ -38,12 +38,16 @@ impl Http1 {
         self.body = Some(BodyDecoder::new(framing, limits, most_bytes));
     }
 
-    pub(super) fn read_body(&mut self, bytes: &[u8], out: impl FnMut(&[u8])) -> Result<BodyRead, Unreadable> {
-        let Some(body) = &mut self.body else { return Ok(BodyRead { used: 0, is_complete: true }) };
+    pub(super) fn read_body(
+        &mut self,
+        bytes: &[u8],
+        out: impl FnMut(&[u8]),
+    ) -> Result<BytesRead, Unreadable> {
+        let Some(body) = &mut self.body else { return Ok(BytesRead { used: 0, is_complete: true }) };
         let progress = body.decode(bytes, out)?;
         if progress.done {
             self.body = None;
         }
-        Ok(BodyRead { used: progress.consumed, is_complete: progress.done })
+        Ok(BytesRead { used: progress.consumed, is_complete: progress.done })
     }
 }

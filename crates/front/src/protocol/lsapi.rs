@@ -11,7 +11,7 @@ mod writer;
 
 pub use packet::{ByteOrder, Header, HEADER_BYTES};
 pub use reader::Reader;
-pub use writer::{Writer, FILE_PACKET_BYTES, PACKET_BYTES};
+pub use writer::{Writer, PACKET_BYTES};
 
 #[cfg(test)]
 mod tests;

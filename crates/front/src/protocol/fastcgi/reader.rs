@@ -7,9 +7,10 @@ use highball_config::Limits;
 
 use super::pairs::{write_pair, Pairs};
 use super::record::{end_request, kind, unknown_type, Record, Status, HEADER_BYTES, MANAGEMENT};
+use super::writer::Writer;
 use crate::http_syntax::parse_length;
 use crate::message::refusal::Refusal;
-use crate::protocol::cgi::{self, CgiHead, Event, ReadError, Variables};
+use crate::protocol::cgi::{self, CgiHead, CgiReader, CgiWriter, Event, ReadError, Variables};
 
 /// The one role that is served.
 const RESPONDER: u16 = 1;
@@ -20,7 +21,7 @@ const KEEP_CONN: u8 = 1;
 /// Most bytes of the names in `GET_VALUES`; three are defined.
 const GET_VALUES_BYTES: u16 = 1024;
 
-/// Reads records from pieces of any size.
+/// Reads records.
 #[derive(Debug, Default)]
 pub struct Reader {
     header: [u8; HEADER_BYTES],
@@ -31,7 +32,8 @@ pub struct Reader {
     gathered: Vec<u8>,
     variables: Vec<u8>,
     request: Request,
-    request_id: u16,
+    /// The writer for the open request, whose number it has.
+    writer: Writer,
     keep_connection: bool,
     body_end_due: bool,
     head: CgiHead,
@@ -83,51 +85,8 @@ enum Step<'i> {
     Reply { close: bool },
 }
 
-impl Reader {
-    /// A reader for a new connection.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of the open request, for a [`super::Writer`].
-    pub fn request_id(&self) -> u16 {
-        self.request_id
-    }
-
-    /// The head of the open request, from [`Event::Head`] until it is finished.
-    pub fn head(&self) -> Option<&CgiHead> {
-        self.has_head.then_some(&self.head)
-    }
-
-    /// The head of the request that was read last.
-    pub(in crate::protocol) fn head_mut(&mut self) -> &mut CgiHead {
-        &mut self.head
-    }
-
-    /// Whether any byte has come since the last request was finished.
-    pub fn has_begun(&self) -> bool {
-        self.request != Request::None || self.header_bytes > 0
-    }
-
-    /// The request is answered; the next one may begin. What is still to come of its body is ignored.
-    pub fn finish(&mut self) {
-        self.request = Request::None;
-        self.body_end_due = false;
-        if let Some(open) = self.open.as_mut().filter(|open| open.record.request_id != MANAGEMENT) {
-            if open.content != Content::Gathered {
-                open.content = Content::Ignored;
-            }
-        }
-        cgi::release(&mut self.variables);
-        self.head.release();
-        self.has_head = false;
-    }
-
-    /// Takes the next event off `input`. `None`: `input` is used up.
-    ///
-    /// # Errors
-    /// See [`ReadError`]; the reader must not be used any further.
-    pub fn next<'i>(
+impl CgiReader for Reader {
+    fn next<'i>(
         &mut self,
         input: &mut &'i [u8],
         limits: &Limits,
@@ -143,6 +102,39 @@ impl Reader {
         })
     }
 
+    fn has_begun(&self) -> bool {
+        self.request != Request::None || self.header_bytes > 0
+    }
+
+    fn head(&self) -> Option<&CgiHead> {
+        self.has_head.then_some(&self.head)
+    }
+
+    fn head_mut(&mut self) -> &mut CgiHead {
+        &mut self.head
+    }
+
+    /// What is still to come of the request's body is ignored.
+    fn finish(&mut self) -> bool {
+        self.request = Request::None;
+        self.body_end_due = false;
+        if let Some(open) = self.open.as_mut().filter(|open| open.record.request_id != MANAGEMENT) {
+            if open.content != Content::Gathered {
+                open.content = Content::Ignored;
+            }
+        }
+        cgi::release(&mut self.variables);
+        self.head.release();
+        self.has_head = false;
+        true
+    }
+
+    fn writer(&self) -> &dyn CgiWriter {
+        &self.writer
+    }
+}
+
+impl Reader {
     fn step<'i>(&mut self, input: &mut &'i [u8], limits: &Limits) -> Result<Option<Step<'i>>, ReadError> {
         loop {
             if std::mem::take(&mut self.body_end_due) {
@@ -197,7 +189,7 @@ impl Reader {
 
     /// Decides what becomes of a record. The events of a body come before its bytes.
     fn begin_record(&mut self, record: Record, limits: &Limits) -> Result<Option<Step<'static>>, ReadError> {
-        let is_open = self.request != Request::None && record.request_id == self.request_id;
+        let is_open = self.request != Request::None && record.request_id == self.writer.request_id;
         let mut step = None;
         let content = match record.kind {
             kind::GET_VALUES if record.request_id == MANAGEMENT => {
@@ -320,7 +312,7 @@ impl Reader {
     /// What follows from a record that has come whole.
     fn end_record(&mut self, open: Open, limits: &Limits) -> Result<Option<Step<'static>>, ReadError> {
         let Record { kind, request_id, .. } = open.record;
-        let is_open = self.request != Request::None && request_id == self.request_id;
+        let is_open = self.request != Request::None && request_id == self.writer.request_id;
         self.reply.clear();
         match kind {
             kind::BEGIN_REQUEST if request_id != MANAGEMENT => Ok(Some(self.begin_request(request_id))),
@@ -352,7 +344,7 @@ impl Reader {
             return Step::Reply { close: !keep_connection };
         }
         self.request = Request::Variables;
-        self.request_id = request_id;
+        self.writer = Writer::new(request_id);
         self.keep_connection = keep_connection;
         self.variables.clear();
         Step::Begin(keep_connection)

@@ -4,67 +4,12 @@ use super::pairs::{write_pair, CutOff, Pairs};
 use super::*;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::BodyFraming;
-use crate::protocol::cgi::{Event, ReadError};
+use crate::protocol::cgi::{CgiReader, CgiWriter, Event, ReadError};
 use crate::test_limits::limits;
+use crate::test_readers::{self, Found};
 
-/// What a reader has found, with the pieces of a body joined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
-    Begin(bool),
-    Head(String, BodyFraming),
-    Body(Vec<u8>),
-    BodyEnd,
-    Abort,
-    Reply(Vec<u8>, bool),
-    Error(ReadError),
-}
-
-/// Reads `input`, which arrives in pieces that end at `cuts`; requests are answered as soon as they are whole.
 fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Vec<Found> {
-    let mut reader = Reader::new();
-    let mut found = Vec::new();
-    let mut begin = 0;
-    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
-    ends.push(input.len());
-    ends.sort_unstable();
-    for end in ends {
-        let mut piece = &input[begin..end];
-        begin = end;
-        loop {
-            let event = match reader.next(&mut piece, &limits()) {
-                Ok(None) => break,
-                Err(error) => {
-                    found.push(Found::Error(error));
-                    return found;
-                }
-                Ok(Some(event)) => event,
-            };
-            let next = match event {
-                Event::Begin { keep_connection } => Found::Begin(keep_connection),
-                Event::Head(head) => {
-                    let target = String::from_utf8_lossy(head.head().target(head.buffer()));
-                    Found::Head(target.into_owned(), head.head().framing)
-                }
-                Event::Body(bytes) => Found::Body(bytes.to_vec()),
-                Event::BodyEnd => Found::BodyEnd,
-                Event::Abort => Found::Abort,
-                Event::Reply { bytes, close } => Found::Reply(bytes.to_vec(), close),
-            };
-            assert!(
-                reader.head().is_some() || !matches!(next, Found::Head(..) | Found::Body(_) | Found::BodyEnd)
-            );
-            if matches!(next, Found::BodyEnd | Found::Abort) {
-                reader.finish();
-                assert_eq!(reader.head(), None);
-            }
-            match (found.last_mut(), next) {
-                (Some(Found::Body(body)), Found::Body(more)) => body.extend(more),
-                (_, next) => found.push(next),
-            }
-        }
-        assert!(piece.is_empty());
-    }
-    found
+    test_readers::read_in_pieces(Reader::default(), input, cuts)
 }
 
 fn read(input: &[u8]) -> Vec<Found> {
@@ -92,8 +37,10 @@ fn get(more: &[(&str, &str)]) -> Vec<u8> {
     params(&[&[("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/x"), ("HTTP_HOST", "a")], more].concat())
 }
 
-fn head(framing: BodyFraming) -> Found {
-    Found::Head("/x".into(), framing)
+/// With these fields behind Host.
+fn head(framing: BodyFraming, more: &[&str]) -> Found {
+    let fields = [&["host=a"], more].concat();
+    Found::Head("/x".into(), framing, fields.into_iter().map(String::from).collect())
 }
 
 const BREACH: fn(&'static str) -> Found = |why| Found::Error(ReadError::Breach(why));
@@ -125,7 +72,12 @@ const POST: &[u8] = &[
 ];
 
 fn post_events() -> Vec<Found> {
-    vec![Found::Begin(true), head(BodyFraming::Length(5)), Found::Body(b"hello".to_vec()), Found::BodyEnd]
+    vec![
+        Found::Begin(true),
+        head(BodyFraming::Length(5), &["content-length=5", "Q=yz"]),
+        Found::Body(b"hello".to_vec()),
+        Found::BodyEnd,
+    ]
 }
 
 #[test]
@@ -147,11 +99,11 @@ fn every_cut_gives_the_same_events() {
 #[test]
 fn a_body_without_length_ends_with_an_empty_record() {
     let open = [begin(1, 1, 0), record(4, 1, &get(&[])), record(4, 1, b"")].concat();
-    let none = [Found::Begin(false), head(BodyFraming::None), Found::BodyEnd];
+    let none = [Found::Begin(false), head(BodyFraming::None, &[]), Found::BodyEnd];
     assert_eq!(read(&[&open[..], &record(5, 1, b"")].concat()), none);
     let body = [&open[..], &record(5, 1, b"ab"), &record(5, 1, b"c"), &record(5, 1, b"")].concat();
     let expected =
-        [Found::Begin(false), head(BodyFraming::Unknown), Found::Body(b"abc".to_vec()), Found::BodyEnd];
+        [Found::Begin(false), head(BodyFraming::Unknown, &[]), Found::Body(b"abc".to_vec()), Found::BodyEnd];
     assert_eq!(read(&body), expected);
     assert_eq!(read(&open), [Found::Begin(false)], "waits for the first record of the body");
 }
@@ -166,7 +118,10 @@ fn a_body_is_as_long_as_its_length() {
     assert_eq!(last(&[&record(5, 1, b"abcd")]), BREACH("sends a body beyond its length"));
     assert_eq!(last(&[&record(5, 1, b"ab"), &record(5, 1, b"cd")]), BREACH("sends a body beyond its length"));
     assert_eq!(last(&[&record(5, 1, b"ab"), &record(5, 1, b"")]), BREACH("ends a body before its length"));
-    assert_eq!(read(&open("0")), [Found::Begin(false), head(BodyFraming::None), Found::BodyEnd]);
+    assert_eq!(
+        read(&open("0")),
+        [Found::Begin(false), head(BodyFraming::None, &["content-length=0"]), Found::BodyEnd]
+    );
     let refused = Found::Error(ReadError::Refused(Refusal::BadContentLength));
     assert_eq!(read(&open("3x")).pop(), Some(refused));
 }
@@ -180,7 +135,12 @@ fn a_second_request_and_other_roles_are_refused() {
     let cant_multiplex = vec![1, 3, 0, 2, 0, 8, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     assert_eq!(
         read(&[first, second, rest].concat()),
-        [Found::Begin(true), Found::Reply(cant_multiplex, false), head(BodyFraming::None), Found::BodyEnd]
+        [
+            Found::Begin(true),
+            Found::Reply(cant_multiplex, false),
+            head(BodyFraming::None, &[]),
+            Found::BodyEnd
+        ]
     );
     let unknown_role = vec![1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0];
     for (flags, close) in [(0, true), (1, false)] {
@@ -224,7 +184,7 @@ fn a_request_can_be_aborted() {
 
 #[test]
 fn what_follows_an_answer_that_came_early_is_ignored() {
-    let mut reader = Reader::new();
+    let mut reader = Reader::default();
     let open = [begin(1, 1, 1), record(4, 1, &get(&[("CONTENT_LENGTH", "9")])), record(4, 1, b"")].concat();
     let body = record(5, 1, b"123456789");
     let bytes = [&open[..], &body[..12]].concat();
@@ -276,14 +236,14 @@ fn an_answer_is_cgi_text_in_records() {
         (b"Transfer-Encoding", b"chunked"),
         (b"rack.hijack", b"x"),
     ];
-    writer.head(404, fields, &mut out).unwrap();
+    writer.head(404, &mut fields.into_iter(), &mut out).unwrap();
     let text = b"content-type: text/plain\r\nStatus: 404 Not Found\r\n\r\n";
     assert_eq!(out, [&[1, 6, 1, 2, 0, text.len() as u8, 0, 0], &text[..]].concat());
     out.clear();
     writer.bytes(b"hello", &mut out);
     assert_eq!(out, b"\x01\x06\x01\x02\x00\x05\x00\x00hello");
     out.clear();
-    writer.end(&mut out);
+    writer.end(false, &mut out);
     let end = [1, 6, 1, 2, 0, 0, 0, 0, 1, 3, 1, 2, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(out, end);
     out.clear();
@@ -313,7 +273,7 @@ fn stdout(mut bytes: &[u8]) -> Vec<u8> {
 fn a_head_beyond_a_record_takes_several() {
     let value = vec![b'v'; 100_000];
     let mut out = b"before".to_vec();
-    Writer::new(1).head(200, [(&b"x"[..], &value[..])], &mut out).unwrap();
+    Writer::new(1).head(200, &mut [(&b"x"[..], &value[..])].into_iter(), &mut out).unwrap();
     assert!(out.starts_with(b"before\x01\x06"));
     let expected = [b"x: ", &value[..], b"\r\nStatus: 200 OK\r\n\r\n"].concat();
     assert_eq!(stdout(&out[6..]), expected);

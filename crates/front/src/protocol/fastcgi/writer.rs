@@ -6,42 +6,42 @@
 use super::record::{end_request, kind, Record, Status, HEADER_BYTES};
 use crate::http_syntax::{reason_phrase, write_number};
 use crate::message::refusal::Refusal;
-use crate::protocol::cgi;
+use crate::protocol::cgi::{self, CgiWriter};
 
 /// Most bytes in a record that the writer makes: the most pages of 4 KiB that fit, so that the parts of a file begin
 /// where its pages do.
 pub const RECORD_BYTES: usize = 15 * 4096;
 
 /// Encodes the answer to one request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Writer {
-    request_id: u16,
+    pub(super) request_id: u16,
 }
 
 impl Writer {
-    /// A writer for the request with this number ([`super::Reader::request_id`]).
+    /// A writer for the request with this number.
     pub fn new(request_id: u16) -> Self {
         Writer { request_id }
     }
 
-    /// Appends the head: a status, and fields that are tokens and values. Call it once, for the final head: nginx, Apache,
-    /// HAProxy and Caddy take an interim head for the final one, and what follows it for the body.
-    ///
-    /// # Errors
-    /// There are none; a head for LSAPI has limits.
-    pub fn head<'f>(
+    fn stdout(&self, length: u16) -> Record {
+        Record::new(kind::STDOUT, self.request_id, length)
+    }
+}
+
+impl CgiWriter for Writer {
+    fn head(
         &self,
         status: u16,
-        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+        fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let begin = out.len();
         out.extend_from_slice(&[0; HEADER_BYTES]);
-        for (name, value) in fields.into_iter().filter(|(name, _)| cgi::is_sent(name)) {
-            out.extend_from_slice(name);
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value);
-            out.extend_from_slice(b"\r\n");
+        for (name, value) in fields.filter(|(name, _)| cgi::is_sent(name)) {
+            for part in [name, b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
         }
         // Behind the fields, as HAProxy makes a Location that follows it a 302. With a reason, as nginx copies the line.
         out.extend_from_slice(b"Status: ");
@@ -61,19 +61,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends bytes of the body.
-    pub fn bytes(&self, mut bytes: &[u8], out: &mut Vec<u8>) {
-        while !bytes.is_empty() {
-            let (record, rest) = bytes.split_at(self.part(bytes.len() as u64, out));
-            out.extend_from_slice(record);
-            bytes = rest;
-        }
-    }
-
-    /// Appends the header of a record for a part of the body that the caller sends: from a file, or without a copy.
-    /// Gives the number of bytes that have to follow: at most `left`, and at most [`RECORD_BYTES`]. Appends nothing if
-    /// `left` is 0, as an empty record would end the answer.
-    pub fn part(&self, left: u64, out: &mut Vec<u8>) -> usize {
+    /// At most [`RECORD_BYTES`]. An empty record would end the answer.
+    fn part(&self, left: u64, out: &mut Vec<u8>) -> usize {
         let length = left.min(RECORD_BYTES as u64) as u16;
         if length > 0 {
             out.extend_from_slice(&self.stdout(length).encode());
@@ -81,25 +70,17 @@ impl Writer {
         usize::from(length)
     }
 
-    /// Appends the end of the answer.
-    pub fn end(&self, out: &mut Vec<u8>) {
+    fn end(&self, _close: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.stdout(0).encode());
         end_request(self.request_id, Status::RequestComplete, out);
     }
 
-    /// Appends what makes an answer that cannot be completed an error; the caller then closes the connection. It has to
-    /// stand where a record may begin, not within a part.
-    ///
-    /// That is a record of another version. nginx without buffering takes a connection that only ends for the end of the
+    /// A record of another version. nginx without buffering takes a connection that only ends for the end of the
     /// answer, and all web servers ignore the application's status in `END_REQUEST`. At another version, nginx, Apache
     /// and HAProxy end their answer with an error, also over a Unix socket, which has no reset. lighttpd does so when the
     /// connection ends, if that does not come together with the answer. Caddy notices only that Content-Length is not
     /// reached.
-    pub fn abort(&self, out: &mut Vec<u8>) {
+    fn abort(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; HEADER_BYTES]);
-    }
-
-    fn stdout(&self, length: u16) -> Record {
-        Record::new(kind::STDOUT, self.request_id, length)
     }
 }

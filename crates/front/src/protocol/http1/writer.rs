@@ -103,6 +103,16 @@ impl Writer {
         }
     }
 
+    /// Appends bytes of the body.
+    pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        // An empty chunk would end the body.
+        if !bytes.is_empty() {
+            self.begin_part(bytes.len() as u64, out);
+            out.extend_from_slice(bytes);
+            self.end_part(out);
+        }
+    }
+
     /// Appends what stands before the next `length` bytes of the body, more than none. Returns how many of them may follow
     /// before [`Writer::end_part`].
     pub fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {

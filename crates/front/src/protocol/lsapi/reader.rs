@@ -2,19 +2,21 @@
 
 use highball_config::Limits;
 
-use super::packet::{kind, ByteOrder, Header, HEADER_BYTES};
+use super::packet::{kind, Header, HEADER_BYTES};
 use super::request::{self, FEWEST_BYTES, MOST_BYTES};
+use super::writer::Writer;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::BodyFraming;
-use crate::protocol::cgi::{self, CgiHead, Event, ReadError};
+use crate::protocol::cgi::{self, CgiHead, CgiReader, CgiWriter, Event, ReadError};
 
-/// Reads packets from pieces of any size.
+/// Reads packets.
 #[derive(Debug, Default)]
 pub struct Reader {
     /// The packet as far as it has come.
     packet: Vec<u8>,
     state: State,
-    order: ByteOrder,
+    /// The writer for the web server, whose byte order it has.
+    writer: Writer,
     head: CgiHead,
     has_head: bool,
     received: [u8; HEADER_BYTES],
@@ -36,48 +38,8 @@ enum State {
     Whole,
 }
 
-impl Reader {
-    /// A reader for a new connection.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The web server's byte order, for a [`super::Writer`].
-    pub fn byte_order(&self) -> ByteOrder {
-        self.order
-    }
-
-    /// The head of the open request, from [`Event::Head`] until it is finished.
-    pub fn head(&self) -> Option<&CgiHead> {
-        self.has_head.then_some(&self.head)
-    }
-
-    /// The head of the request that was read last.
-    pub(in crate::protocol) fn head_mut(&mut self) -> &mut CgiHead {
-        &mut self.head
-    }
-
-    /// Whether any byte has come since the last request was finished.
-    pub fn has_begun(&self) -> bool {
-        self.state != State::Header || !self.packet.is_empty()
-    }
-
-    /// The request is answered; the next one may begin. Gives `false` if a part of its body is still to come: then the
-    /// connection cannot be used again.
-    pub fn finish(&mut self) -> bool {
-        let whole = self.state == State::Whole;
-        self.state = State::Header;
-        self.packet.shrink_to(cgi::KEPT_BYTES);
-        self.head.release();
-        self.has_head = false;
-        whole
-    }
-
-    /// Takes the next event off `input`. `None`: `input` is used up.
-    ///
-    /// # Errors
-    /// See [`ReadError`]; the reader must not be used any further.
-    pub fn next<'i>(
+impl CgiReader for Reader {
+    fn next<'i>(
         &mut self,
         input: &mut &'i [u8],
         limits: &Limits,
@@ -118,6 +80,36 @@ impl Reader {
         }
     }
 
+    fn has_begun(&self) -> bool {
+        self.state != State::Header || !self.packet.is_empty()
+    }
+
+    fn head(&self) -> Option<&CgiHead> {
+        self.has_head.then_some(&self.head)
+    }
+
+    fn head_mut(&mut self) -> &mut CgiHead {
+        &mut self.head
+    }
+
+    /// While a part of the request's body is still to come, the connection cannot be used again.
+    fn finish(&mut self) -> bool {
+        if !std::mem::take(&mut self.has_head) {
+            return true;
+        }
+        let is_whole = self.state == State::Whole;
+        self.state = State::Header;
+        self.packet.shrink_to(cgi::KEPT_BYTES);
+        self.head.release();
+        is_whole
+    }
+
+    fn writer(&self) -> &dyn CgiWriter {
+        &self.writer
+    }
+}
+
+impl Reader {
     /// Reads the header of a request's packet, or that of an abort while a request is open; whether one has come whole.
     fn begin_request(&mut self, input: &mut &[u8], limits: &Limits) -> Result<bool, ReadError> {
         while let Some(header) = self.header(input)? {
@@ -142,7 +134,7 @@ impl Reader {
     /// Confirms the request: without this, a web server logs after 10 seconds that it may not have arrived.
     fn begin_body(&mut self, length: u64) {
         let packet_bytes = HEADER_BYTES as i32;
-        self.received = Header { kind: kind::REQ_RECEIVED, order: self.order, packet_bytes }.encode();
+        self.received = Header { kind: kind::REQ_RECEIVED, order: self.writer.order, packet_bytes }.encode();
         self.state = State::Body(length);
     }
 
@@ -175,7 +167,7 @@ impl Reader {
         if packet_bytes < FEWEST_BYTES {
             return Err(ReadError::Breach("sends a BEGIN_REQUEST that is too short"));
         }
-        self.order = header.order;
+        self.writer = Writer::new(header.order);
         self.state = State::Packet(packet_bytes);
         if packet_bytes > MOST_BYTES.min(cgi::most_variable_bytes(limits)) {
             return Err(Refusal::HeadTooLarge.into());
@@ -184,7 +176,7 @@ impl Reader {
     }
 
     fn read_head(&mut self, limits: &Limits) -> Result<(), ReadError> {
-        let variables = request::read(&self.packet, self.order)?;
+        let variables = request::read(&self.packet, self.writer.order)?;
         self.head.read(&variables, true, false, limits)?;
         self.has_head = true;
         self.state = State::Received(match self.head.head().framing {

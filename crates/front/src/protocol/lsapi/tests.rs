@@ -4,71 +4,14 @@ use super::packet::kind;
 use super::*;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::BodyFraming;
-use crate::protocol::cgi::{Event, ReadError};
+use crate::protocol::cgi::{CgiReader, CgiWriter, Event, ReadError};
 use crate::test_limits::limits;
+use crate::test_readers::{self, Found};
 
-/// What a reader has found, with the pieces of a body joined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
-    Begin,
-    Head(String, BodyFraming, Vec<String>),
-    Body(Vec<u8>),
-    BodyEnd,
-    Abort,
-    Reply(Vec<u8>),
-    Error(ReadError),
-}
-
-/// Reads `input`, which arrives in pieces that end at `cuts`; requests are answered as soon as they are whole.
+/// The connection is always kept.
 fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Vec<Found> {
-    let mut reader = Reader::new();
-    let mut found = Vec::new();
-    let mut begin = 0;
-    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
-    ends.push(input.len());
-    ends.sort_unstable();
-    for end in ends {
-        let mut piece = &input[begin..end];
-        begin = end;
-        loop {
-            let event = match reader.next(&mut piece, &limits()) {
-                Ok(None) => break,
-                Err(error) => {
-                    found.push(Found::Error(error));
-                    return found;
-                }
-                Ok(Some(event)) => event,
-            };
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let next = match event {
-                Event::Begin { keep_connection } => {
-                    assert!(keep_connection);
-                    Found::Begin
-                }
-                Event::Head(head) => {
-                    let fields = head.head().fields(head.buffer());
-                    let fields =
-                        fields.map(|(name, value)| format!("{}={}", text(name), text(value))).collect();
-                    Found::Head(text(head.head().target(head.buffer())), head.head().framing, fields)
-                }
-                Event::Body(bytes) => Found::Body(bytes.to_vec()),
-                Event::BodyEnd => Found::BodyEnd,
-                Event::Abort => Found::Abort,
-                Event::Reply { bytes, close } => {
-                    assert!(!close);
-                    Found::Reply(bytes.to_vec())
-                }
-            };
-            if next == Found::BodyEnd {
-                assert!(reader.finish());
-            }
-            match (found.last_mut(), next) {
-                (Some(Found::Body(body)), Found::Body(more)) => body.extend(more),
-                (_, next) => found.push(next),
-            }
-        }
-        assert!(piece.is_empty());
-    }
+    let found = test_readers::read_in_pieces(Reader::default(), input, cuts);
+    assert!(!found.iter().any(|one| matches!(one, Found::Begin(false) | Found::Reply(_, true))));
     found
 }
 
@@ -149,9 +92,9 @@ impl Request {
         let length = if flag == 1 { [0, 0, 0, 8] } else { [8, 0, 0, 0] };
         let fields = ["host=a.example", "content-length=5", "COOKIE=c=d", "X-Foo=1"];
         vec![
-            Found::Begin,
+            Found::Begin(true),
             Found::Head("/x?y".into(), BodyFraming::Length(5), fields.map(String::from).into()),
-            Found::Reply([&[b'L', b'S', 7, flag], &length[..]].concat()),
+            Found::Reply([&[b'L', b'S', 7, flag], &length[..]].concat(), false),
             Found::Body(body.to_vec()),
             Found::BodyEnd,
         ]
@@ -212,9 +155,9 @@ fn a_packet_is_laid_out_as_documented() {
     ]
     .concat();
     let expected = [
-        Found::Begin,
+        Found::Begin(true),
         Found::Head("/".into(), BodyFraming::None, vec!["host=a".into()]),
-        Found::Reply(b"LS\x07\x00\x08\x00\x00\x00".to_vec()),
+        Found::Reply(b"LS\x07\x00\x08\x00\x00\x00".to_vec(), false),
         Found::BodyEnd,
     ];
     assert_eq!(read_in_pieces(&packet, &[]), expected);
@@ -305,7 +248,7 @@ fn a_request_is_held_to_the_rules_of_http() {
 #[test]
 fn aborts_are_read_between_packets() {
     let request = Request::new();
-    let mut reader = Reader::new();
+    let mut reader = Reader::default();
     let abort = b"LS\x02\0\x08\0\0\0";
     let bytes = [&abort[..], &request.encode(), b"hello", abort].concat();
     let mut input = &bytes[..];
@@ -320,7 +263,7 @@ fn aborts_are_read_between_packets() {
     while reader.next(&mut input, &limits()).unwrap().is_some() {}
     assert!(!reader.finish(), "the rest of the body is still to come");
     let twice = [&request.encode()[..], b"hello", &request.encode()].concat();
-    let mut reader = Reader::new();
+    let mut reader = Reader::default();
     let mut input = &twice[..];
     let error = loop {
         match reader.next(&mut input, &limits()) {
@@ -336,7 +279,7 @@ fn an_answer_is_packets() {
     let mut out = Vec::new();
     let writer = Writer::new(ByteOrder::Little);
     let fields: [(&[u8], &[u8]); 3] = [(b"a", b"b"), (b"Connection", b"close"), (b"status", b"1")];
-    writer.head(404, fields, &mut out).unwrap();
+    writer.head(404, &mut fields.into_iter(), &mut out).unwrap();
     assert_eq!(out, b"LS\x03\x00\x17\x00\x00\x00\x01\x00\x00\x00\x94\x01\x00\x00\x05\x00a: b\0");
     out.clear();
     writer.bytes(b"hello", &mut out);
@@ -344,7 +287,7 @@ fn an_answer_is_packets() {
     assert_eq!(out, b"LS\x04\x00\x0d\x00\x00\x00helloLS\x05\x00\x08\x00\x00\x00");
     out.clear();
     let big = Writer::new(ByteOrder::Big);
-    big.head(200, [(&b"a"[..], &b"b"[..])], &mut out).unwrap();
+    big.head(200, &mut [(&b"a"[..], &b"b"[..])].into_iter(), &mut out).unwrap();
     big.end(true, &mut out);
     let expected =
         b"LS\x03\x01\x00\x00\x00\x17\x00\x00\x00\x01\x00\x00\x00\xc8\x00\x05a: b\0LS\x05\x01\x00\x00\x00\x08LS\x08\x01\x00\x00\x00\x08";
@@ -352,7 +295,7 @@ fn an_answer_is_packets() {
     out.clear();
     assert_eq!(writer.part(5, &mut out), 5);
     assert_eq!(writer.part(0, &mut out), 0);
-    assert_eq!(writer.part(u64::MAX, &mut out) as u64, FILE_PACKET_BYTES);
+    assert_eq!(writer.part(u64::MAX, &mut out) as u64, PACKET_BYTES);
     assert_eq!(out, b"LS\x04\x00\x0d\x00\x00\x00LS\x04\x00\x08\x00\x00\x40");
 }
 
@@ -361,11 +304,11 @@ fn a_head_that_lsapi_cannot_express_is_refused() {
     let mut out = b"before".to_vec();
     let writer = Writer::new(ByteOrder::Little);
     let value = vec![b'v'; 32_763];
-    writer.head(200, [(&b"a"[..], &value[..])], &mut out).unwrap();
+    writer.head(200, &mut [(&b"a"[..], &value[..])].into_iter(), &mut out).unwrap();
     out.truncate(6);
-    let too_long = writer.head(200, [(&b"ab"[..], &value[..])], &mut out);
+    let too_long = writer.head(200, &mut [(&b"ab"[..], &value[..])].into_iter(), &mut out);
     assert_eq!(too_long, Err(Refusal::BadResponse { why: "has a field that is too long for LSAPI" }));
-    let too_many = writer.head(200, [(&b"a"[..], &b"b"[..]); 1001], &mut out);
+    let too_many = writer.head(200, &mut [(&b"a"[..], &b"b"[..]); 1001].into_iter(), &mut out);
     assert_eq!(too_many, Err(Refusal::BadResponse { why: "has too many fields for LSAPI" }));
     assert_eq!(out, b"before");
 }

@@ -2,13 +2,10 @@
 
 use super::packet::{kind, ByteOrder, Header, HEADER_BYTES};
 use crate::message::refusal::Refusal;
-use crate::protocol::cgi;
+use crate::protocol::cgi::{self, CgiWriter};
 
-/// Most bytes of a body in a packet that is made in memory.
-pub const PACKET_BYTES: usize = 16 * 1024;
-
-/// Most bytes of a file in a packet.
-pub const FILE_PACKET_BYTES: u64 = 1 << 30;
+/// Most bytes of a body in a packet.
+pub const PACKET_BYTES: u64 = 1 << 30;
 
 /// Most fields of a head, as LiteSpeed's library has it.
 const MOST_FIELDS: usize = 1000;
@@ -17,31 +14,33 @@ const MOST_FIELDS: usize = 1000;
 const FIELD_BYTES: usize = i16::MAX as usize;
 
 /// Encodes the answer to one request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Writer {
-    order: ByteOrder,
+    pub(super) order: ByteOrder,
 }
 
 impl Writer {
-    /// A writer for a web server with this byte order ([`super::Reader::byte_order`]).
+    /// A writer for a web server with this byte order.
     pub fn new(order: ByteOrder) -> Self {
         Writer { order }
     }
 
-    /// Appends the head: a status, and fields that are tokens and values. Call it once, for the final head: there can be no
-    /// second one.
-    ///
-    /// # Errors
-    /// The head has more fields, or a longer one, than can be encoded. `out` is as it was.
-    pub fn head<'f>(
+    fn packet(&self, kind: u8, content_bytes: usize) -> [u8; HEADER_BYTES] {
+        let packet_bytes = (HEADER_BYTES + content_bytes) as i32;
+        Header { kind, order: self.order, packet_bytes }.encode()
+    }
+}
+
+impl CgiWriter for Writer {
+    fn head(
         &self,
         status: u16,
-        fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>,
+        fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let mut lengths = Vec::new();
         let mut text = Vec::new();
-        for (name, value) in fields.into_iter().filter(|(name, _)| cgi::is_sent(name)) {
+        for (name, value) in fields.filter(|(name, _)| cgi::is_sent(name)) {
             let length = name.len() + value.len() + 3;
             if length > FIELD_BYTES {
                 return Err(Refusal::BadResponse { why: "has a field that is too long for LSAPI" });
@@ -62,38 +61,22 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends bytes of the body.
-    pub fn bytes(&self, bytes: &[u8], out: &mut Vec<u8>) {
-        for part in bytes.chunks(PACKET_BYTES) {
-            out.extend_from_slice(&self.packet(kind::RESP_STREAM, part.len()));
-            out.extend_from_slice(part);
-        }
-    }
-
-    /// Appends the header of a packet for a part of the body that the caller sends: from a file, or without a copy.
-    /// Gives the number of bytes that have to follow: at most `left`, and at most [`FILE_PACKET_BYTES`].
-    pub fn part(&self, left: u64, out: &mut Vec<u8>) -> usize {
-        let length = left.min(FILE_PACKET_BYTES) as usize;
+    /// At most [`PACKET_BYTES`].
+    fn part(&self, left: u64, out: &mut Vec<u8>) -> usize {
+        let length = left.min(PACKET_BYTES) as usize;
         if length > 0 {
             out.extend_from_slice(&self.packet(kind::RESP_STREAM, length));
         }
         length
     }
 
-    /// Appends the end of the answer; `close`: and that the connection will be closed.
-    pub fn end(&self, close: bool, out: &mut Vec<u8>) {
+    fn end(&self, close: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.packet(kind::RESP_END, 0));
         if close {
             out.extend_from_slice(&self.packet(kind::CONN_CLOSE, 0));
         }
     }
 
-    /// Appends what makes an answer that cannot be completed an error; the caller then closes the connection. That is
-    /// nothing: only `RESP_END` ends an answer.
-    pub fn abort(&self, _out: &mut Vec<u8>) {}
-
-    fn packet(&self, kind: u8, content_bytes: usize) -> [u8; HEADER_BYTES] {
-        let packet_bytes = (HEADER_BYTES + content_bytes) as i32;
-        Header { kind, order: self.order, packet_bytes }.encode()
-    }
+    /// Nothing: only `RESP_END` ends an answer.
+    fn abort(&self, _out: &mut Vec<u8>) {}
 }
