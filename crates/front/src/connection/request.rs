@@ -163,7 +163,7 @@ impl Connection {
         (Some(Ok(step)), used)
     }
 
-    /// Routes a request, and keeps what its head has spans of if it has to be routed once more.
+    /// Routes a request, and keeps what its head has spans of if it has to be routed again.
     fn route_again(&mut self, Again { text, waits }: Again) -> Step {
         let step = self.route(&text, waits);
         if let Step::Wait(_) = step {
