@@ -9,31 +9,10 @@
 //! its arena only, and the smallest that is large enough is taken first.
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
 use std::ptr;
 use std::sync::{mpsc, Mutex, MutexGuard, PoisonError};
 
-extern "C" {
-    fn malloc(size: usize) -> *mut c_void;
-    fn free(memory: *mut c_void);
-}
-
-#[cfg(target_env = "gnu")]
-mod gnu {
-    /// What mallinfo(3) tells, in bytes; from 4 GiB on it begins again at 0.
-    #[repr(C)]
-    pub(super) struct MallInfo {
-        before: [u32; 8],
-        /// Of all arenas.
-        pub(super) free: u32,
-        after: u32,
-    }
-
-    extern "C" {
-        pub(super) fn malloc_trim(pad: usize) -> i32;
-        pub(super) fn mallinfo() -> MallInfo;
-    }
-}
+use libc::{free, malloc};
 
 /// Holes that are several times larger are whole pages, as good as new ones. Beyond twice this size memory might be
 /// mapped.
@@ -99,8 +78,9 @@ pub(crate) fn fill(threads: usize) {
 fn free_bytes() -> usize {
     // SAFETY: both take malloc's own locks and touch only what is free; any number may be given (malloc_trim(3)).
     unsafe {
-        gnu::malloc_trim(0);
-        gnu::mallinfo().free as usize
+        libc::malloc_trim(0);
+        // Of all arenas. From 4 GiB on it begins again at 0 (mallinfo(3)); what takes its place is not in every glibc.
+        libc::mallinfo().fordblks as u32 as usize
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -117,24 +118,16 @@ fn watch(socket: &OwnedFd) {
 
 /// Ends the process without running anything of Ruby's (no `at_exit`, no finalizer).
 fn exit_now() -> ! {
-    extern "C" {
-        fn _exit(status: i32) -> !;
-    }
     // SAFETY: async-signal-safe, takes any number, never returns.
-    unsafe { _exit(1) }
+    unsafe { libc::_exit(1) }
 }
 
 /// Signals belong to Ruby's threads: this one must never be picked to handle one.
 pub(crate) fn block_signals() {
-    extern "C" {
-        fn sigfillset(set: *mut [u64; 16]) -> i32;
-        fn pthread_sigmask(how: i32, set: *const [u64; 16], old: *mut [u64; 16]) -> i32;
-    }
-    const SIG_SETMASK: i32 = 2;
-    let mut all = [0u64; 16];
-    // SAFETY: a sigset_t has 128 bytes on Linux; both pointers are valid or null.
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: sigfillset sets all of it; a null pointer is for what is not wanted.
     unsafe {
-        sigfillset(&mut all);
-        pthread_sigmask(SIG_SETMASK, &all, std::ptr::null_mut());
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
     }
 }

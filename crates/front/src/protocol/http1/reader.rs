@@ -2,7 +2,7 @@
 //!
 //! Three steps:
 //!
-//! - [`scan`](super::scan): finds the end of the head, line by line, and keeps to the limits while it arrives;
+//! - [`super::scan`]: finds the end of the head, line by line, and keeps to the limits while it arrives;
 //! - `httparse`: splits the head (the scan has seen to what it lets pass: LF without CR);
 //! - this file: what the request line and the fields mean (RFC 9112 sections 3 and 6).
 
