@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "etc"
 require "fileutils"
 require "minitest/autorun"
 require "open3"
@@ -10,6 +11,7 @@ class RunnerTest < Minitest::Test
   SCRIPT = File.expand_path("../bin/test", __dir__)
   PASSES = "def test_it = pass"
   FAILS = "def test_it = flunk('no luck')"
+  FEW = "# Runs with few others: it measures\n"
   # Fails the first time.
   FLAKY = <<~RUBY
     def test_it
@@ -71,12 +73,16 @@ class RunnerTest < Minitest::Test
     assert_equal ["flaky: ruby test/a_test.rb", "2 passed, 0 failed"], output.lines(chomp: true).last(2)
   end
 
-  def test_what_runs_alone_does_so
-    others = Array.new(4) { |index| ["test/other#{index}_test.rb", noting("other")] }.to_h
-    output, ended = run_files(others.merge("test/alone_test.rb" => noting("alone")), "# Runs alone: it has to\n")
+  def test_what_runs_alone_or_with_few_others_does_so_at_the_end
+    files = { "alone" => "# Runs alone: it has to\n", "few1" => FEW, "few2" => FEW, "few3" => FEW,
+              "other1" => "", "other2" => "" }
+    files.each { |name, above| write_file("test/#{name}_test.rb", noting(name.delete("0-9")), above) }
+    output, ended = run_steps(*files.keys.map { |name| "test/#{name}_test.rb" }, "HIGHBALL_TEST_JOBS" => "4")
     assert_predicate ended, :success?, output
     notes = File.readlines(File.join(@root, "notes"), chomp: true)
-    assert_equal ["alone begins", "alone ends"], notes.last(2)
+    assert_equal %w[other few alone], notes.map { |note| note[/\w+/] }.uniq
+    assert_equal [4, 6, 2], notes.chunk_while { |one, next_one| one[/\w+/] == next_one[/\w+/] }.map(&:length)
+    assert_operator most_at_once(notes.grep(/few/)), :<=, Etc.nprocessors
   end
 
   def test_skipped_tests_are_counted_and_a_file_that_breaks_off_has_failed
@@ -104,21 +110,26 @@ class RunnerTest < Minitest::Test
     RUBY
   end
 
-  # Runs these files: [output, Process::Status]. `alone` is put above the class of those that are called so.
-  def run_files(files, alone = "")
-    write_files(files, alone)
+  def most_at_once(notes)
+    running = 0
+    notes.map { |note| running += note.end_with?("begins") ? 1 : -1 }.max
+  end
+
+  # Runs these files: [output, Process::Status].
+  def run_files(files)
+    write_files(files)
     Open3.capture2e(environment, File.join(@root, "bin/test"), *files.keys)
   end
 
   def run_steps(*steps, variables) = Open3.capture2e(environment.merge(variables), File.join(@root, "bin/test"), *steps)
 
-  def write_files(files, alone = "")
-    files.each do |path, body|
-      above = path.include?("alone") ? alone : ""
-      name = "T#{File.basename(path, '.rb').delete('^a-z0-9')}"
-      text = "require 'minitest/autorun'\n#{above}class #{name} < Minitest::Test\n#{body}\nend\n"
-      File.write(File.join(@root, path), text)
-    end
+  def write_files(files) = files.each { |path, body| write_file(path, body) }
+
+  # With this line above its class.
+  def write_file(path, body, above = "")
+    name = "T#{File.basename(path, '.rb').delete('^a-z0-9')}"
+    text = "require 'minitest/autorun'\n#{above}class #{name} < Minitest::Test\n#{body}\nend\n"
+    File.write(File.join(@root, path), text)
   end
 
   def environment = { "CARGO_TARGET_DIR" => nil, "HIGHBALL_TEST_JOBS" => "4" }

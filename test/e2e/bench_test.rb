@@ -8,8 +8,6 @@ require_relative "../support/process_facts"
 
 # `highball bench`: its reports, its refusals, and that it leaves nothing behind.
 class BenchTest < E2ETest
-  # Where bin/test keeps what it builds.
-  TOOLS = ["/var/cache/highball", File.join(Dir.home, ".cache/highball")].map { |folder| "#{folder}/cargo-tools/bin" }
   QUICK = %w[--rounds 1 --seconds 1 --workers 1 --no-counts].freeze
   MEASURE = ["schemes", "--only", "highball", "--workload", "hello", *QUICK].freeze
   ISOLATION = %w[isolation --rounds 1 --seconds 1 --workers 1].freeze
@@ -33,7 +31,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_run_is_reported_in_every_form
-    needs_generators
+    needs_generator
     text, log, status = bench(*MEASURE[0..1], "highball,thin,floor", *MEASURE[3..])
     assert_predicate status, :success?, log
     assert_match(/^ +\S+ +Highball +\d/, text)
@@ -47,7 +45,7 @@ class BenchTest < E2ETest
   end
 
   def test_objects_are_those_of_the_application
-    needs_generators
+    needs_generator
     _, log, status = bench(*(MEASURE - ["--no-counts"]), "--workers", "2")
     assert_predicate status, :success?, log
     ruby = JSON.parse(File.read(File.join(@output, "results.json"))).dig("samples", 0, "ruby")
@@ -57,7 +55,7 @@ class BenchTest < E2ETest
   end
 
   def test_what_is_missing_is_named_with_its_package
-    needs_generators
+    needs_generator
     scheme = <<~TOML
       title = "Not installed"
       server = "Missing"
@@ -97,7 +95,7 @@ class BenchTest < E2ETest
   end
 
   def test_an_interrupt_leaves_nothing
-    needs_generators
+    needs_generator
     { "INT" => "--seconds 30 --warm-up 1", "TERM" => "--seconds 1 --warm-up 30" }.each do |signal, lengths|
       log, status = interrupted(signal, [*MEASURE, *lengths.split]) { |pid| loaded?(pid) }
       refute_predicate status, :success?
@@ -107,7 +105,7 @@ class BenchTest < E2ETest
   end
 
   def test_an_interrupt_while_a_server_starts_leaves_nothing
-    needs_generators
+    needs_generator
     app = folder_with("config.ru" => "sleep 600\nrun ->(_env) { [200, {}, []] }\n")
     log, status = interrupted("TERM", ["--app", app, "--only", "puma", *QUICK]) { |pid| starting?(pid) }
     refute_predicate status, :success?
@@ -115,7 +113,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_second_interrupt_does_no_harm
-    needs_generators
+    needs_generator
     app = folder_with("config.ru" => "at_exit { sleep 1 }\nrun ->(_env) { [200, { 'content-length' => '0' }, []] }\n")
     arguments = ["--app", app, "--only", "puma", *QUICK, "--seconds", "30"]
     log, status = interrupted("INT", arguments, times: 2) { |pid| loaded?(pid) }
@@ -123,7 +121,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_comparison_ends_soon
-    needs_generators
+    needs_generator
     hello = File.join(HighballServer::ROOT, "bench/apps/hello")
     slow = folder_with("config.ru" => "run ->(_env) { sleep 0.2; [200, { 'content-length' => '0' }, []] }\n")
     _, status = interrupted("INT", ["--compare", slow, hello, *QUICK]) { |pid| loaded?(pid) }
@@ -132,7 +130,7 @@ class BenchTest < E2ETest
 
   def test_the_best_way_for_an_application_is_a_sentence
     long
-    needs_generators
+    needs_generator
     app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
     text, log, status = bench("--app", app, "--only", "highball", *QUICK)
     assert_predicate status, :success?, log
@@ -163,16 +161,12 @@ class BenchTest < E2ETest
 
   private
 
-  def needs_generators
-    folders = path.split(":")
-    missing = %w[wrk oha].reject { |program| folders.any? { |folder| File.executable?("#{folder}/#{program}") } }
-    skip "needs #{missing.join(' and ')}: bin/test generators" if missing.any?
+  def needs_generator
+    skip "needs wrk: bin/test generators" unless system("which", "wrk", out: File::NULL)
   end
 
-  def path = [ENV.fetch("PATH"), *TOOLS].join(":")
-
   def environment
-    { "TMPDIR" => @temporary, "PATH" => path, "HIGHBALL_BENCH" => File.join(HighballServer::ROOT, "bench") }
+    { "TMPDIR" => @temporary, "HIGHBALL_BENCH" => File.join(HighballServer::ROOT, "bench") }
   end
 
   # Runs it: [output, log, status].

@@ -96,7 +96,7 @@ class ManyAppsTest < ManyAppsTestCase
 
   def test_one_that_loops_for_ever_holds_only_its_own_requests_up
     long
-    server, = serve_two("bad/config.ru" => echo("bad"))
+    server, = serve_two("highball.toml" => "drain_timeout = '1s'\n#{entries('bad' => '', 'good' => '')}")
     hanging = Array.new(8) { server.connect.tap { |one| one.send_request("GET", "/for-ever", { "Host" => "bad" }) } }
     wait_for("its threads to be busy") { app(server, "bad")["queue"] == 5 }
     assert_equal "good", ask(server, "good", "/").first

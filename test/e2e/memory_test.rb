@@ -3,7 +3,7 @@
 require_relative "../support/memory_report"
 
 # `highball memory` of a running Highball, compared with the figures of the kernel and of Ruby.
-# Runs alone: it measures how soon answers come while workers are busy.
+# Runs with few others: it measures how soon answers come while workers are busy.
 class MemoryTest < MemoryReportTest
   COLUMNS = 100
   LIB = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }.freeze

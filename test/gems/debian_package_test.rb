@@ -5,7 +5,6 @@ require "open3"
 require "rubygems/package"
 require_relative "../support/clean_debian_test_case"
 require_relative "../support/debian_package"
-require_relative "../support/debian_with_systemd"
 
 # The package of Debian, installed by apt on a Debian 12 and a Debian 13 that have systemd's programs, a Ruby, and
 # nothing to build with. No systemd runs there: servers are started with the unit's command.
@@ -140,7 +139,7 @@ class DebianPackageTest < CleanDebianTestCase
   def unit = File.read(File.join(HighballServer::ROOT, "packaging/debian/highball.service"))
   def settings(unit) = unit.scan(/^([A-Z]\w+)=(.*)$/)
 
-  def debian(release) = for_this_test(DebianWithSystemd.new(release))
+  def debian(release) = for_this_test(CleanDebian.new(release, packages: %w[systemd logrotate]))
 
   def apt(debian, *words)
     debian.run("apt-get", "--yes", "--no-install-recommends", *words, env: { "DEBIAN_FRONTEND" => "noninteractive" })

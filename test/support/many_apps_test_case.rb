@@ -29,8 +29,8 @@ class ManyAppsTestCase < E2ETest
 
   # Two applications, both of which serve: [server, folder].
   def serve_two(files = {})
-    folder = folder_with({ "bad/config.ru" => echo("bad"), "good/config.ru" => echo("good") }.merge(files))
-    File.write(File.join(folder, "highball.toml"), entries("bad" => "", "good" => ""))
+    folder = folder_with({ "bad/config.ru" => echo("bad"), "good/config.ru" => echo("good"),
+                           "highball.toml" => entries("bad" => "", "good" => "") }.merge(files))
     [serve_many(folder), folder]
   end
 

@@ -1,7 +1,7 @@
 //! Whether the ruler measures what is there: servers and programs whose figures are known, measured by it.
 //!
 //! Figures of time depend on who else uses the machine. A measurement that is off is made again, a few times: noise
-//! differs from time to time, and a wrong ruler is wrong every time.
+//! differs from time to time, and a wrong ruler is wrong every time. `bin/test rulers` runs what measures, alone.
 
 mod programs;
 mod server;
@@ -26,9 +26,18 @@ fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One at a time; `None`, with the reason printed, where no load can be sent.
-fn alone_with_generators() -> Option<MutexGuard<'static, ()>> {
-    generators(true).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+/// One at a time; `None`, with the reason printed, where no load can be sent by wrk.
+fn alone_with_wrk() -> Option<MutexGuard<'static, ()>> {
+    alone_with_generators(false)
+}
+
+/// The same by either generator.
+fn alone_with_both() -> Option<MutexGuard<'static, ()>> {
+    alone_with_generators(true)
+}
+
+fn alone_with_generators(at_a_rate: bool) -> Option<MutexGuard<'static, ()>> {
+    generators(at_a_rate).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     Some(alone())
 }
 
@@ -116,8 +125,9 @@ fn percentiles_are_true(latency: &Latency, server: &Server) -> Result<(), String
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn percentiles_of_the_closed_loop_are_true() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     let server = server_with_known_delays();
     in_one_of_some_attempts(|| {
         server.take_delays();
@@ -126,8 +136,9 @@ fn percentiles_of_the_closed_loop_are_true() {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn percentiles_of_the_open_loop_are_true() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     let server = server_with_known_delays();
     in_one_of_some_attempts(|| {
         server.take_delays();
@@ -139,8 +150,9 @@ fn percentiles_of_the_open_loop_are_true() {
 
 /// wrk sends `GET`, oha, asked for the same load, `HEAD`.
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn both_generators_agree() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     let server = server_with_known_delays();
     in_one_of_some_attempts(|| {
         let (wrk, oha) = (saturated(server.address, 8, "GET", 2), saturated(server.address, 8, "HEAD", 2));
@@ -166,8 +178,9 @@ fn server_that_stalls_once() -> Server {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn a_stall_shows_in_the_open_loop_and_hides_in_the_closed_one() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     // 200 of 1,000 requests are due while it stalls, and wait half a second on average.
     in_one_of_some_attempts(|| {
         let open = offered(server_that_stalls_once().address, 20, 200.0, 5);
@@ -254,8 +267,9 @@ fn errors_of_both_are(reaction: Reaction, truth: f64, kind: fn(&Errors) -> u64) 
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn the_generators_count_errors_by_kind() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     errors_of_both_are(HELLO, 0.0, Errors::total);
     errors_of_both_are(Reaction::Answer(500, "sorry"), 0.01, |errors| errors.status);
     errors_of_both_are(Reaction::Drop, 0.01, |errors| errors.reset);
@@ -265,8 +279,9 @@ fn the_generators_count_errors_by_kind() {
 
 /// As Thin and Unicorn end what has no length.
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn answers_that_end_with_their_connection_are_whole() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     assert_eq!(checked(|_| Reaction::Closed("hello, world")), Errors::default());
     in_one_of_some_attempts(|| {
         let server = Server::start(|_| Reaction::Closed("hello, world"));
@@ -276,8 +291,9 @@ fn answers_that_end_with_their_connection_are_whole() {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn connections_that_are_refused_are_errors() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     let address = Server::start(|_| HELLO).address; // dropped at once
     let outcome = offered(address, 5, 100.0, 1);
     assert_eq!(outcome.requests, 0);
@@ -287,8 +303,9 @@ fn connections_that_are_refused_are_errors() {
 
 /// Several kinds of request, bodies among them.
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn requests_are_sent_as_they_are_given() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_both() else { return };
     let server = Server::start(|_| HELLO);
     let upload = Request { body_bytes: 100_000, ..request("POST") };
     let requests = [request("GET"), upload, Request { path: "/\"a\\b".into(), ..request("GET") }];
@@ -323,8 +340,9 @@ fn cpu_per_request(burn_us: u64, keep_alive: bool) -> (f64, f64) {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn cpu_time_per_request_is_true() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     in_one_of_some_attempts(|| {
         let (user, system) = cpu_per_request(200, true);
         near("µs per request", user + system, 200.0, 0.05)
@@ -333,8 +351,9 @@ fn cpu_time_per_request_is_true() {
 
 /// A thread for each connection begins and ends between both looks at the clocks.
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn cpu_time_of_threads_that_come_and_go_is_true() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     in_one_of_some_attempts(|| {
         let (user, system) = cpu_per_request(4000, false);
         near("µs per request", user + system, 4000.0, 0.05)
@@ -342,6 +361,7 @@ fn cpu_time_of_threads_that_come_and_go_is_true() {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn memory_is_true() {
     let _alone = alone();
     let used = |mib| {
@@ -357,8 +377,9 @@ fn memory_is_true() {
 }
 
 #[test]
+#[ignore = "measures: bin/test rulers"]
 fn system_calls_are_true() {
-    let Some(_alone) = alone_with_generators() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     let mut program = Program::burning(0);
     let address = program.address();
     // Those threads have to be there that serve while it counts, or to be their children.
