@@ -6,6 +6,7 @@ require_relative "../support/gateway_server_test_case"
 # what they would get from Highball over HTTP.
 class GatewayServersTest < GatewayServerTestCase
   UPLOAD = (LEVEL == "full" ? 1024 : 64) * MIB
+  MOST_SECONDS = 300 # for an upload, on a busy machine
   MAY_GROW = 64 * MIB
   BLOCK = Random.new(3).bytes(MIB)
   VISITORS = 25
@@ -48,7 +49,8 @@ class GatewayServersTest < GatewayServerTestCase
     File.chmod(0o755, folder)
     socket = File.join(folder, "highball.sock")
     app = probe_with(FILES)
-    server = serve(app, "-b", "fastcgi://127.0.0.1:0", "-b", "fastcgi+unix:#{socket}", "--max-body", "2g")
+    server = serve(app, "-b", "fastcgi://127.0.0.1:0", "-b", "fastcgi+unix:#{socket}", "--max-body", "2g",
+                   "--request-timeout", "#{MOST_SECONDS}s")
     File.chmod(0o777, socket)
     server
   end
@@ -96,7 +98,7 @@ class GatewayServersTest < GatewayServerTestCase
         visitor.write(BLOCK)
       end
       assert_equal({ "bytes" => UPLOAD, "sha256" => digest.hexdigest },
-                   JSON.parse(visitor.read_response(within: 60).body))
+                   JSON.parse(visitor.read_response(within: MOST_SECONDS).body))
       visitor.write("POST /upload HTTP/1.1\r\nHost: probe.localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
       [BLOCK.bytesize.to_s(16), "\r\n", BLOCK, "\r\n0\r\n\r\n"].each { |part| visitor.write(part) }
       assert_equal Digest::SHA256.hexdigest(BLOCK), JSON.parse(visitor.read_response.body)["sha256"]
