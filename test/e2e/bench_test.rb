@@ -152,6 +152,17 @@ class BenchTest < E2ETest
     assert_includes File.read(File.join(@output, "ISOLATION.md")), text.lines.first
   end
 
+  def test_idle_connections_take_little_and_give_way
+    skip "needs 11,000 open files" if Process.getrlimit(:NOFILE).last < 11_000
+    text, log, status = bench("idle", "--rounds", "1", "--workers", "1")
+    assert_predicate status, :success?, log
+    round = JSON.parse(File.read(File.join(@output, "idle.json"))).dig("rounds", 0)
+    assert_includes 0.5..10.0, round["idle_kib"], text
+    assert_equal [100, 0], [round.dig("new_clients", "waited_ms").length, round.dig("new_clients", "refused")], text
+    assert_includes 90..100, round.dig("new_clients", "closed"), text
+    assert_includes text, "100 of 100 new clients were served"
+  end
+
   def test_an_interrupt_leaves_no_burner
     long
     log, status = interrupted("TERM", ISOLATION, env: BURNERS, within: 200) { |pid| burning_outside?(pid) }

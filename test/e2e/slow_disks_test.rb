@@ -92,6 +92,21 @@ class SlowDisksTest < ManyAppsTestCase
     end
   end
 
+  def test_the_end_of_a_server_while_a_file_system_does_not_answer
+    with_disk("a.txt" => "a") do |server, disk|
+      disk.ignore(:lookup)
+      clients = hang(server) { |number| "/disk/#{number}.txt" }
+      wait_for("a request to the disk") { disk.unanswered.positive? }
+      server.signal("TERM")
+      clients.each { |client| assert_equal "yes", client.value["x-ruby"] }
+      wait_for("the end", within: ANSWERED_WITHIN) { server.log.include?("stopped; every request was answered") }
+      assert_raises(Errno::ECONNREFUSED) { server.stranger }
+      # The kernel keeps a process while a thread of it waits for the disk.
+      disk.answer
+      assert_predicate server.wait(within: ANSWERED_WITHIN), :success?
+    end
+  end
+
   def test_named_pipes_in_the_place_of_files
     server, folder = serve_two(FILES)
     %w[pipe.txt pipe.txt.gz pipe.html 404.html 500.html].each { |name| File.mkfifo("#{folder}/bad/public/#{name}") }

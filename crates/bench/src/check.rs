@@ -3,7 +3,7 @@
 //! Each request is sent many times, and all answers to it are compared: a server that mixes up, cuts off or damages
 //! one answer in a hundred is found out. `connection` is the client.
 
-mod connection;
+pub(crate) mod connection;
 
 use crate::load::{request, Target};
 use crate::results::Errors;

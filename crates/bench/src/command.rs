@@ -15,7 +15,7 @@ use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
 use crate::workload::Workload;
 use crate::{
-    app, bound, compare, fairness, install, isolation, load, machine, report, worker_memory, Failure,
+    app, bound, compare, fairness, idle, install, isolation, load, machine, report, worker_memory, Failure,
 };
 
 /// What people may ask.
@@ -65,6 +65,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
     match matches.subcommand_name() {
         Some("schemes") => finish(&options, schemes(&options, interrupt)?),
         Some("fairness") => fairness::run(&options, interrupt),
+        Some("idle") => idle::run(&options, interrupt),
         Some("isolation") => isolation::run(&options, interrupt),
         Some("memory") => worker_memory::run(&options, interrupt),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
@@ -94,6 +95,10 @@ fn command() -> clap::Command {
         .subcommand(
             clap::Command::new("fairness")
                 .about("How long do short requests wait when a few others take long?"),
+        )
+        .subcommand(
+            clap::Command::new("idle")
+                .about("How much memory do 10,000 idle connections take, and who comes then?"),
         )
         .subcommand(
             clap::Command::new("isolation")

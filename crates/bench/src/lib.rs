@@ -7,8 +7,8 @@
 //! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
-//! (the two questions with one answer), `fairness`, `worker_memory` and `isolation` (three claims, each with a measurement of its
-//! own), `interrupt` (INT and TERM), `output` (what it prints), `command` (the command line).
+//! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
+//! measurement), `interrupt` (INT and TERM), `output` (what it prints), `command` (the command line).
 
 mod app;
 mod bound;
@@ -17,6 +17,7 @@ pub mod command;
 mod compare;
 pub mod deployment;
 mod fairness;
+mod idle;
 pub mod install;
 pub mod interrupt;
 mod isolation;

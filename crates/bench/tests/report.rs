@@ -3,7 +3,7 @@
 mod sample;
 
 use highball_bench::report::{html, json, markdown, table};
-use highball_bench::results::{Errors, Results, Sample};
+use highball_bench::results::{Errors, Results, RubyWork, Sample};
 use sample::{empty, results, HOSTILE};
 
 /// Every form of these results, by name.
@@ -97,6 +97,30 @@ fn highball_is_divided_by_others_round_by_round() {
     assert!(html(&results).contains("Highball / Puma"));
     let text = table(&results);
     assert!(text.lines().any(|line| line.contains("Highball / Puma") && line.contains(" 0.400 ")), "{text}");
+}
+
+#[test]
+fn a_terminal_gets_what_was_counted() {
+    let mut results = two(&[20.0, 21.0], &[40.0, 41.0]);
+    for sample in &mut results.samples {
+        (sample.system_calls_per_request, sample.ruby) = (None, None);
+    }
+    let text = table(&results);
+    assert!(!text.contains("system calls"), "{text}");
+    let iodine = results.samples.iter_mut().find(|sample| sample.scheme == "iodine").unwrap();
+    iodine.system_calls_per_request = Some(2.204);
+    iodine.ruby = Some(RubyWork { objects_per_request: 8.0, gc_us_per_request: 0.6 });
+    let itsi = results.samples.iter_mut().find(|sample| sample.scheme == "itsi").unwrap();
+    itsi.system_calls_per_request = Some(10.6);
+    let text = table(&results);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let head = lines.iter().position(|line| line.ends_with(&["system", "calls", "Ruby", "objects"]));
+    let head = head.unwrap_or_else(|| panic!("nothing counted in\n{text}"));
+    assert_eq!(
+        lines[head + 1..head + 3],
+        [vec!["Iodine", "2.20", "8.0"], vec!["Itsi", "10.60", "-"]],
+        "{text}"
+    );
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn request(path: &str, app: &AppState, shared: &Shared) -> Result<Rc<Exchange>, 
         script_name,
         prefix_bytes: script_name.len(),
         https: false,
+        takeover: true,
         received_us: now_us(),
         content_length: None,
     };

@@ -15,6 +15,8 @@ pub const HTTPS: u32 = 4;
 pub const HTTP_1_0: u32 = 8;
 /// Flag: the method is HEAD.
 pub const HEAD_METHOD: u32 = 16;
+/// Flag: the application cannot take the connection over as it is, because it is a web server's (FastCGI, LSAPI).
+pub const NO_TAKEOVER: u32 = 32;
 
 /// The fixed part of a head block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

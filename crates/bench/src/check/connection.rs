@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 
 /// What is left of a connection when nothing is asked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     Nothing,
     /// The server has ended it.
     End,
@@ -71,7 +71,7 @@ pub(super) enum Rest {
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> Result<Connection, Broken> {
+    pub(crate) fn open(address: SocketAddr) -> Result<Connection, Broken> {
         let open = || {
             let stream = TcpStream::connect_timeout(&address, TIME_OUT)?;
             stream.set_nodelay(true)?;
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// Looks at it without waiting.
-    pub(super) fn rest(&self) -> Rest {
+    pub(crate) fn rest(&self) -> Rest {
         if !self.stream.buffer().is_empty() {
             return Rest::Surplus;
         }
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the answer to it. The connection can be used again when the second value says so.
-    pub(super) fn ask(&mut self, request: &[u8], is_head: bool) -> Result<(Answer, bool), Broken> {
+    pub(crate) fn ask(&mut self, request: &[u8], is_head: bool) -> Result<(Answer, bool), Broken> {
         self.stream.get_mut().write_all(request)?;
         let head = loop {
             let head = self.read_head()?;

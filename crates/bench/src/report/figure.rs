@@ -102,7 +102,7 @@ pub(super) const PSS: Figure = less("PSS", "MiB", 1, |sample| Some(sample.memory
 pub(super) const PROCESSES: Figure = less("processes", "", 0, |sample| Some(sample.memory.processes.into()));
 pub(super) const SWITCHES: Figure =
     less("context switches", "", 2, |sample| Some(sample.context_switches_per_request));
-pub(super) const CALLS: Figure = less("system calls", "", 1, |sample| sample.system_calls_per_request);
+pub(super) const CALLS: Figure = less("system calls", "", 2, |sample| sample.system_calls_per_request);
 pub(super) const OBJECTS: Figure = less("objects", "", 1, |sample| Some(sample.ruby?.objects_per_request));
 pub(super) const GC: Figure = less("GC", "µs", 2, |sample| Some(sample.ruby?.gc_us_per_request));
 pub(super) const COLD_START: Figure = less("cold start", "ms", 0, |sample| Some(sample.cold_start_ms));

@@ -1,7 +1,7 @@
 //! For the terminal.
 
 use super::comparison::{Comparison, Row};
-use super::figure::{Figure, CPU, MEMORY, P50, P99, REQUESTS};
+use super::figure::{Figure, CALLS, CPU, MEMORY, OBJECTS, P50, P99, REQUESTS};
 use super::{bounds, ratios, words};
 use crate::results::Results;
 
@@ -39,7 +39,7 @@ pub(super) fn table(results: &Results) -> String {
 
 const LEGEND: &str = "Sorted by CPU per request (all processes, user and system): medians of the rounds, ± the \
     larger distance to the smallest or largest. A place of 2-4 says that spreads overlap: no clear order among \
-    these. MiB: private dirty memory and rings. !: with errors, so it has no place. floor: runs no Ruby.";
+    these. MiB: private dirty memory and rings. -: not measured. !: with errors, so it has no place. floor: runs no Ruby.";
 
 fn block(comparison: &Comparison) -> Vec<String> {
     let mut lines =
@@ -56,6 +56,32 @@ fn block(comparison: &Comparison) -> Vec<String> {
         lines.extend(wrapped(&format!("! {}: {}", row.scheme.title, words::errors(&row.errors)), "  "));
     }
     lines.extend(against_others(comparison));
+    lines.extend(counted(comparison));
+    lines
+}
+
+/// System calls and Ruby objects per request, below the first columns; none where nothing was counted.
+fn counted(comparison: &Comparison) -> Vec<String> {
+    let of = |row: &Row| {
+        [CALLS, OBJECTS].map(|figure| row.spread(&figure).map(|spread| figure.write(spread.median)))
+    };
+    let figures = |title: &str, [calls, objects]: [String; 2]| {
+        let none = String::new;
+        line("", title, [calls, objects, none(), none(), none(), none()])
+    };
+    let rows = comparison
+        .all_rows()
+        .map(|row| (row, of(row)))
+        .filter(|(_, [calls, objects])| calls.is_some() || objects.is_some());
+    let mut lines: Vec<String> = rows
+        .map(|(row, counts)| figures(&row.scheme.title, counts.map(|count| count.unwrap_or("-".into()))))
+        .collect();
+    if !lines.is_empty() {
+        lines.insert(
+            0,
+            figures("per request, counted separately", ["system calls", "Ruby objects"].map(String::from)),
+        );
+    }
     lines
 }
 

@@ -315,6 +315,7 @@ impl Connection {
             script_name: &settings.prefix,
             prefix_bytes,
             https: self.peer.is_tls,
+            takeover: self.protocol.can_be_taken_over_whole(),
             received_us: now_us(),
             content_length: None,
         };

@@ -214,6 +214,7 @@ mod tests {
             script_name: "/shop",
             prefix_bytes: 5,
             https: false,
+            takeover: true,
             received_us: 7,
             content_length: None,
         };

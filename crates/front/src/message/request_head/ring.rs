@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0};
+use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0, NO_TAKEOVER};
 
 use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
 use super::{BodyFraming, Method, RequestHead, Version};
@@ -28,6 +28,8 @@ pub struct RingContext<'a> {
     pub prefix_bytes: usize,
     /// Whether the client speaks TLS with us.
     pub https: bool,
+    /// Whether the application can take the connection over as it is (full hijack).
+    pub takeover: bool,
     /// When the request was received: CLOCK_MONOTONIC, in µs.
     pub received_us: u64,
     /// The length of the body in bytes; needed for a body that came in chunks.
@@ -65,7 +67,8 @@ impl RequestHead {
             fields,
             flags: flag(context.https, HTTPS)
                 | flag(self.version == Version::Http10, HTTP_1_0)
-                | flag(self.method == Method::Head, HEAD_METHOD),
+                | flag(self.method == Method::Head, HEAD_METHOD)
+                | flag(!context.takeover, NO_TAKEOVER),
             body_bytes: 0,
             received_us: context.received_us,
         };

@@ -1,5 +1,5 @@
 use highball_ring::env_keys::{KEYS, OTHER};
-use highball_ring::request::{Fields, Fixed, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0};
+use highball_ring::request::{Fields, Fixed, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -53,6 +53,7 @@ const CONTEXT: RingContext<'_> = RingContext {
     script_name: "",
     prefix_bytes: 0,
     https: false,
+    takeover: true,
     received_us: 77,
     content_length: None,
 };
@@ -414,6 +415,8 @@ fn flags_and_defaults_of_the_env() {
 
     let (fixed, secure) = env("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &RingContext { https: true, ..CONTEXT });
     assert_eq!((fixed.flags, secure["SERVER_PORT"].as_str()), (HTTPS, "443"));
+    let (fixed, _) = env("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &RingContext { takeover: false, ..CONTEXT });
+    assert_eq!(fixed.flags, NO_TAKEOVER);
 
     let (_, absolute) = env("GET http://b:81/c?d HTTP/1.1\r\nHost: a\r\n\r\n", &CONTEXT);
     assert_eq!((absolute["HTTP_HOST"].as_str(), absolute["SERVER_PORT"].as_str()), ("b:81", "81"));
