@@ -268,8 +268,12 @@ class AnswerTest < ServerTestCase
       env["rack.hijack"].call.equal?(env["rack.hijack"].call) ? [200, {}, []] : raise("two sockets")
     end
     assert_equal %i[hijack end], ask.kinds
-    late = Highball::Hijack.new(@front.ring, 1 << 16, {})
-    assert_raises(IOError) { late.call }
+    serve do |given|
+      env = given
+      [200, {}, []]
+    end
+    ask
+    assert_raises(IOError) { env["rack.hijack"].call }
   end
 
   def test_partial_hijack

@@ -176,15 +176,16 @@ pub(crate) unsafe fn binary_string(bytes: &[u8]) -> VALUE {
     unsafe { rb_sys::rb_str_new(bytes.as_ptr().cast(), bytes.len() as _) }
 }
 
+/// In UTF-8, as the literals of applications are: they are the same objects then, and found without comparing bytes.
 unsafe fn interned(bytes: &[u8]) -> VALUE {
     // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and that of an empty slice
     // dangles.
     let pointer = if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() };
     // SAFETY: the pointer is good for that number of bytes; Ruby copies.
-    unsafe { rb_sys::rb_interned_str(pointer, bytes.len() as _) }
+    unsafe { rb_sys::rb_enc_interned_str(pointer, bytes.len() as _, rb_sys::rb_utf8_encoding()) }
 }
 
-fn immortal(bytes: &[u8]) -> VALUE {
+pub(crate) fn immortal(bytes: &[u8]) -> VALUE {
     // SAFETY: called while the extension is set up, with the GVL held.
     unsafe {
         let string = interned(bytes);

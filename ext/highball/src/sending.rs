@@ -20,6 +20,7 @@ use crate::answer::{self, Unusual};
 use crate::nogvl;
 use crate::ring::{broken, Ring};
 use crate::slot::Stage;
+use crate::this::This;
 
 /// Answers whose body is larger are streamed.
 const WHOLE_BODY_BYTES: usize = 48 * 1024;
@@ -40,10 +41,39 @@ impl Ring {
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        this.answer_whole(ruby, ticket, status, headers, body)
+    }
+
+    /// `reply(seat, status, headers, body) -> true | nil`: the same for the request that this serving thread has
+    /// claimed, unless its status is one of a failure. `nil`: see `answer`.
+    pub(crate) fn reply(
+        ruby: &Ruby,
+        this: This,
+        seat: Value,
+        status: Value,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
+        let ticket = this.ring.seated(ruby, seat)?;
+        if Fixnum::from_value(status).map_or(true, |status| status.to_i64() >= 500) {
+            return Ok(None);
+        }
+        this.ring.answer_whole(ruby, ticket, status, headers, body)
+    }
+
+    fn answer_whole(
+        &self,
+        ruby: &Ruby,
+        ticket: Ticket,
+        status: Value,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
+        let this = self;
         // SAFETY: with the GVL held; Ruby keeps the arguments alive.
         let is_plain_array = unsafe { answer::is_plain_array(body.as_raw()) };
         let Some(status) = Fixnum::from_value(status).filter(|_| is_plain_array) else { return Ok(None) };
-        let ticket = this.checked(ruby, ticket)?;
         if this.slot(ticket).stage.get() == Stage::Hijacked {
             return Ok(this.end_with(ticket, Kind::End));
         }
