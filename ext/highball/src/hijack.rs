@@ -13,10 +13,9 @@ use rb_sys::{rb_data_type_t, rbimpl_typeddata_flags as Flags, VALUE};
 #[derive(Debug)]
 pub(crate) struct Hijacks {
     class: VALUE,
-    key: VALUE,
 }
 
-// SAFETY: the values are immortal and used only with the GVL held.
+// SAFETY: the value is immortal and used only with the GVL held.
 unsafe impl Send for Hijacks {}
 
 struct DataType(rb_data_type_t);
@@ -54,24 +53,21 @@ impl Hijacks {
         let class: Value = highball.const_get("Hijack")?;
         // SAFETY: with the GVL held. The class neither moves nor dies from now on.
         unsafe { rb_sys::rb_gc_register_mark_object(class.as_raw()) };
-        Ok(Hijacks { class: class.as_raw(), key: crate::env::immortal(b"rack.hijack") })
+        Ok(Hijacks { class: class.as_raw() })
     }
 
-    /// Puts one into an env.
+    /// Makes the one of an env.
     ///
     /// # Safety
-    /// With the GVL held, and `env` a live Hash. None of these calls raises, but for lack of memory.
-    pub(crate) unsafe fn put(&self, env: VALUE) {
+    /// With the GVL held, and `env` a live Hash. This does not raise, but for lack of memory.
+    pub(crate) unsafe fn make(&self, env: VALUE) -> VALUE {
         // SAFETY: the caller's promise.
-        unsafe {
-            let hijack = rb_sys::rb_data_typed_object_wrap(self.class, env as *mut c_void, &DATA_TYPE.0);
-            rb_sys::rb_hash_aset(env, self.key, hijack);
-        }
+        unsafe { rb_sys::rb_data_typed_object_wrap(self.class, env as *mut c_void, &DATA_TYPE.0) }
     }
 }
 
 /// `env -> Hash`
 fn env_of(hijack: Value) -> Value {
-    // SAFETY: the class has no allocator: its objects are those made by `put`, whose data is their env.
+    // SAFETY: the class has no allocator: its objects are those made by `make`, whose data is their env.
     unsafe { Value::from_raw(rb_sys::RTYPEDDATA_GET_DATA(hijack.as_raw()) as VALUE) }
 }

@@ -2,7 +2,7 @@
 //! calls that Ruby lacks, as `Highball::Native`.
 //!
 //! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
-//! Rack env), [`hijack`] (its `rack.hijack`), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
+//! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
 //! (CPU-bound threads yield), [`this`] (the ring behind a Ruby object), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
 //!
@@ -21,6 +21,7 @@ mod malloc_holes;
 mod native;
 mod nogvl;
 mod own_process;
+mod places;
 mod ring;
 mod sending;
 mod slot;

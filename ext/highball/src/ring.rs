@@ -28,7 +28,6 @@ use crate::turns::{Turns, Wait};
 pub(crate) struct Ring {
     pub(crate) ring: WorkerRing,
     keys: EnvKeys,
-    hijacks: Hijacks,
     slots: Vec<Slot>,
     /// The serving threads.
     seats: Vec<Seat>,
@@ -113,8 +112,7 @@ impl Ring {
             if seats.len() > 1 { Turns::begin().map_err(|e| refused("start a thread", e))? } else { None };
         Ok(Ring {
             ring,
-            keys: EnvKeys::new(),
-            hijacks: Hijacks::new(ruby)?,
+            keys: EnvKeys::new(Hijacks::new(ruby)?),
             slots,
             seats,
             buffer: Cell::default(),
@@ -234,7 +232,6 @@ impl Ring {
         let env = unsafe {
             let fields = Fields::new(fields);
             let env = self.keys.build(template.as_raw(), &seat.repeated, fixed.flags, fields);
-            self.hijacks.put(env);
             seat.env.set(env);
             RHash::from_value(Value::from_raw(env)).expect("a Hash")
         };

@@ -56,7 +56,7 @@ impl Ring {
         body: Value,
     ) -> Result<Option<bool>, Error> {
         let ticket = this.ring.seated(ruby, seat)?;
-        if Fixnum::from_value(status).map_or(true, |status| status.to_i64() >= 500) {
+        if Fixnum::from_value(status).is_none_or(|status| status.to_i64() >= 500) {
             return Ok(None);
         }
         this.ring.answer_whole(ruby, ticket, status, headers, body)
