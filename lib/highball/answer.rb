@@ -7,6 +7,9 @@ module Highball
   # Sends a Rack response whose body is not an Array of Strings, or whose headers are not a Hash of Strings; the ring
   # sends those in one call. (Rack SPEC, "The Response".) The body's +close+ is always called.
   class Answer
+    # The most bytes of a body that the ring sends whole.
+    LARGE = 48 * 1024
+
     # rubocop:disable Metrics/ParameterLists -- the three of a Rack response, and where it goes
 
     def self.send(ring, ticket, env, status, headers, body)
@@ -32,6 +35,8 @@ module Highball
 
       make_usual
       return hand_over(@hijack) if @hijack
+
+      add_length if @body.instance_of?(Array) && @body.method(:each).owner == Array
       return head if @ring.head_request?(@ticket)
 
       if @body.respond_to?(:to_path) && @status != 206 then file # a part of a file is for the body to choose
@@ -122,6 +127,16 @@ module Highball
         break unless wanted
       end
       head unless started
+    end
+
+    # A large Array of Strings is sent in pieces, but its length is known, so that clients need not be sent chunks. (The
+    # front counts the bytes of small ones.)
+    def add_length
+      return if @status < 200 || @status == 204 || @status == 304 || !@body.all?(String)
+      return if @headers.keys.any? { |name| /\A(content-length|transfer-encoding)\z/i.match?(name) }
+
+      length = @body.sum(&:bytesize)
+      @headers["content-length"] = length.to_s if length > LARGE
     end
 
     # A streaming body (Rack 3). After an upgrade it has the connection itself.

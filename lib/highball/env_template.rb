@@ -14,10 +14,14 @@ module Highball
     # The Hash to copy.
     attr_reader :env
 
+    # Files to be closed after the request: the ring appends the one of a large body.
+    attr_reader :files
+
     # threads:: serving threads of the worker.
     def initialize(threads:)
       @response_finished = []
       @after_reply = []
+      @files = []
       @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2)
     end
 
@@ -34,6 +38,10 @@ module Highball
     ensure
       @response_finished.clear
       @after_reply.clear
+    end
+
+    def close_files
+      @files.pop.close until @files.empty?
     end
 
     def self.rack3?

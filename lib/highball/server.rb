@@ -36,7 +36,7 @@ module Highball
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
                    early_hints: false)
       @app = app
-      @ring = ring
+      @ring = Hijack.ring = ring
       @size = threads
       @name = name
       @log = log
@@ -93,9 +93,7 @@ module Highball
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
         template = EnvTemplate.new(threads: @size)
-        while (ticket = @ring.claim(number))
-          serve(number, ticket, template)
-        end
+        nil while serve(number, template)
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
       raise if @ring.foreign?
@@ -114,28 +112,34 @@ module Highball
     # At the end of a process Ruby kills all of its threads, and waits until none is left.
     def ending? = !Thread.main.alive?
 
-    # The life of one request.
-    def serve(number, ticket, template)
-      answered = false
-      env = @ring.env(number, template.env)
-      input = env["rack.input"]
-      env["rack.hijack"] = hijack = Hijack.new(@ring, ticket, env)
-      env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
+    # The life of one request, and the wait for it. Returns whether there may be another one.
+    def serve(number, template)
+      env = @ring.claim(number, template.env, template.files) or return
+      env["rack.early_hints"] = EarlyHints.new(@ring, @ring.ticket(number)) if @early_hints
       status, headers, body = @app.call(env)
-      reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
-      @ring.note_logged(ticket) if @development && env[RequestLog::LOGGED]
+      @ring.note_logged(@ring.ticket(number)) if @development && env[RequestLog::LOGGED]
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
-      @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
+      @ring.reply(number, status, headers, body) or answer(number, env, status, headers, body)
       answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
-      raise if @ring.foreign? # in a process that the app has forked, they end that process
+      ticket = @ring.ticket(number)
+      # In a process that the app has forked, they end that process; without a request, they are for this thread.
+      raise if @ring.foreign? || !(env || @ring.open?(ticket))
 
-      failed(ticket, env, hijack, e)
+      failed(ticket, env, e)
+      true
     ensure
       # Also when this thread is being killed: the client must not wait for ever.
-      @ring.abort(ticket) unless answered
-      input.close if input.is_a?(File)
+      @ring.abort(@ring.ticket(number)) unless answered
+      template.close_files
       finished(template, env, status, headers, e) if template.callbacks?
+    end
+
+    # Sends any other response.
+    def answer(number, env, status, headers, body)
+      reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
+      ticket = @ring.ticket(number)
+      @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
     end
 
     # A framework has made an error page of an exception for a probe: the message of the restart is to name it.
@@ -148,11 +152,11 @@ module Highball
     # The app raised: the front answers 500 if nothing was sent yet, and the exception is logged either way. (A client
     # that disconnects is no error.) It is logged first, because the client's next request may end this process. A
     # connection that the app has taken over ends.
-    def failed(ticket, env, hijack, error)
+    def failed(ticket, env, error)
       report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
     ensure
       @ring.fail(ticket, words_for_front(env, error))
-      hijack&.abandon
+      Hijack.abandon(ticket) if @ring.hijacked?(ticket)
     end
 
     # What the front shows on the developer's page, or reports as the reason of a failed restart.

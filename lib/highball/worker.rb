@@ -161,7 +161,7 @@ module Highball
     # waits for the order to exit.
     def can_be_forked_from?
       Checkpoint.pass("worker.threads_joined")
-      Hijack.close_all
+      Hijack.end_all
       Highball.hooks.run(:before_refork, @number)
       problem = @fork_safety.problem(serving: false) or return true
       @control.say(:unfit, why: problem)

@@ -120,6 +120,14 @@ class AnswerTest < ServerTestCase
     assert_equal large, answer_of(200, PLAIN, Body.new(large)).body
   end
 
+  def test_the_length_of_a_large_array_is_known
+    large = ["\u00e9" * 50_000, "x"]
+    answers = [answer_of(200, PLAIN, large), ask({ "REQUEST_METHOD" => "HEAD" }),
+               answer_of(200, { "Content-Length" => "1" }, large), answer_of(204, {}, large),
+               answer_of(200, PLAIN, Body.new(*large))]
+    assert_equal(["100001", "100001", nil, nil, nil], answers.map { |answer| answer.head["content-length"] })
+  end
+
   def test_a_large_head_before_a_body
     answer = answer_of(200, { "x-large" => "v" * 60_000 }, Body.new("b" * 30_000))
     assert_equal [60_000, 30_000], [answer.head["x-large"].bytesize, answer.body.bytesize]
@@ -268,8 +276,9 @@ class AnswerTest < ServerTestCase
       env["rack.hijack"].call.equal?(env["rack.hijack"].call) ? [200, {}, []] : raise("two sockets")
     end
     assert_equal %i[hijack end], ask.kinds
-    late = Highball::Hijack.new(@front.ring, 1 << 16, {})
-    assert_raises(IOError) { late.call }
+    serve { |given| [200, {}, (env = given).values.first(0)] }
+    ask
+    assert_raises(IOError) { env["rack.hijack"].call }
   end
 
   def test_partial_hijack

@@ -12,7 +12,7 @@ class RingTest < ServerTestCase
     old = (1 << 16) | 0
     [-> { ring.write(old, "x") }, -> { ring.head(old, 200, {}, false) }, -> { ring.answer(old, 200, {}, []) },
      -> { ring.begin(old, 200, {}, "x") }, -> { ring.file(old, 0, 0, 1) }, -> { ring.hijack(old) },
-     -> { ring.early_hints(old, {}) }, -> { ring.env(0, {}) }].each { |call| assert_raises(IOError, &call) }
+     -> { ring.early_hints(old, {}) }, -> { ring.reply(0, 200, {}, []) }].each { |call| assert_raises(IOError, &call) }
     assert_equal [nil, nil, false, false, false, true],
                  [ring.finish(old), ring.abort(old), ring.open?(old), ring.begun?(old), ring.hijacked?(old),
                   ring.cancelled?(old)]
@@ -26,7 +26,7 @@ class RingTest < ServerTestCase
     @front = FakeFront.new
     ring = @front.ring
     @front.place
-    ticket = ring.claim(0)
+    ticket = claim
     assert_raises(IOError) { ring.write(ticket, "a body before the head") }
     assert_raises(IOError) { ring.file(ticket, 0, 0, 1) }
     assert ring.head(ticket, 200, {}, false)
@@ -57,8 +57,8 @@ class RingTest < ServerTestCase
     stray, file = Array.new(2) { Tempfile.create.tap(&:close) }.map(&:path)
     @front.take_back(File.open(stray) { |io| @front.place({}, file: io) })
     File.open(file) { |io| @front.place({}, file: io) }
-    @front.ring.claim(0)
-    input = @front.ring.env(0, {})["rack.input"]
+    input = @front.ring.claim(0, {}, files = [])["rack.input"]
+    assert_equal [input], files
     open_files = ProcessFacts.open_files([Process.pid]).map(&:first)
     assert_includes open_files, file
     refute_includes open_files, stray
@@ -71,7 +71,7 @@ class RingTest < ServerTestCase
     @front = FakeFront.new
     placed = @front.place
     ring = @front.ring
-    ticket = ring.claim(0)
+    ticket = claim
     2.times { assert ring.early_hints(ticket, { "link" => %w[a b] }) }
     assert ring.answer(ticket, 200, {}, ["late"])
     answer = @front.take(placed)
@@ -83,10 +83,15 @@ class RingTest < ServerTestCase
 
   def env_of(template, fields)
     placed = @front.place(fields)
-    ticket = @front.ring.claim(0)
-    env = @front.ring.env(0, template)
-    @front.ring.answer(ticket, 200, {}, [])
+    env = @front.ring.claim(0, template, [])
+    @front.ring.reply(0, 200, {}, [])
     @front.take(placed)
-    env
+    env.except("rack.hijack") # each has another one
+  end
+
+  # Returns the ticket of the request that is placed.
+  def claim
+    @front.ring.claim(0, {}, [])
+    @front.ring.ticket(0)
   end
 end

@@ -5,11 +5,14 @@
 //! template.
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0};
 use rb_sys::VALUE;
+
+use crate::hijack::Hijacks;
+use crate::places::{self, Values, PLACES};
 
 /// Ruby strings made once per process: they are frozen, shared and never collected.
 #[derive(Debug)]
@@ -21,6 +24,9 @@ pub(crate) struct EnvKeys {
     url_scheme: VALUE,
     https: VALUE,
     protocol: VALUE,
+    /// Those of the template's places: the fields of [`PLACED`], and last `rack.hijack`.
+    places: [VALUE; PLACES],
+    hijacks: Hijacks,
 }
 
 // SAFETY: the values are immortal and used only with the GVL held.
@@ -33,9 +39,16 @@ const HTTP_UPGRADE: u16 = 29;
 /// Keys whose values are often those of the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
 const REPEATED: [u16; 4] = [REQUEST_METHOD, 5, 6, 8];
 
+/// Keys that nearly every request has: PATH_INFO, REQUEST_URI, HTTP_HOST.
+const PLACED: [u16; PLACES - 1] = [2, 4, 11];
+
 /// The values of [`REPEATED`] that a template has; copies of it have them already.
 #[derive(Debug, Default)]
-pub(crate) struct Repeated([RefCell<Option<Vec<u8>>>; REPEATED.len()]);
+pub(crate) struct Repeated {
+    values: [RefCell<Option<Vec<u8>>>; REPEATED.len()],
+    /// Whether it has its places as well.
+    has_places: Cell<bool>,
+}
 
 const _: () = {
     assert!(matches!(KEYS[REQUEST_METHOD as usize].as_bytes(), b"REQUEST_METHOD"));
@@ -43,20 +56,28 @@ const _: () = {
     assert!(matches!(KEYS[REPEATED[1] as usize].as_bytes(), b"SERVER_NAME"));
     assert!(matches!(KEYS[REPEATED[2] as usize].as_bytes(), b"SERVER_PORT"));
     assert!(matches!(KEYS[REPEATED[3] as usize].as_bytes(), b"REMOTE_ADDR"));
+    assert!(matches!(KEYS[PLACED[0] as usize].as_bytes(), b"PATH_INFO"));
+    assert!(matches!(KEYS[PLACED[1] as usize].as_bytes(), b"REQUEST_URI"));
+    assert!(matches!(KEYS[PLACED[2] as usize].as_bytes(), b"HTTP_HOST"));
 };
 
 impl Repeated {
     /// The template is another one from now on.
     pub(crate) fn forget(&self) {
-        self.0.iter().for_each(|value| drop(value.take()));
+        self.values.iter().for_each(|value| drop(value.take()));
+        self.has_places.set(false);
     }
 }
 
 impl EnvKeys {
     /// Makes the strings. With the GVL held.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hijacks: Hijacks) -> Self {
+        let known: Vec<VALUE> = KEYS.iter().map(|key| immortal(key.as_bytes())).collect();
+        let [path, target, host] = PLACED.map(|key| known[usize::from(key)]);
         EnvKeys {
-            known: KEYS.iter().map(|key| immortal(key.as_bytes())).collect(),
+            places: [path, target, host, immortal(b"rack.hijack")],
+            hijacks,
+            known,
             methods: METHODS.iter().map(|name| (*name, immortal(name))).collect(),
             server_protocol: immortal(b"SERVER_PROTOCOL"),
             http_1_0: immortal(b"HTTP/1.0"),
@@ -82,12 +103,21 @@ impl EnvKeys {
         // SAFETY: the caller's promise; keys are frozen strings, so `aset` neither copies nor calls
         // anything.
         unsafe {
+            if !repeated.has_places.replace(true) {
+                places::make(template, &self.places);
+            }
             let env = rb_sys::rb_hash_dup(template);
             let mut met = [false; REPEATED.len()];
+            let mut placed: Values = [0; PLACES];
+            placed[PLACES - 1] = self.hijacks.make(env);
             for field in fields {
+                if let Some(index) = PLACED.iter().position(|key| *key == field.key) {
+                    placed[index] = binary_string(field.value);
+                    continue;
+                }
                 if let Some(index) = REPEATED.iter().position(|key| *key == field.key) {
                     met[index] = true;
-                    self.put_repeated(env, template, &repeated.0[index], &field);
+                    self.put_repeated(env, template, &repeated.values[index], &field);
                     continue;
                 }
                 rb_sys::rb_hash_aset(env, self.key(&field), binary_string(field.value));
@@ -97,10 +127,11 @@ impl EnvKeys {
             }
             // What is the request's own must not be another request's.
             for (index, key) in REPEATED.iter().enumerate().filter(|(index, _)| !met[*index]) {
-                if repeated.0[index].borrow().is_some() {
+                if repeated.values[index].borrow().is_some() {
                     rb_sys::rb_hash_delete(env, self.known[usize::from(*key)]);
                 }
             }
+            places::fill(env, &self.places, &placed);
             if flags & HTTP_1_0 != 0 {
                 rb_sys::rb_hash_aset(env, self.server_protocol, self.http_1_0);
             }
@@ -176,12 +207,13 @@ pub(crate) unsafe fn binary_string(bytes: &[u8]) -> VALUE {
     unsafe { rb_sys::rb_str_new(bytes.as_ptr().cast(), bytes.len() as _) }
 }
 
+/// In UTF-8, as the literals of applications are: they are the same objects then, and found without comparing bytes.
 unsafe fn interned(bytes: &[u8]) -> VALUE {
     // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and that of an empty slice
     // dangles.
     let pointer = if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() };
     // SAFETY: the pointer is good for that number of bytes; Ruby copies.
-    unsafe { rb_sys::rb_interned_str(pointer, bytes.len() as _) }
+    unsafe { rb_sys::rb_enc_interned_str(pointer, bytes.len() as _, rb_sys::rb_utf8_encoding()) }
 }
 
 fn immortal(bytes: &[u8]) -> VALUE {

@@ -2,9 +2,9 @@
 //! calls that Ruby lacks, as `Highball::Native`.
 //!
 //! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
-//! Rack env), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
+//! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
+//! (CPU-bound threads yield), [`this`] (the ring behind a Ruby object), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
@@ -16,13 +16,16 @@
 
 mod answer;
 mod env;
+mod hijack;
 mod malloc_holes;
 mod native;
 mod nogvl;
 mod own_process;
+mod places;
 mod ring;
 mod sending;
 mod slot;
+mod this;
 mod turns;
 
 use magnus::{Error, Ruby};

@@ -12,12 +12,15 @@ use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYT
 use highball_ring::worker::Room;
 use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
-use magnus::{function, method, prelude::*, Error, RHash, RModule, Ruby, Value};
+use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule, Ruby, Value};
+use rb_sys::VALUE;
 
 use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
+use crate::hijack::Hijacks;
 use crate::nogvl;
 use crate::own_process::OwnProcess;
 use crate::slot::{Slot, Stage};
+use crate::this::This;
 use crate::turns::{Turns, Wait};
 
 /// The Ruby object.
@@ -44,6 +47,8 @@ pub(crate) struct Ring {
 struct Seat {
     /// What it claimed last.
     ticket: Cell<u64>,
+    /// The env of that request. Only compared: it may be garbage by now.
+    env: Cell<VALUE>,
     /// What the template of its envs has.
     repeated: Repeated,
 }
@@ -60,11 +65,15 @@ fn parts(area: &[u8]) -> (Fixed, &[u8], &[u8]) {
 pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     let class = highball.define_class("Ring", ruby.class_object())?;
     class.define_singleton_method("new", function!(Ring::open, 3))?;
-    class.define_method("claim", method!(Ring::claim, 1))?;
+    This::learn(class);
+    Hijacks::define(ruby, highball)?;
+    class.define_method("claim", method!(Ring::claim, 3))?;
+    class.define_method("ticket", method!(Ring::ticket, 1))?;
+    class.define_method("ticket_of", method!(Ring::ticket_of, 1))?;
     class.define_method("leave", method!(Ring::leave, 1))?;
-    class.define_method("env", method!(Ring::env, 2))?;
     class.define_method("head_request?", method!(Ring::is_head_request, 1))?;
     class.define_method("answer", method!(Ring::answer, 4))?;
+    class.define_method("reply", method!(Ring::reply, 4))?;
     class.define_method("note_logged", method!(Ring::note_logged, 1))?;
     class.define_method("head", method!(Ring::head, 4))?;
     class.define_method("begin", method!(Ring::begin_body, 4))?;
@@ -103,7 +112,7 @@ impl Ring {
             if seats.len() > 1 { Turns::begin().map_err(|e| refused("start a thread", e))? } else { None };
         Ok(Ring {
             ring,
-            keys: EnvKeys::new(),
+            keys: EnvKeys::new(Hijacks::new(ruby)?),
             slots,
             seats,
             buffer: Cell::default(),
@@ -114,14 +123,40 @@ impl Ring {
         })
     }
 
-    /// `claim(seat) -> Integer | nil`: the next request's ticket; waits for one with the GVL released. `nil` once
-    /// the ring is stopped, and in a process that the app has forked. `seat` is the serving thread's number, from
-    /// 0: an interrupt can take the ticket from its hands as soon as this method returns; see `leave`.
-    fn claim(ruby: &Ruby, this: &Self, seat: usize) -> Result<Option<u64>, Error> {
-        let seat = this.seat(ruby, seat)?;
-        let ticket = this.claim_next()?;
-        seat.ticket.set(ticket.unwrap_or(0));
-        Ok(ticket)
+    /// `claim(seat, template, files) -> Hash | nil`: the Rack env of the next request; waits for one with the GVL
+    /// released. `nil` once the ring is stopped, and in a process that the app has forked. `seat` is the serving
+    /// thread's number, from 0: an interrupt can take the request from its hands as soon as this method returns; see
+    /// `leave`. The env is made from a copy of `template`, which is this thread's own, always the same, and changed by
+    /// no other thread. A file that has to be closed after the request is appended to `files`.
+    fn claim(
+        ruby: &Ruby,
+        this: This,
+        seat: Value,
+        template: RHash,
+        files: RArray,
+    ) -> Result<Option<RHash>, Error> {
+        let ring = this.ring;
+        let seat = ring.seat(ruby, seat)?;
+        let Some(ticket) = ring.claim_next()? else { return Ok(None) };
+        seat.ticket.set(ticket.pack());
+        ring.env(ruby, ticket, seat, template, files).map(Some)
+    }
+
+    /// `ticket(seat) -> Integer`: of the request that this serving thread has claimed last. 0 is no ticket.
+    fn ticket(ruby: &Ruby, this: This, seat: Value) -> Result<u64, Error> {
+        Ok(this.ring.seat(ruby, seat)?.ticket.get())
+    }
+
+    /// `ticket_of(env) -> Integer`: of the request that has this env, while it is the last that its thread has claimed,
+    /// or else 0. (The caller holds the env, so that no other one has its address.)
+    fn ticket_of(&self, env: Value) -> u64 {
+        let seat = self.seats.iter().find(|seat| seat.env.get() == env.as_raw());
+        seat.map_or(0, |seat| seat.ticket.get())
+    }
+
+    /// The ticket of the request that the thread on this seat has claimed.
+    pub(crate) fn seated(&self, ruby: &Ruby, seat: Value) -> Result<Ticket, Error> {
+        self.checked(ruby, self.seat(ruby, seat)?.ticket.get())
     }
 
     /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
@@ -129,16 +164,18 @@ impl Ring {
     fn leave(&self, seat: usize) {
         if let Some(seat) = self.seats.get(seat) {
             seat.repeated.forget();
+            seat.env.set(0);
             self.abort(seat.ticket.take());
         }
     }
 
-    fn seat(&self, ruby: &Ruby, seat: usize) -> Result<&Seat, Error> {
+    fn seat(&self, ruby: &Ruby, seat: Value) -> Result<&Seat, Error> {
         let fewer = || Error::new(ruby.exception_arg_error(), "the ring has fewer threads");
-        self.seats.get(seat).ok_or_else(fewer)
+        let number = Fixnum::from_value(seat).and_then(|number| usize::try_from(number.to_i64()).ok());
+        number.and_then(|number| self.seats.get(number)).ok_or_else(fewer)
     }
 
-    fn claim_next(&self) -> Result<Option<u64>, Error> {
+    fn claim_next(&self) -> Result<Option<Ticket>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
         if self.serving.get() > 0 {
@@ -170,32 +207,40 @@ impl Ring {
         self.turns.borrow().is_some() && self.worker.is_here()
     }
 
-    fn begin(&self, ticket: Ticket) -> Option<u64> {
+    fn begin(&self, ticket: Ticket) -> Option<Ticket> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
         self.serving.set(self.serving.get() + 1);
-        Some(ticket.pack())
+        Some(ticket)
     }
 
-    /// `env(seat, template) -> Hash`: the Rack env of the request that this serving thread has claimed, made from a
-    /// copy of `template`: its own, always the same, and changed by no other thread.
-    fn env(ruby: &Ruby, this: &Self, seat: usize, template: RHash) -> Result<RHash, Error> {
-        let seat = this.seat(ruby, seat)?;
-        let ticket = this.checked(ruby, seat.ticket.get())?;
-        // SAFETY: the slot is claimed and its answer not ended: `checked` has just looked, and nothing
-        // below ends it.
-        let (fixed, fields, body) = parts(unsafe { this.ring.request(ticket.slot) });
-        // SAFETY: Ruby calls us with the GVL held, and `template` is a live Hash.
+    /// The Rack env of a request that was claimed just now.
+    fn env(
+        &self,
+        ruby: &Ruby,
+        ticket: Ticket,
+        seat: &Seat,
+        template: RHash,
+        files: RArray,
+    ) -> Result<RHash, Error> {
+        // SAFETY: the slot is claimed and its answer not ended: no Ruby code has run since.
+        let (fixed, fields, body) = parts(unsafe { self.ring.request(ticket.slot) });
+        // SAFETY: Ruby calls us with the GVL held, and `template` is a live Hash. The env is on this stack, where the
+        // collector finds it.
         let env = unsafe {
-            let env = this.keys.build(template.as_raw(), &seat.repeated, fixed.flags, Fields::new(fields));
+            let fields = Fields::new(fields);
+            let env = self.keys.build(template.as_raw(), &seat.repeated, fixed.flags, fields);
+            seat.env.set(env);
             RHash::from_value(Value::from_raw(env)).expect("a Hash")
         };
         if fixed.flags & BODY_INLINE != 0 {
             env.aset(ruby.str_new("rack.input"), string_input(ruby, &body[..fixed.body_bytes as usize])?)?;
         } else if fixed.flags & BODY_SPOOLED != 0 {
-            env.aset(ruby.str_new("rack.input"), this.spooled_input(ruby, ticket)?)?;
+            let file = self.spooled_input(ruby, ticket)?;
+            files.push(file)?;
+            env.aset(ruby.str_new("rack.input"), file)?;
         }
         Ok(env)
     }

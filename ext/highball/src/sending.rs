@@ -20,6 +20,7 @@ use crate::answer::{self, Unusual};
 use crate::nogvl;
 use crate::ring::{broken, Ring};
 use crate::slot::Stage;
+use crate::this::This;
 
 /// Answers whose body is larger are streamed.
 const WHOLE_BODY_BYTES: usize = 48 * 1024;
@@ -40,39 +41,72 @@ impl Ring {
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        this.answer_whole(ruby, ticket, status, headers, body)
+    }
+
+    /// `reply(seat, status, headers, body) -> true | nil`: the same for the request that this serving thread has
+    /// claimed, unless its status is one of a failure. `nil`: see `answer`.
+    pub(crate) fn reply(
+        ruby: &Ruby,
+        this: This,
+        seat: Value,
+        status: Value,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
+        let ticket = this.ring.seated(ruby, seat)?;
+        if Fixnum::from_value(status).is_none_or(|status| status.to_i64() >= 500) {
+            return Ok(None);
+        }
+        this.ring.answer_whole(ruby, ticket, status, headers, body)
+    }
+
+    fn answer_whole(
+        &self,
+        ruby: &Ruby,
+        ticket: Ticket,
+        status: Value,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
         // SAFETY: with the GVL held; Ruby keeps the arguments alive.
         let is_plain_array = unsafe { answer::is_plain_array(body.as_raw()) };
         let Some(status) = Fixnum::from_value(status).filter(|_| is_plain_array) else { return Ok(None) };
-        let ticket = this.checked(ruby, ticket)?;
-        if this.slot(ticket).stage.get() == Stage::Hijacked {
-            return Ok(this.end_with(ticket, Kind::End));
+        if self.slot(ticket).stage.get() == Stage::Hijacked {
+            return Ok(self.end_with(ticket, Kind::End));
         }
-        this.at_stage(ruby, ticket, Stage::Waiting)?;
+        self.at_stage(ruby, ticket, Stage::Waiting)?;
         let status = final_status(ruby, status.to_i64())?;
-        let mut buffer = this.buffer.take();
+        let mut buffer = self.buffer.take();
         buffer.clear();
         // SAFETY: as above.
         let encoded = unsafe {
-            answer::head(status, this.flags(ticket), headers.as_raw(), this.most_bytes(), &mut buffer)
+            answer::head(status, self.flags(ticket), headers.as_raw(), self.most_bytes(), &mut buffer)
                 .and_then(|()| answer::body(body.as_raw(), WHOLE_BODY_BYTES, &mut buffer))
         };
         let result = match encoded {
-            Ok(()) if buffer.len() <= this.most_bytes() => this.send_whole(ruby, ticket, &buffer).map(Some),
+            Ok(()) if buffer.len() <= self.most_bytes() => {
+                self.send_whole(ruby, ticket, &mut buffer).map(Some)
+            }
             Ok(()) | Err(Unusual::Shape) => Ok(None),
             Err(Unusual::Illegal(why)) => Err(Error::new(ruby.exception_arg_error(), why)),
         };
-        this.buffer.set(buffer);
+        self.buffer.set(buffer);
         result
     }
 
-    fn send_whole(&self, ruby: &Ruby, ticket: Ticket, frames: &[u8]) -> Result<bool, Error> {
+    /// `frames`: all but the end.
+    fn send_whole(&self, ruby: &Ruby, ticket: Ticket, frames: &mut Vec<u8>) -> Result<bool, Error> {
         // There is room: only early hints can have been written before.
-        if self.wait_for_room(ruby, ticket, frames.len())? {
-            self.at_stage(ruby, ticket, Stage::Waiting)?;
-            self.append(ticket, frames);
-            self.slot(ticket).stage.set(Stage::Body);
+        if !self.wait_for_room(ruby, ticket, frames.len())? {
+            self.end_with(ticket, Kind::End);
+            return Ok(true);
         }
-        self.end_with(ticket, Kind::End);
+        self.at_stage(ruby, ticket, Stage::Waiting)?;
+        frames.extend_from_slice(&Header { kind: Kind::End, length: 0 }.encode());
+        self.append(ticket, frames);
+        self.end(ticket);
         Ok(true)
     }
 
