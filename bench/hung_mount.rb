@@ -54,10 +54,10 @@ class HungMount
     ratios = Array.new(@rounds) do
       quiet = p99(times(server))
       hung = while_hung(server, disk) { p99(times(server)) }
-      puts format("p99 without %.0f µs, with %.0f µs: %.2f", quiet, hung, hung / quiet)
+      puts "p99 without #{quiet.round} µs, with #{hung.round} µs: #{(hung / quiet).round(2)}"
       hung / quiet
     end
-    puts format("median of the ratios: %.2f", ratios.sort[ratios.length / 2])
+    puts "median of the ratios: #{ratios.sort[ratios.length / 2].round(2)}"
   end
 
   # Seconds for each of many requests to the good application.
