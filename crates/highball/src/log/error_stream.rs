@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_has_stopped_holds_up_nobody() {
+    fn a_reader_that_has_stopped_holds_up_no_writer() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let stream = Arc::new(ErrorStream::default());
         stream.start_thread(File::from(writer));
