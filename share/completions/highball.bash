@@ -95,7 +95,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -237,6 +237,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --max-buffers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-connections)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -262,6 +266,10 @@ _highball() {
                     return 0
                     ;;
                 --body-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -355,7 +363,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -497,6 +505,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --max-buffers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-connections)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -522,6 +534,10 @@ _highball() {
                     return 0
                     ;;
                 --body-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -609,7 +625,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -751,6 +767,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --max-buffers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-connections)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -776,6 +796,10 @@ _highball() {
                     return 0
                     ;;
                 --body-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1117,7 +1141,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1259,6 +1283,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --max-buffers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-connections)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1284,6 +1312,10 @@ _highball() {
                     return 0
                     ;;
                 --body-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -48,10 +48,11 @@ complete -c highball -n "__fish_highball_needs_command" -l sleep-after -d 'Stop 
 complete -c highball -n "__fish_highball_needs_command" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-fields -d 'Most header fields in a request [default: 128]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-body -d 'Largest request body [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-body -d 'Largest request body [default: 1g]' -r
+complete -c highball -n "__fish_highball_needs_command" -l body-memory -d 'How much of a request body fits beside the request in a worker\'s ring [default: 64k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
 complete -c highball -n "__fish_highball_needs_command" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
@@ -59,6 +60,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How muc
 complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_needs_command" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
@@ -114,10 +116,11 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after 
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fields -d 'Most header fields in a request [default: 128]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-body -d 'Largest request body [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-body -d 'Largest request body [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l body-memory -d 'How much of a request body fits beside the request in a worker\'s ring [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
@@ -125,6 +128,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
@@ -167,10 +171,11 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fields -d 'Most header fields in a request [default: 128]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-body -d 'Largest request body [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-body -d 'Largest request body [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-memory -d 'How much of a request body fits beside the request in a worker\'s ring [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
@@ -178,6 +183,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
@@ -221,10 +227,11 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l sleep-after
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-target -d 'Longest request target (path and query) [default: 16k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-head -d 'Largest request head (request line and header fields) [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-fields -d 'Most header fields in a request [default: 128]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-body -d 'Largest request body [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l body-memory -d 'How much of a request body is held in memory before it goes to a spool file [default: 64k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-body -d 'Largest request body [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l body-memory -d 'How much of a request body fits beside the request in a worker\'s ring [default: 64k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l response-buffer -d 'How much of a response is held in memory for a client, before its worker has to wait [default: 256k]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
@@ -232,6 +239,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -
 complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r

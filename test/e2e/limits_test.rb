@@ -117,13 +117,23 @@ class LimitsTest < E2ETest
     server.connect do |busy|
       busy.send_request("GET", "/sleep?ms=1000")
       10.times do
-        server.connect { |connection| connection.send_request("GET", "/echo?left") }
+        server.connect do |connection|
+          connection.send_request("GET", "/echo?left")
+          connection.socket.setsockopt(:SOCKET, :LINGER, [1, 0].pack("ii")) # closing it resets the connection
+        end
       end
       assert_equal 200, busy.read_response.status
     end
     left = JSON.parse(server.get("/count?targets=1").body)["targets"].count("GET /echo")
     # One may already be in the ring when its client disconnects.
     assert_operator left, :<=, 2
+  end
+
+  def test_header_fields_that_are_too_large_are_named_in_the_log
+    large = "run ->(_) { [200, { 'x-small' => 'a', 'x-large' => 'b' * 70_000 }, ['']] }"
+    server = serve(folder_with("config.ru" => large), ready: nil)
+    assert_equal 500, server.get("/").status
+    wait_for("the name") { server.log.match?(/fields take 70\d+ bytes, and no more than \d+ can be sent.*x-large/) }
   end
 
   def test_at_the_limit_the_connection_that_has_been_idle_the_longest_gives_way

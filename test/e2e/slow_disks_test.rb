@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "digest"
 require_relative "../support/many_apps_test_case"
 require_relative "../support/fuse_folder"
 
@@ -10,8 +11,13 @@ class SlowDisksTest < ManyAppsTestCase
   HANGING = 12 # requests; more than an application has threads for them
   ANSWERED_WITHIN = 30
 
+  # Larger than what stays in memory.
+  UPLOAD = CONTENT * 3
+
   # Sends the file that the path names, as a body with `to_path`.
   SENDING = <<~'RUBY'
+    require "digest"
+
     class Body
       attr_reader :to_path
 
@@ -19,11 +25,14 @@ class SlowDisksTest < ManyAppsTestCase
       def each = yield(File.binread(to_path))
     end
     run lambda { |env|
+      next [200, {}, [Digest::MD5.hexdigest(env["rack.input"].read)]] if env["REQUEST_METHOD"] == "POST"
+      next [200, {}, ["x" * 65_536] * 256] if env["PATH_INFO"] == "/large"
       name = env["PATH_INFO"][%r{\A/sent/(.*)}, 1] or next [200, { "x-ruby" => "yes" }, ["bad"]]
       path = File.join(__dir__, "public/disk", name)
       [200, { "content-length" => File.size(path).to_s }, Body.new(path)]
     }
   RUBY
+  LARGE_BYTES = 16 * MIB
   FILES = { "bad/config.ru" => SENDING, "bad/public/own.txt" => "own", "bad/public/disk/none.txt" => "",
             "good/public/small.txt" => "small", "good/public/large.bin" => CONTENT }.freeze
 
@@ -136,6 +145,40 @@ class SlowDisksTest < ManyAppsTestCase
     reader&.close
   end
 
+  # Where large uploads are stored. Others, and those that fit into memory, do not wait for it.
+  def test_a_file_system_that_does_not_answer_under_spool_files
+    with_spool_disk do |server, disk|
+      assert_equal Digest::MD5.hexdigest(UPLOAD), upload(server, UPLOAD)
+      [%i[create], %i[write], %i[unlink]].each do |operations|
+        disk.ignore(*operations)
+        clients = Array.new(HANGING) { Thread.new { upload(server, UPLOAD) } }
+        wait_for("a question to the disk") { disk.unanswered.positive? }
+        assert_others_are_answered(server)
+        assert_equal Digest::MD5.hexdigest(CONTENT), upload(server, CONTENT)
+        disk.answer
+        clients.each { |client| assert_equal Digest::MD5.hexdigest(UPLOAD), client.value }
+      end
+    end
+  end
+
+  # Closing and emptying a file asks it, too; and so does an answer for a client that takes nothing.
+  def test_a_file_system_that_does_not_answer_when_spool_files_are_given_back
+    with_spool_disk do |server, disk|
+      disk.ignore(:setattr, :release)
+      assert_equal Digest::MD5.hexdigest(UPLOAD), upload(server, UPLOAD)
+      wait_for("a question to the disk") { disk.unanswered.positive? }
+      assert_others_are_answered(server)
+      disk.answer
+      disk.ignore(:create, :write)
+      server.connect do |slow|
+        slow.send_request("GET", "/large", { "Host" => "bad" })
+        wait_for("a question to the disk", within: 30) { disk.unanswered.positive? }
+        assert_good_is_answered(server)
+        assert_equal LARGE_BYTES, slow.read_response.body.bytesize
+      end
+    end
+  end
+
   # An access log and spool files on a full disk: requests are answered, and lines are written again when there is room.
   def test_a_full_disk
     with_tiny_disk do |disk|
@@ -148,7 +191,7 @@ class SlowDisksTest < ManyAppsTestCase
         server.log.include?("the access log cannot be written")
       end
       assert_others_are_answered(server)
-      refused = server.request("POST", "/", { "Host" => "bad" }, "x" * MIB)
+      refused = server.request("POST", "/", { "Host" => "bad" }, UPLOAD)
       assert_includes [413, 500, 503], refused.status, "there is no room for its body"
       assert_others_are_answered(server)
       File.delete("#{disk}/full")
@@ -188,6 +231,19 @@ class SlowDisksTest < ManyAppsTestCase
   rescue FuseFolder::Unavailable => e
     skip "this system mounts no file system for a test: #{e.message}"
   end
+
+  # The same, with spool files on another disk.
+  def with_spool_disk
+    folder = OwnProcesses.let_use(folder_with)
+    FuseFolder.mounted(folder, {}) do |disk|
+      yield serve_with({ "bad" => "", "good" => "" }, "spool_dir = '#{folder}'\nmax_spool = '1g'"), disk
+    end
+  rescue FuseFolder::Unavailable => e
+    skip "this system mounts no file system for a test: #{e.message}"
+  end
+
+  # The digest that the application answers.
+  def upload(server, body) = server.request("POST", "/", { "Host" => "bad" }, body, within: ANSWERED_WITHIN).body
 
   # Requests that the block's paths hold up: their threads.
   def hang(server)

@@ -4,7 +4,8 @@ require "rbconfig"
 require "socket"
 
 # A file system that stops answering when a test says so, as a network mount whose server is gone. It holds regular
-# files in one folder, speaks the kernel's protocol itself (linux/fuse.h), and needs root and /dev/fuse.
+# files in one folder, where others can be created. It speaks the kernel's protocol itself (linux/fuse.h), and needs
+# root and /dev/fuse.
 class FuseFolder
   # This system mounts nothing for a test.
   class Unavailable < StandardError; end
@@ -61,11 +62,13 @@ end
 class FuseProcess
   SYSTEM_CALLS = { "x86_64" => [165, 166], "aarch64" => [40, 39] }.freeze # mount, umount2
   MNT_DETACH = 2
-  OPERATIONS = { 1 => :lookup, 3 => :getattr, 14 => :open, 15 => :read, 17 => :statfs, 18 => :release, 25 => :flush,
-                 26 => :init, 27 => :opendir, 28 => :readdir, 29 => :releasedir }.freeze
+  OPERATIONS = { 1 => :lookup, 3 => :getattr, 4 => :setattr, 10 => :unlink, 14 => :open, 15 => :read, 16 => :write,
+                 17 => :statfs, 18 => :release, 25 => :flush, 26 => :init, 27 => :opendir, 28 => :readdir,
+                 29 => :releasedir, 35 => :create }.freeze
   WITHOUT_ANSWER = [2, 36, 42].freeze # forget, interrupt, batch_forget
   ENOENT = 2
   ENOSYS = 38
+  SIZE_CHANGES = 1 << 3
   FOLDER = 1
   IN_HEADER = 40
   READ_BYTES = 1 << 18
@@ -145,9 +148,42 @@ class FuseProcess
     when :readdir then arguments.unpack1("x8Q").zero? ? names : ""
     when :statfs then [0, 0, 0, 0, 0, 4096, 255, 4096].pack("QQQQQLLLx28")
     when :release, :releasedir, :flush then ""
+    else change(operation, node, arguments)
+    end
+  end
+
+  def change(operation, node, arguments)
+    case operation
+    when :create then create(arguments.unpack1("x16Z*"))
+    when :unlink then remove(arguments.unpack1("Z*"))
+    when :write then write(content(node), *arguments.unpack("x8QL"), arguments)
+    when :setattr
+      resize(content(node), arguments.unpack1("x16Q")) if arguments.unpack1("L").anybits?(SIZE_CHANGES)
+      [1, 0, 0].pack("QLL") + attributes(node)
     else ENOSYS
     end
   end
+
+  def create(name)
+    @names << name
+    @contents << "".b
+    entry(name) + [0, 0, 0].pack("QLL")
+  end
+
+  # What has the file open keeps it.
+  def remove(name)
+    index = @names.index(name) or return ENOENT
+    @names[index] = nil
+    ""
+  end
+
+  def write(content, offset, size, arguments)
+    resize(content, offset) if content.bytesize < offset
+    content[offset, size] = arguments.byteslice(40, size)
+    [size, 0].pack("LL")
+  end
+
+  def resize(content, size) = content.replace(content.byteslice(0, size).ljust(size, "\0"))
 
   def content(node) = @contents.fetch(node - FOLDER - 1)
 
@@ -163,7 +199,7 @@ class FuseProcess
   end
 
   def names
-    @names.each_with_index.map do |name, index|
+    @names.each_with_index.select(&:first).map do |name, index|
       entry = [index + FOLDER + 1, index + 1, name.bytesize, 8].pack("QQLL") + name
       entry.ljust((entry.bytesize + 7) / 8 * 8, "\0")
     end.join

@@ -54,7 +54,7 @@ fn quota(cgroups: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
 
 /// A cgroup and all that it lies in: the quota of each of them holds. (In a container the path may be the
 /// host's; then only the mount itself, the container's own cgroup, is there.)
-fn folders(mount: &str, path: &str) -> Vec<PathBuf> {
+pub(crate) fn folders(mount: &str, path: &str) -> Vec<PathBuf> {
     let whole = Path::new(mount).join(path.trim_start_matches('/'));
     whole.ancestors().take_while(|folder| folder.starts_with(mount)).map(Path::to_owned).collect()
 }

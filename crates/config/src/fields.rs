@@ -29,9 +29,11 @@ pub(crate) struct ServerFields {
     pub(crate) proxy_protocol: ProxyProtocol,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
-    /// But for the folder of spool files.
+    /// But for the folder of spool files and the memory for buffers.
     pub(crate) limits: Limits,
     pub(crate) spool_dir: Option<PathBuf>,
+    /// How much all buffers may hold.
+    pub(crate) buffer_bytes: Option<u64>,
     pub(crate) drain_timeout: Duration,
     pub(crate) hijacked_drain_timeout: Duration,
     pub(crate) log_format: LogFormat,

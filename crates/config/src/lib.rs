@@ -32,6 +32,7 @@ mod form;
 mod given;
 mod help;
 mod manual;
+mod memory;
 mod network;
 mod options;
 mod ownership;

@@ -490,11 +490,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::SizeOrNone(0..=PIB, |f, bytes| f.app.limits.body_bytes = bytes),
-        default: Default::Is("none"),
+        default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
-        doc: "Largest request body. A larger one is answered 413. Without a limit, uploads are bounded by `max_spool` and \
-              `app_max_spool`.",
+        doc: "Largest request body. A larger one is answered 413, before any of it is stored where the request gives its length. \
+              `none`: uploads are bounded by `max_spool` and `app_max_spool` alone.",
     },
     Opt {
         name: "body_memory",
@@ -505,7 +505,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "16k",
-        doc: "How much of a request body is held in memory before it goes to a spool file.",
+        doc: "How much of a request body fits beside the request in a worker's ring. A larger one goes to a spool file: up to \
+              1 MiB in memory (it counts for `max_buffers`), beyond that in `spool_dir`.",
     },
     Opt {
         name: "response_buffer",
@@ -529,6 +530,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "100m",
         doc: "How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than \
               a quarter of a second. 0: the worker waits.",
+    },
+    Opt {
+        name: "max_buffers",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Size(MIB..=PIB, |f, bytes| f.server.buffer_bytes = Some(bytes as u64)),
+        default: Default::Without("an eighth of the memory of the machine or the container, at least 16 MiB"),
+        section: Section::Sizes,
+        example: "500m",
+        doc: "How much memory request bodies and the responses for slow clients may hold in all. Beyond it, they go to spool \
+              files at once. One of several applications gets at most half of it, and one client half of what its application \
+              gets. The same holds for `max_spool`. Clients on this machine, which may be proxies, count as many; another \
+              machine counts as one client, a proxy too, unless it reports its clients (`proxy_protocol`).",
     },
     Opt {
         name: "max_connections",
@@ -612,6 +627,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Times,
         example: "10s",
         doc: "Longest pause between two pieces of a request body. After a longer one the answer is 408.",
+    },
+    Opt {
+        name: "min_body_rate",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Size(0..=GIB, |f, bytes| f.server.limits.body_bytes_per_second = bytes as u64),
+        default: Default::Is("500"),
+        section: Section::Times,
+        example: "2k",
+        doc: "Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed. Slower ones are \
+              answered 408. 0: pauses alone are limited.",
     },
     Opt {
         name: "idle_timeout",

@@ -12,6 +12,7 @@ use crate::fields::AppFields;
 use crate::file::{self, File, Rights, PLACES};
 use crate::form::Place;
 use crate::given::{Given, Origin};
+use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
@@ -483,12 +484,13 @@ fn server(
     let access = fields.access_log.flatten();
     let fields = fields.server;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
+    let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
     Ok(Settings {
         binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
         proxy_protocol: fields.proxy_protocol,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
-        limits: Limits { spool_dir, ..fields.limits },
+        limits: Limits { spool_dir, buffer_bytes, ..fields.limits },
         drain_timeout: fields.drain_timeout,
         hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),
         log: Log { format: fields.log_format, access },

@@ -414,10 +414,14 @@ pub struct Limits {
     pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
+    /// How much all buffers together may hold.
+    pub buffer_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.
     pub head_timeout: Duration,
     /// Longest pause between two pieces of a request body; beyond it 408.
     pub body_timeout: Duration,
+    /// The bytes of a request body that have to come in a second, beyond the time of such a pause; 0: any number.
+    pub body_bytes_per_second: u64,
     /// How long an idle keep-alive connection is kept.
     pub idle_timeout: Duration,
     /// Longest pause in which a client takes nothing of its response; beyond it the connection ends.

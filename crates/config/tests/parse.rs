@@ -90,7 +90,7 @@ fn defaults_in_development() {
     assert_eq!(the_only.environment, "development");
     assert_eq!((the_only.workers, the_only.threads), (1, 3));
     assert_eq!(the_only.limits.request_timeout, None);
-    assert_eq!(the_only.limits.body_bytes, None);
+    assert_eq!(the_only.limits.body_bytes, Some(1 << 30));
     assert_eq!(the_only.process.boot_timeout, Duration::from_secs(300));
     assert_eq!((&the_only.ruby, &the_only.file), (&None, &None));
 }

@@ -1,12 +1,15 @@
-//! How many bytes spool files may hold: in all, and for each application.
+//! How many bytes spool files and buffers in memory may hold: in all, for each application, and for each client.
 //!
-//! Slow clients and large uploads fill spool files, which belong to the server and count for no application's disk quota.
-//! So there is a limit for all of them together, and none of several applications gets more than half of it. A
-//! [`Permit`] stands for bytes that are held; they are given back when it is dropped.
+//! Slow clients and large uploads fill spool files and buffers, which belong to the server and count for no application's
+//! quota. So there is a limit for all of them together. None of several applications gets more than half of it, and no
+//! client more than half of what its application gets. A [`Permit`] stands for bytes that are held; they are given back
+//! when it is dropped.
 
-use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{statfs, statvfs};
 
@@ -22,45 +25,73 @@ const LOG_MS: u64 = 60_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
+/// What the bytes are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Spool files.
+    SpoolFiles,
+    /// Spool files in memory: their folder cannot be used.
+    SpoolFilesInMemory,
+    /// Buffers.
+    Buffers,
+}
+
+/// The budgets of a server.
+#[derive(Debug)]
+pub struct Budgets {
+    /// What all spool files may hold.
+    pub spool: Arc<Budget>,
+    /// What all buffers may hold.
+    pub buffers: Arc<Budget>,
+}
+
 /// What all applications together may hold.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
-    /// Spool files are in memory: their folder cannot be used.
-    in_memory: bool,
-    used: Cell<u64>,
+    kind: Kind,
+    used: AtomicU64,
     /// Applications with a share.
-    shares: Cell<usize>,
-    logged_ms: Cell<Option<u64>>,
+    shares: AtomicUsize,
+    /// 0: never.
+    logged_ms: AtomicU64,
 }
 
 /// What one application may hold.
 #[derive(Debug)]
 pub struct Share {
-    budget: Rc<Budget>,
+    budget: Arc<Budget>,
     name: String,
-    /// Its own limit, if it has one.
-    own_limit: Cell<Option<u64>>,
-    used: Cell<u64>,
+    /// Its own limit; `u64::MAX`: it has none.
+    own_limit: AtomicU64,
+    used: AtomicU64,
+    /// What each client holds of it.
+    clients: Mutex<HashMap<Origin, u64>>,
+}
+
+/// A client by its address, wherever it connects from with that. (One IPv6 subnet has 2⁶⁴ addresses, and counts as one.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Origin(u128);
+
+/// What one client may hold of an application's share. `None`: a client on this machine, which may be a proxy.
+#[derive(Debug, Clone)]
+pub struct Account {
+    share: Arc<Share>,
+    origin: Option<Origin>,
 }
 
 /// Bytes that are held.
 #[derive(Debug)]
 pub struct Permit {
-    share: Rc<Share>,
-    bytes: Cell<u64>,
+    account: Account,
+    bytes: AtomicU64,
 }
 
 impl Budget {
     /// A budget of this many bytes.
-    pub fn new(limit: u64) -> Rc<Budget> {
-        Budget::of(limit, false)
-    }
-
-    /// A budget of this many bytes. `in_memory`: they are of files in memory.
-    pub(crate) fn of(limit: u64, in_memory: bool) -> Rc<Budget> {
-        let (used, shares, logged_ms) = (Cell::new(0), Cell::new(0), Cell::new(None));
-        Rc::new(Budget { limit, in_memory, used, shares, logged_ms })
+    pub fn new(limit: u64, kind: Kind) -> Arc<Budget> {
+        let (used, shares, logged_ms) = (0.into(), 0.into(), 0.into());
+        Arc::new(Budget { limit, kind, used, shares, logged_ms })
     }
 
     /// Half of what is free in this folder, so that others find room there too; a quarter where it lies in memory, which
@@ -79,80 +110,135 @@ impl Budget {
 
     /// Bytes that are held.
     pub fn used(&self) -> u64 {
-        self.used.get()
+        self.used.load(Relaxed)
     }
 }
 
 impl Share {
     /// The share of an application, with the limit that is configured for it, if any.
-    pub fn new(budget: &Rc<Budget>, name: &str, own_limit: Option<u64>) -> Rc<Share> {
-        budget.shares.set(budget.shares.get() + 1);
-        let (budget, own_limit, used) = (Rc::clone(budget), Cell::new(own_limit), Cell::new(0));
-        Rc::new(Share { budget, name: name.to_owned(), own_limit, used })
+    pub fn new(budget: &Arc<Budget>, name: &str, own_limit: Option<u64>) -> Arc<Share> {
+        budget.shares.fetch_add(1, Relaxed);
+        let share = Share {
+            budget: Arc::clone(budget),
+            name: name.to_owned(),
+            own_limit: u64::MAX.into(),
+            used: 0.into(),
+            clients: Mutex::default(),
+        };
+        share.set_own_limit(own_limit);
+        Arc::new(share)
     }
 
     /// It has another limit from now on. What it holds beyond that stays.
     pub fn set_own_limit(&self, own_limit: Option<u64>) {
-        self.own_limit.set(own_limit);
-    }
-
-    /// Whether its spool files are in memory.
-    pub(crate) fn is_in_memory(&self) -> bool {
-        self.budget.in_memory
+        self.own_limit.store(own_limit.unwrap_or(u64::MAX), Relaxed);
     }
 
     /// The most bytes that it may hold: while there are other applications, never more than half of all.
     pub fn limit(&self) -> u64 {
         let all = self.budget.limit;
-        let most = if self.budget.shares.get() > 1 { all / 2 } else { all };
-        self.own_limit.get().map_or(most, |own| own.min(most))
+        let most = if self.budget.shares.load(Relaxed) > 1 { all / 2 } else { all };
+        self.own_limit.load(Relaxed).min(most)
     }
 
     /// Bytes that it holds.
     pub fn used(&self) -> u64 {
-        self.used.get()
+        self.used.load(Relaxed)
     }
 
     /// Bytes for which there is room now.
     pub fn free(&self) -> u64 {
-        let of_all = self.budget.limit.saturating_sub(self.budget.used.get());
-        of_all.min(self.limit().saturating_sub(self.used.get()))
+        let of_all = self.budget.limit.saturating_sub(self.budget.used());
+        of_all.min(self.limit().saturating_sub(self.used()))
     }
 
-    /// Says in the log, once in a while, that there is no room.
-    pub fn note_full(&self) {
-        let (now, budget) = (now_ms(), &self.budget);
-        if budget.logged_ms.get().is_some_and(|logged| now < logged + LOG_MS) {
-            return;
-        }
-        budget.logged_ms.set(Some(now));
-        tracing::warn!(
-            application = self.name,
-            used = self.used.get(),
-            limit = self.limit(),
-            used_by_all = budget.used.get(),
-            limit_for_all = budget.limit,
-            "spool files are full: large uploads get 503, and workers wait for slow clients. --max-spool and \
-             --app-max-spool allow more"
-        );
+    fn clients(&self) -> MutexGuard<'_, HashMap<Origin, u64>> {
+        // It is whole at every moment.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.shares.set(self.budget.shares.get() - 1);
+        self.budget.shares.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Origin {
+    /// The client with this address; `None`: it is on this machine.
+    pub fn of(address: &str) -> Option<Origin> {
+        let address = address.parse::<IpAddr>().ok()?.to_canonical();
+        match address {
+            address if address.is_loopback() => None,
+            IpAddr::V4(address) => Some(Origin(address.to_ipv6_mapped().into())),
+            IpAddr::V6(address) => Some(Origin(u128::from(address) >> 64 << 64)),
+        }
+    }
+}
+
+impl Account {
+    /// That of this client of the application.
+    pub fn new(share: &Arc<Share>, origin: Option<Origin>) -> Account {
+        Account { share: Arc::clone(share), origin }
+    }
+
+    /// What its bytes are in.
+    pub(crate) fn kind(&self) -> Kind {
+        self.share.budget.kind
+    }
+
+    /// The most bytes that it may hold.
+    pub fn limit(&self) -> u64 {
+        self.share.limit() / if self.origin.is_some() { 2 } else { 1 }
+    }
+
+    /// Bytes for which there is room now.
+    pub fn free(&self) -> u64 {
+        let free = self.share.free();
+        let Some(origin) = self.origin.filter(|_| free > 0) else { return free };
+        let used = self.share.clients().get(&origin).copied().unwrap_or(0);
+        free.min(self.limit().saturating_sub(used))
+    }
+
+    /// Says in the log, once in a while, that there is no room.
+    pub fn note_full(&self) {
+        let (now, share, budget) = (now_ms(), &self.share, &self.share.budget);
+        let logged = budget.logged_ms.load(Relaxed);
+        if logged > 0 && now < logged + LOG_MS {
+            return;
+        }
+        budget.logged_ms.store(now, Relaxed);
+        let what = match budget.kind {
+            Kind::SpoolFiles | Kind::SpoolFilesInMemory => {
+                "spool files are full: large uploads get 503, and workers wait for slow clients. --max-spool and \
+                 --app-max-spool allow more"
+            }
+            Kind::Buffers => {
+                "the buffers of requests and responses are full: more goes to spool files, and workers wait for slow \
+                 clients. --max-buffers allows more"
+            }
+        };
+        tracing::warn!(
+            application = share.name,
+            used = share.used(),
+            limit = share.limit(),
+            limit_for_a_client = self.origin.map(|_| self.limit()),
+            used_by_all = budget.used(),
+            limit_for_all = budget.limit,
+            "{what}"
+        );
     }
 }
 
 impl Permit {
     /// A permit for nothing yet.
-    pub fn new(share: &Rc<Share>) -> Permit {
-        Permit { share: Rc::clone(share), bytes: Cell::new(0) }
+    pub fn new(account: &Account) -> Permit {
+        Permit { account: account.clone(), bytes: 0.into() }
     }
 
     /// Whose it is.
-    pub fn share(&self) -> &Share {
-        &self.share
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Takes more bytes.
@@ -160,19 +246,37 @@ impl Permit {
     /// # Errors
     /// There is no room for them; nothing was taken.
     pub fn grow(&self, bytes: u64) -> Result<(), Full> {
-        if bytes > self.share.free() {
+        if bytes > self.account.free() {
             return Err(Full);
         }
-        let add = |cell: &Cell<u64>| cell.set(cell.get() + bytes);
-        [&self.bytes, &self.share.used, &self.share.budget.used].into_iter().for_each(add);
+        self.set(self.bytes.load(Relaxed) + bytes);
         Ok(())
+    }
+
+    /// Holds this number of bytes from now on, although there may be no room: they are there.
+    pub fn set(&self, bytes: u64) {
+        let before = self.bytes.swap(bytes, Relaxed);
+        if before == bytes {
+            return;
+        }
+        let Account { share, origin } = &self.account;
+        for used in [&share.used, &share.budget.used] {
+            // Wraps around for fewer.
+            used.fetch_add(bytes.wrapping_sub(before), Relaxed);
+        }
+        let Some(origin) = origin else { return };
+        let mut clients = share.clients();
+        let used = clients.entry(*origin).or_default();
+        *used = used.wrapping_add(bytes.wrapping_sub(before));
+        if *used == 0 {
+            clients.remove(origin);
+        }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let give_back = |cell: &Cell<u64>| cell.set(cell.get() - self.bytes.get());
-        [&self.share.used, &self.share.budget.used].into_iter().for_each(give_back);
+        self.set(0);
     }
 }
 
@@ -180,11 +284,15 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
+    fn permit(share: &Arc<Share>, client: Option<&str>) -> Permit {
+        Permit::new(&Account::new(share, client.and_then(Origin::of)))
+    }
+
     #[test]
     fn none_of_several_gets_more_than_half() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, Kind::SpoolFiles);
         let one = Share::new(&budget, "one", None);
-        let permit = Permit::new(&one);
+        let permit = permit(&one, None);
         permit.grow(80).unwrap();
         assert_eq!((one.free(), one.limit()), (20, 100), "alone it may have all");
         let other = Share::new(&budget, "other", None);
@@ -198,14 +306,45 @@ mod tests {
 
     #[test]
     fn a_limit_of_its_own_only_lowers_that() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, Kind::SpoolFiles);
         let (one, _other) = (Share::new(&budget, "one", Some(1000)), Share::new(&budget, "other", None));
         assert_eq!(one.limit(), 50);
         one.set_own_limit(Some(10));
-        let permit = Permit::new(&one);
+        let permit = permit(&one, None);
         assert_eq!(permit.grow(11), Err(Full));
         assert_eq!(permit.grow(10), Ok(()));
         assert_eq!((permit.grow(1), budget.used()), (Err(Full), 10));
+    }
+
+    #[test]
+    fn a_client_gets_no_more_than_half_over_all_its_connections() {
+        let budget = Budget::new(100, Kind::Buffers);
+        let share = Share::new(&budget, "app", None);
+        let (first, second) = (permit(&share, Some("192.0.2.1")), permit(&share, Some("::ffff:192.0.2.1")));
+        assert_eq!((first.grow(30), second.grow(21)), (Ok(()), Err(Full)));
+        assert_eq!((second.grow(20), first.grow(1)), (Ok(()), Err(Full)));
+        let another = permit(&share, Some("2001:db8::1"));
+        assert_eq!(another.grow(40), Ok(()), "there is room for others");
+        assert_eq!(
+            permit(&share, Some("2001:db8::2")).grow(10),
+            Ok(()),
+            "of the same network, and within half"
+        );
+        assert_eq!(permit(&share, Some("127.0.0.1")).grow(11), Err(Full));
+        assert_eq!(permit(&share, Some("::1")).grow(10), Ok(()), "a proxy on this machine");
+        drop((first, second, another));
+        assert_eq!((budget.used(), share.clients().len()), (0, 0));
+        assert_eq!(permit(&share, None).grow(100), Ok(()));
+    }
+
+    #[test]
+    fn what_is_there_counts_also_beyond_the_limit() {
+        let share = Share::new(&Budget::new(10, Kind::Buffers), "app", None);
+        let one = permit(&share, Some("192.0.2.1"));
+        one.set(20);
+        assert_eq!((share.used(), share.free(), one.account().free()), (20, 0, 0));
+        one.set(3);
+        assert_eq!((share.used(), share.free(), one.account().free()), (3, 7, 2));
     }
 
     #[test]

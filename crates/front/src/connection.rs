@@ -328,6 +328,7 @@ impl Connection {
     fn leave_app(&mut self) {
         let Some(visit) = self.visit.take() else { return };
         visit.dispatcher.borrow_mut().cancel(&self.exchange);
+        self.exchange.borrow().response.settle();
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has it, and the next request may be for an application where its place is another's.
             let generation = self.exchange.borrow().generation;

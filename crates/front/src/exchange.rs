@@ -4,6 +4,7 @@
 pub mod frame_reader;
 pub mod response;
 pub mod response_head;
+pub(crate) mod sink;
 pub mod spool;
 
 use std::cell::{RefCell, RefMut};
@@ -13,6 +14,7 @@ use std::task::Waker;
 use highball_ring::Ticket;
 
 use crate::exchange::response::Response;
+use crate::exchange::sink::Buffered;
 use crate::exchange::spool::SpoolFile;
 
 /// A request's body, all of it.
@@ -22,7 +24,7 @@ pub(crate) enum Body {
     #[default]
     None,
     /// Small enough for the slot.
-    Memory(Vec<u8>),
+    Memory(Buffered),
     /// Larger.
     Spooled(Rc<SpoolFile>),
 }

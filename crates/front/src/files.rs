@@ -205,7 +205,7 @@ fn push_answer(
         match &representation.content {
             Content::File(file) => {
                 let (file, ahead) = (Arc::clone(file), Ahead::default());
-                events.push_file(FilePart { file, offset, length, permit: None, ahead });
+                events.push_file(FilePart { file, offset, length, ahead });
             }
             // Both fit: they lie within the content, which is in memory.
             Content::Bytes(bytes) => events.push_bytes(&bytes[offset as usize..(offset + length) as usize]),

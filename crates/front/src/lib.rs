@@ -11,7 +11,7 @@
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
-//! - `access_log`;
+//! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
@@ -32,6 +32,7 @@ pub mod exchange;
 pub mod files;
 mod front;
 pub mod http_syntax;
+pub mod line_buffer;
 pub mod message;
 pub mod messages;
 pub mod protocol;

@@ -195,6 +195,10 @@ pub struct Report {
     pub spool_bytes: u64,
     /// The most that there may be.
     pub max_spool_bytes: u64,
+    /// Bytes of requests and answers in memory,
+    pub buffer_bytes: u64,
+    /// and the most that there may be.
+    pub max_buffer_bytes: u64,
     /// Why the server's access log is not written as it should be, if so.
     pub log_problem: Option<String>,
 }

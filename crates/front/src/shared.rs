@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
-use crate::budget::Budget;
+use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
@@ -49,8 +49,7 @@ pub(crate) struct Shared {
     pub(crate) apps: RefCell<Apps>,
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
-    /// What all spool files may hold.
-    budget: Rc<Budget>,
+    budgets: Budgets,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -96,7 +95,10 @@ impl Shared {
             key,
             apps: RefCell::default(),
             turn: Rc::default(),
-            budget: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
+            budgets: Budgets {
+                spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
+                buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
+            },
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -126,7 +128,7 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app = AppState::new(app, &self.settings.limits, log, &self.budget, self.events.clone());
+        let app = AppState::new(app, &self.settings.limits, log, &self.budgets, self.events.clone());
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }
@@ -240,8 +242,10 @@ impl Shared {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
-            spool_bytes: self.budget.used(),
-            max_spool_bytes: self.budget.limit(),
+            spool_bytes: self.budgets.spool.used(),
+            max_spool_bytes: self.budgets.spool.limit(),
+            buffer_bytes: self.budgets.buffers.used(),
+            max_buffer_bytes: self.budgets.buffers.limit(),
             log_problem: self.access_log.as_ref().and_then(|log| log.problem()),
         }
     }

@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::Bind;
-use support::{eventually, Client, Front};
+use support::{eventually, pattern, Client, Front};
 
 #[test]
 fn hello() {
@@ -97,6 +101,61 @@ fn a_large_body_comes_by_file() {
     assert!(job.body == body);
     job.answer("");
     assert_eq!(client.answer().status, 200);
+}
+
+/// In its spool folder no file can be created any more.
+#[test]
+fn bodies_up_to_a_mebibyte_touch_no_disk() {
+    let front = Front::with(|settings| {
+        settings.limits.spool_dir.push("spool");
+        std::fs::create_dir(&settings.limits.spool_dir).unwrap();
+    });
+    std::fs::remove_dir(&front.settings.limits.spool_dir).unwrap();
+    let worker = front.worker(1);
+    let body = pattern(1 << 20);
+    for length in [65_537, 1 << 20] {
+        let (mut client, mut chunked) = (front.connect(), front.connect());
+        client.post("/", &body[..length]);
+        let job = worker.claim();
+        assert!(job.spooled && job.body == body[..length]);
+        job.answer("");
+        assert_eq!(client.answer().status, 200);
+        chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for piece in body[..length].chunks(100_000) {
+            chunked.send(format!("{:x}\r\n", piece.len()));
+            chunked.send(piece);
+            chunked.send("\r\n");
+        }
+        chunked.send("0\r\n\r\n");
+        let job = worker.claim();
+        assert!(job.spooled && job.body == body[..length]);
+        job.answer("");
+        assert_eq!(chunked.answer().status, 200);
+    }
+    let mut client = front.connect();
+    client.post("/", &pattern((1 << 20) + 1));
+    assert_eq!(client.answer().status, 500, "a larger one goes to the disk");
+}
+
+/// First it is in a buffer, then in a file in memory, then in one on the disk.
+#[test]
+fn a_chunked_body_of_any_size_arrives_whole() {
+    let front = Front::start();
+    let worker = front.worker(1);
+    let body = pattern(3_000_000);
+    let mut client = front.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for piece in body.chunks(7_919) {
+        client.send(format!("{:x}\r\n", piece.len()));
+        client.send(piece);
+        client.send("\r\n");
+    }
+    client.send("0\r\n\r\n");
+    let job = worker.claim();
+    assert!(job.spooled && job.body == body);
+    job.answer("");
+    assert_eq!(client.answer().status, 200);
+    front.until("no spool file is left", |report| report.spool_bytes == 0 && report.buffer_bytes == 0);
 }
 
 #[test]
@@ -191,6 +250,31 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
 }
 
 #[test]
+fn a_client_that_ends_its_side_while_it_is_queued_is_answered() {
+    let front = Front::start();
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.end_writing();
+    front.until("it is queued", |report| report.apps[0].queue == 1);
+    client.stays_quiet(Duration::from_millis(200));
+    front.worker(1).claim().answer("late");
+    assert_eq!(client.answer().text(), "late");
+    assert!(client.has_ended());
+}
+
+#[test]
+fn a_client_that_closes_its_unix_socket_leaves_the_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let front = Front::with(|settings| settings.binds.push(Bind::unix(path.clone())));
+    let mut client = Client::unix(&path);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    front.until("it is queued", |report| report.apps[0].queue == 1);
+    drop(client);
+    front.until("it has left", |report| report.apps[0].queue == 0);
+}
+
+#[test]
 fn what_is_malformed_is_refused_and_what_came_before_answered() {
     let front = Front::start();
     let worker = front.worker(1);
@@ -222,6 +306,39 @@ fn clients_may_take_only_so_long() {
     assert_eq!(pipelining.answer().status, 200);
     assert_eq!(pipelining.answer().status, 408);
     front.until("all are gone", |report| report.connections == 0);
+}
+
+#[test]
+fn bodies_have_a_least_rate() {
+    let front = Front::with(|settings| {
+        settings.limits.body_timeout = Duration::from_secs(1);
+        settings.limits.body_bytes_per_second = 1000;
+    });
+    let worker = front.worker(1);
+    let is_refused = Arc::new(AtomicBool::new(false));
+    // Sends this many bytes every 20 ms until the other is refused.
+    let begin = |piece: usize| {
+        let mut sender = TcpStream::connect(("127.0.0.1", front.port)).unwrap();
+        let client = Client::new(sender.try_clone().unwrap());
+        let is_refused = Arc::clone(&is_refused);
+        sender.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+        let chunk = format!("{piece:x}\r\n{}\r\n", "x".repeat(piece));
+        let sending = std::thread::spawn(move || {
+            while !is_refused.load(Ordering::Relaxed) {
+                sender.write_all(chunk.as_bytes()).unwrap();
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            sender.write_all(b"0\r\n\r\n").unwrap();
+        });
+        (client, sending)
+    };
+    let ((mut slow, slow_sending), (mut fast, fast_sending)) = (begin(1), begin(1000));
+    assert_eq!(slow.answer().status, 408);
+    is_refused.store(true, Ordering::Relaxed);
+    worker.claim().answer("fast enough");
+    assert_eq!(fast.answer().text(), "fast enough");
+    slow_sending.join().unwrap();
+    fast_sending.join().unwrap();
 }
 
 #[test]

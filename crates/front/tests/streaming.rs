@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +44,68 @@ fn what_a_slow_client_does_not_take_goes_to_a_file() {
     worker.claim().answer_bytes(&body);
     front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
     assert!(slow.answer().body == body);
+}
+
+/// In all they have a mebibyte of memory, and each the rest of its answer in a file.
+#[test]
+fn slow_clients_share_a_budget_of_memory() {
+    let front = Front::with(|settings| settings.limits.buffer_bytes = MIB as u64);
+    let worker = front.worker(1);
+    let body = pattern(4 * MIB);
+    let mut slow: Vec<Client> = (0..12).map(|_| front.get("/")).collect();
+    let for_worker = body.clone();
+    let answered = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&answered);
+    let serving = worker.serve(1, move |job| {
+        job.answer_bytes(&for_worker);
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let most = Cell::new(0);
+    front.until("the worker has answered all of them", |report| {
+        most.set(report.buffer_bytes.max(most.get()));
+        answered.load(Ordering::Relaxed) == 12
+    });
+    let most = most.get();
+    assert!(most > 0 && most < 2 * MIB as u64, "{most} bytes in memory");
+    slow.iter_mut().for_each(|client| assert!(client.answer().body == body));
+    drop(serving);
+    front.until("all is given back", |report| report.buffer_bytes == 0 && report.spool_bytes == 0);
+}
+
+/// Where there is no memory, bodies go to the disk, and where there is no room there, they are refused.
+#[test]
+fn uploads_share_budgets_of_memory_and_of_the_disk() {
+    let front = Front::with(|settings| {
+        settings.limits.buffer_bytes = MIB as u64;
+        settings.limits.spool_bytes = Some(MIB as u64);
+    });
+    let body = pattern(600_000);
+    let mut queued: Vec<Client> = (1..=2)
+        .map(|number| {
+            let mut client = front.connect();
+            client.post("/", &body);
+            front.until("it is queued", |report| report.apps[0].queue == number);
+            client
+        })
+        .collect();
+    front.until("the second one is on the disk", |report| {
+        report.buffer_bytes == 600_000 && report.spool_bytes == 600_000
+    });
+    let mut refused = front.connect();
+    refused.post("/", &body);
+    let answer = refused.answer();
+    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("5")));
+    let mut too_large = front.connect();
+    too_large.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000000000\r\n\r\n");
+    assert_eq!(too_large.answer().status, 413);
+    let worker = front.worker(1);
+    for client in &mut queued {
+        let job = worker.claim();
+        assert!(job.body == body);
+        job.answer("stored");
+        assert_eq!(client.answer().text(), "stored");
+    }
+    front.until("all is given back", |report| report.buffer_bytes == 0 && report.spool_bytes == 0);
 }
 
 /// With patience for each, forty clients would hold the only worker for ten seconds.

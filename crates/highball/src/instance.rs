@@ -158,6 +158,12 @@ pub(crate) struct Status {
     /// and the most that there may be; 0 from versions that do not report it.
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
+    /// Bytes of requests and responses in memory,
+    #[serde(default)]
+    pub(crate) buffer_bytes: u64,
+    /// and the most that there may be; 0 from versions that do not report it.
+    #[serde(default)]
+    pub(crate) max_buffer_bytes: u64,
     /// Why the access log of the server is not written as it should be, if so.
     #[serde(default)]
     pub(crate) log_problem: Option<String>,

@@ -5,12 +5,14 @@
 //! Only events begin with a time. What an application of another user prints has the application's name before it, and
 //! whatever an application says stands within a line, or indented below one: it cannot pass for another event.
 
+mod error_stream;
+
+use error_stream::ErrorStream;
 use highball_config::LogFormat;
 use highball_supervisor::{visible, OutputSink};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -29,6 +31,9 @@ const MOST_CHARS: usize = 16 * 1024;
 /// Facts longer than this are on separate lines.
 const INLINE_CHARS: usize = 60;
 
+/// Where all lines go.
+static ERROR_STREAM: LazyLock<Arc<ErrorStream>> = LazyLock::new(Arc::default);
+
 /// Sends all events of this process to standard error. `HIGHBALL_LOG` sets the level (`error`, `warn`,
 /// `info`, `debug`, `trace`); default `info`.
 pub(crate) fn start(format: LogFormat) {
@@ -39,6 +44,16 @@ pub(crate) fn start(format: LogFormat) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
+/// From now on a separate thread writes, so that no other waits for the reader of standard error.
+pub(crate) fn write_aside() {
+    ERROR_STREAM.start_thread(std::io::stderr());
+}
+
+/// Writes what was not written yet: the process is about to end.
+pub(crate) fn finish() {
+    ERROR_STREAM.finish();
+}
+
 /// For lines that the processes of an application print, where Highball reads them.
 pub(crate) fn app_output(format: LogFormat) -> OutputSink {
     Arc::new(move |application, line| {
@@ -46,8 +61,7 @@ pub(crate) fn app_output(format: LogFormat) -> OutputSink {
             LogFormat::Human => format!("{} | {line}\n", visible(application)),
             LogFormat::Json => json_output(&timestamp(SystemTime::now()), application, line),
         };
-        // As with events.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        ERROR_STREAM.write(&text);
     })
 }
 
@@ -84,8 +98,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             LogFormat::Human => human(&time, level, &facts),
             LogFormat::Json => json(&time, level, facts),
         };
-        // There is nowhere left to complain when standard error is closed.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        ERROR_STREAM.write(&text);
     }
 }
 

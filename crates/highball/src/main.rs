@@ -124,6 +124,7 @@ fn main() -> ExitCode {
             return ExitCode::from(error.exit_code());
         }
     };
+    log::finish();
     done.unwrap_or_else(|error| {
         complain(error);
         ExitCode::FAILURE
@@ -206,6 +207,7 @@ impl ListeningServer {
         log::start(settings.log.format);
         // Before there are threads, and before it listens.
         confinement::confine(&settings, &launcher);
+        log::write_aside();
         warn_of_root(&settings);
         warn_of_ignored(&settings);
         puma::report(&settings);

@@ -298,6 +298,8 @@ impl ControlHandler {
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,
             max_spool_bytes: requests.max_spool_bytes,
+            buffer_bytes: requests.buffer_bytes,
+            max_buffer_bytes: requests.max_buffer_bytes,
             log_problem: requests.log_problem.clone(),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,

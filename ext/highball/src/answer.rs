@@ -61,7 +61,7 @@ pub(crate) unsafe fn head(
     }
     let length = out.len() - start - HEADER_BYTES;
     if length + HEADER_BYTES > most {
-        return Err(Unusual::Illegal(format!("the header fields take {length} bytes, more than {most}")));
+        return Err(too_large(&out[start + HEADER_BYTES..], most - HEADER_BYTES));
     }
     let header = Header { kind: Kind::Head, length };
     out[start..start + HEADER_BYTES].copy_from_slice(&header.encode());
@@ -216,6 +216,24 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
         )));
     }
     Ok(())
+}
+
+/// Names the largest field of a head's payload.
+fn too_large(payload: &[u8], most: usize) -> Unusual {
+    let (mut rest, mut largest) = (&payload[4..], (0, &b""[..]));
+    while let Some((lengths, behind)) = rest.split_first_chunk::<6>() {
+        let name_bytes = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
+        let value_bytes = u32::from_le_bytes([lengths[2], lengths[3], lengths[4], lengths[5]]) as usize;
+        let Some((field, behind)) = behind.split_at_checked(name_bytes + value_bytes) else { break };
+        largest = largest.max((field.len(), &field[..name_bytes.min(100)]));
+        rest = behind;
+    }
+    let (length, name) = (payload.len(), String::from_utf8_lossy(largest.1));
+    Unusual::Illegal(format!(
+        "the response's header fields take {length} bytes, and no more than {most} can be sent; the largest is {name}, with \
+         {} bytes (large cookies, or a Link or Content-Security-Policy header that grows?)",
+        largest.0
+    ))
 }
 
 fn too_long(name: &[u8]) -> Unusual {

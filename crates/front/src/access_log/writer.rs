@@ -9,9 +9,8 @@ use tokio::task::{spawn_blocking, JoinHandle};
 use tracing::{error, info, warn};
 
 use super::place::{OpenLog, Place};
+use crate::line_buffer::LineBuffer;
 
-/// Bytes that may wait to be written.
-const BUFFER_BYTES: usize = 4 << 20;
 /// Waiting bytes that are written at once instead of at the next tick.
 const PIECE_BYTES: usize = 64 * 1024;
 /// How often the log reports that lines are dropped.
@@ -28,7 +27,7 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: Vec<u8>,
+    lines: LineBuffer,
     /// It is to be opened before more is written.
     is_to_open: bool,
     /// A thread writes.
@@ -39,8 +38,6 @@ struct State {
     cannot_write: bool,
     /// Why lines do not come where they should.
     problem: Option<String>,
-    /// Dropped lines that were not reported yet.
-    dropped: u64,
     noticed_at: Option<Instant>,
 }
 
@@ -71,13 +68,7 @@ impl Writer {
 
     /// Adds a line. `true`: enough lines wait that they should be written.
     pub(super) fn add(&self, line: &str) -> bool {
-        let mut state = self.state();
-        if state.lines.len() + line.len() > BUFFER_BYTES {
-            state.dropped += 1;
-            return false;
-        }
-        state.lines.extend_from_slice(line.as_bytes());
-        state.lines.len() >= PIECE_BYTES
+        self.state().lines.add(line.as_bytes()) >= PIECE_BYTES
     }
 
     /// The file at its path is another one by now.
@@ -102,7 +93,7 @@ impl Writer {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut state = self.state();
-            let (lines, is_to_open) = (take(&mut state.lines), take(&mut state.is_to_open));
+            let (lines, is_to_open) = (state.lines.take(), take(&mut state.is_to_open));
             if lines.is_empty() && !is_to_open {
                 state.is_busy = false;
                 return;
@@ -158,7 +149,7 @@ impl Writer {
             }
             Ok(()) => {}
             Err(error) => {
-                state.dropped += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+                state.lines.drop_lines(lines);
                 state.problem = Some(format!("{} cannot be written: {error}", self.place.path.display()));
                 let was_reported = std::mem::replace(&mut state.cannot_write, true);
                 drop(state);
@@ -173,11 +164,11 @@ impl Writer {
     fn give_notice(&self) {
         let mut state = self.state();
         let is_due = state.noticed_at.is_none_or(|at| at.elapsed() >= NOTICE_EVERY);
-        if state.dropped == 0 || !is_due {
+        if !state.lines.has_dropped() || !is_due {
             return;
         }
         state.noticed_at = Some(Instant::now());
-        let lines = take(&mut state.dropped);
+        let lines = state.lines.take_dropped();
         drop(state);
         warn!(path = %self.place.path.display(), lines, "the access log was too slow, or full: lines were dropped");
     }

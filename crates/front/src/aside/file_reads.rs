@@ -16,7 +16,7 @@ use std::io::{self, IoSliceMut};
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
@@ -26,7 +26,9 @@ use rustix::io::{preadv2, Errno, ReadWriteFlags};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::aside::write_behind::{Found, WriteBehind};
 use crate::aside::Turn;
+use crate::budget::Permit;
 use crate::clock::now_ms;
 
 /// Most bytes of a file sent at a time, so that one client does not keep the others waiting.
@@ -105,8 +107,14 @@ fn is_cached(file: &File, offset: u64) -> Option<bool> {
 /// An open file that clients get.
 #[derive(Debug)]
 pub struct ServedFile {
-    /// `None` while it is dropped.
-    file: Option<File>,
+    /// None while it is dropped, and before a spool file is created.
+    file: OnceLock<File>,
+    /// Where the front writes it: what was not written yet.
+    behind: Option<Box<WriteBehind>>,
+    /// What a spool file holds of the budget, until it is closed.
+    permit: Option<Permit>,
+    /// Whether another process may have it open too, and keep it.
+    is_shared: AtomicBool,
     medium: OnceLock<Medium>,
     /// The number of bytes from the start that were in the page cache,
     cached_bytes: AtomicU64,
@@ -119,9 +127,91 @@ impl ServedFile {
     /// Takes a file that an application has opened and that has this behind it; it is read in this turn. Never waits.
     pub(crate) fn handed_over(file: File, backing: Backing, turn: &Turn) -> Self {
         let is_on_disk = backing == Backing::BlockDevice && is_cached(&file, 0).is_some();
-        let medium = if is_on_disk { OnceLock::from(Medium::Disk) } else { OnceLock::new() };
-        let turn = turn.clone();
-        ServedFile { file: Some(file), medium, cached_bytes: 0.into(), cached_until_ms: 0.into(), turn }
+        let mut served = ServedFile::not_opened(turn);
+        served.file = file.into();
+        if is_on_disk {
+            served.medium = Medium::Disk.into();
+        }
+        served
+    }
+
+    fn not_opened(turn: &Turn) -> Self {
+        ServedFile {
+            file: OnceLock::new(),
+            behind: None,
+            permit: None,
+            is_shared: false.into(),
+            medium: OnceLock::new(),
+            cached_bytes: 0.into(),
+            cached_until_ms: 0.into(),
+            turn: turn.clone(),
+        }
+    }
+
+    /// A spool file in memory.
+    pub(crate) fn in_memory(file: File, permit: Permit, turn: &Turn) -> Self {
+        let mut served = ServedFile::not_opened(turn);
+        served.file = file.into();
+        served.medium = Medium::Memory.into();
+        served.permit = Some(permit);
+        served
+    }
+
+    /// A spool file that is created and written in this turn.
+    pub(crate) fn to_be_written(behind: WriteBehind, permit: Permit, turn: &Turn) -> Self {
+        let mut served = ServedFile::not_opened(turn);
+        served.behind = Some(Box::new(behind));
+        served.permit = Some(permit);
+        served
+    }
+
+    /// What is to be written to it, unless it is written at once.
+    pub(crate) fn behind(&self) -> Option<&WriteBehind> {
+        self.behind.as_deref()
+    }
+
+    /// What it holds of the budget.
+    pub(crate) fn permit(&self) -> Option<&Permit> {
+        self.permit.as_ref()
+    }
+
+    /// Another process may keep it open, which would take room that is not counted: it is emptied at the end.
+    pub(crate) fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Has threads write what waits. At most one at a time is at it.
+    pub(crate) fn start_writing(self: &Arc<Self>) {
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(Arc::clone(self).write_waiting())),
+            // There is no event loop that would wait.
+            Err(_) => while self.write_some() {},
+        }
+    }
+
+    async fn write_waiting(self: Arc<Self>) {
+        loop {
+            let (turn, file) = (self.turn.clone(), Arc::clone(&self));
+            let done = turn.come().await.spend(move || file.write_some()).await;
+            if !matches!(done, Some((true, _))) {
+                return;
+            }
+        }
+    }
+
+    fn write_some(&self) -> bool {
+        let Some(behind) = &self.behind else { return false };
+        let goes_on = behind.write_some(&self.file);
+        if self.file.get().is_some() {
+            // Without an answer now, it is looked for again when the file is read.
+            let _ = self.find_medium();
+        }
+        goes_on
+    }
+
+    /// As many of these bytes as are in the file; or those that are not yet.
+    fn find(&self, offset: u64, length: u64) -> Found {
+        self.behind.as_ref().map_or(Found::InFile(length), |behind| behind.find(offset, length))
     }
 
     /// The same, on a thread that may wait.
@@ -209,19 +299,33 @@ impl Deref for ServedFile {
     type Target = File;
 
     fn deref(&self) -> &File {
-        self.file.as_ref().expect("it is open until it is dropped")
+        self.file.get().expect("it is open until it is dropped, and read once something was written")
     }
 }
 
-/// Closing may wait for the file system: FUSE asks its process, and NFS its server.
+/// Closing may wait for the file system: FUSE asks its process, and NFS its server. The end of a large file takes a disk
+/// long.
 impl Drop for ServedFile {
     fn drop(&mut self) {
         let is_elsewhere = matches!(self.medium.get(), None | Some(Medium::Elsewhere));
-        let Some(file) = self.file.take().filter(|_| is_elsewhere) else { return };
+        let Some(file) = self.file.take() else { return };
+        let (permit, is_shared) = (self.permit.take(), *self.is_shared.get_mut());
+        let readers = self.behind.as_ref().map(|behind| behind.take_readers());
+        let close = move || {
+            if is_shared {
+                if let Err(error) = rustix::fs::ftruncate(&file, 0) {
+                    tracing::warn!(%error, "a spool file could not be emptied");
+                }
+            }
+            drop((readers, file, permit));
+        };
         let turn = self.turn.clone();
-        // Without a runtime there is no event loop that would wait.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { turn.come().await.spend(move || drop(file)).await.map(drop) });
+        match Handle::try_current() {
+            Ok(runtime) if is_elsewhere || self.behind.is_some() => {
+                runtime.spawn(async move { turn.come().await.spend(close).await.map(drop) });
+            }
+            // It takes no time, or there is no event loop that would wait.
+            _ => close(),
         }
     }
 }
@@ -279,10 +383,12 @@ impl Ahead {
             self.0 = State::Unknown;
         }
         if matches!(self.0, State::Unknown) {
-            self.0 = if file.is_ready(offset, length, now_ms) {
-                State::Cached { until: offset + length, until_ms: now_ms + CACHED_MS }
-            } else {
-                State::Reading(Box::pin(read(Arc::clone(file), offset, length)))
+            self.0 = match file.find(offset, length) {
+                Found::Waiting(bytes) => State::Read { bytes, sent: 0 },
+                Found::InFile(length) if file.is_ready(offset, length, now_ms) => {
+                    State::Cached { until: offset + length, until_ms: now_ms + CACHED_MS }
+                }
+                Found::InFile(length) => State::Reading(Box::pin(read(Arc::clone(file), offset, length))),
             };
         }
         if let State::Reading(reading) = &mut self.0 {

@@ -93,6 +93,10 @@ impl Connection {
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>, app: &AppState) -> Poll<Result<Answered, End>> {
+        let may_go_on = self.exchange.borrow().response.may_go_on();
+        if may_go_on {
+            app.dispatcher.borrow_mut().pull(&self.exchange);
+        }
         loop {
             if let Some(answered) = ready!(self.poll_events(context))? {
                 return Poll::Ready(Ok(answered));
@@ -126,7 +130,7 @@ impl Connection {
     /// Takes what has come of the answer by now. `false`: nothing.
     fn take_events(&mut self, app: &AppState) -> bool {
         let mut inner = self.exchange.borrow();
-        std::mem::swap(&mut self.events, &mut inner.response.events);
+        inner.response.take_events(&mut self.events);
         let news = !self.events.is_empty() || inner.response.caught_up();
         // The worker may have more for which there was no room.
         let more = news && inner.place != Place::Connection;
@@ -149,11 +153,11 @@ impl Connection {
             Ok(0) => {
                 let inner = self.exchange.borrow();
                 let is_early = inner.response.progress() == Progress::Waiting;
-                // It may only have ended its side; but a request that no worker has begun is not worth it.
-                let is_queued = inner.place == Place::Queue;
+                // It may only have ended its side, and is answered then.
+                let has_left = inner.place == Place::Queue && self.stream.is_closed();
                 drop(inner);
                 self.client = if is_early { Client::EndedEarly } else { Client::Ended };
-                if is_queued || !self.protocol.may_be_half_closed() {
+                if has_left || !self.protocol.may_be_half_closed() {
                     return Poll::Ready(Err(End::Gone));
                 }
             }

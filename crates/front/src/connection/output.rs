@@ -6,6 +6,7 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
+use crate::budget::{Account, Origin};
 use crate::message::answer::{AnswerEvent, FilePart};
 use crate::transport::stream::FileProgress;
 
@@ -227,7 +228,8 @@ impl Connection {
         if self.stalled == Stalled::No {
             self.stalled = Stalled::Patient { before_ms: deadline.at_ms() };
             let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
-            let patience = if others_wait { Duration::ZERO } else { PATIENCE };
+            let is_urgent = others_wait || self.exchange.borrow().response.is_out_of_memory();
+            let patience = if is_urgent { Duration::ZERO } else { PATIENCE };
             deadline.set(Some(patience.min(limits.send_timeout)));
         }
         if !deadline.has_passed(context) {
@@ -238,7 +240,8 @@ impl Connection {
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
             if let Some(app) = &self.visit {
-                self.exchange.borrow().response.spool_in(&limits.spool_dir, &app.spool);
+                let account = Account::new(&app.spool, Origin::of(&self.peer.remote_addr));
+                self.exchange.borrow().response.spool_in(&limits.spool_dir, &account, context);
                 app.dispatcher.borrow_mut().pull(&self.exchange);
             }
         }

@@ -1,13 +1,15 @@
 //! Reading a request's body, all of it, before a worker is troubled with it.
 
 use std::future::poll_fn;
-use std::path::Path;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
 use super::{Connection, End};
-use crate::budget::Share;
-use crate::exchange::spool::{SpoolError, SpoolFile};
+use crate::budget::{Account, Origin};
+use crate::clock::now_ms;
+use crate::exchange::sink::Sink;
+use crate::exchange::spool::SpoolError;
 use crate::exchange::Body;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{append_content_length, BodyFraming};
@@ -20,52 +22,29 @@ const PIECES: u32 = 4;
 /// The Retry-After for a body that has no room, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-/// Where a body goes as it comes: memory first, then a spool file.
-#[derive(Debug)]
-struct Sink {
-    memory: Vec<u8>,
-    memory_limit: usize,
-    spool: Option<SpoolFile>,
-    share: Rc<Share>,
-    length: u64,
-}
+/// How long a body waits for a disk.
+const STORE_PATIENCE: Duration = Duration::from_secs(30);
 
-impl Sink {
-    fn take(&mut self, bytes: &[u8], folder: &Path) -> Result<(), SpoolError> {
-        self.length += bytes.len() as u64;
-        if let Some(spool) = &mut self.spool {
-            return spool.write_all(bytes);
-        }
-        if self.memory.len() + bytes.len() <= self.memory_limit {
-            self.memory.extend_from_slice(bytes);
-            return Ok(());
-        }
-        let mut spool = SpoolFile::create(folder, &self.share)?;
-        spool.write_all(&self.memory)?;
-        spool.write_all(bytes)?;
-        self.memory = Vec::new();
-        self.spool = Some(spool);
-        Ok(())
-    }
-
-    fn into_body(self) -> Body {
-        match self.spool {
-            Some(spool) => Body::Spooled(Rc::new(spool)),
-            None if self.memory.is_empty() => Body::None,
-            None => Body::Memory(self.memory),
-        }
-    }
+/// A body while it comes.
+struct Upload {
+    sink: Sink,
+    /// Its length, if it is known.
+    expected: Option<u64>,
+    /// When it began. The time in which it waited for a disk does not count.
+    begun_ms: u64,
+    /// Since when it has waited for a disk, if it does.
+    waiting_since_ms: Option<u64>,
 }
 
 /// The refusal for a body of this length (so far) that has no room; `None`: there is room.
-fn refusal_for_room(share: &Share, length: u64) -> Option<Refusal> {
-    if length > share.limit() {
+fn refusal_for_room(account: &Account, length: u64) -> Option<Refusal> {
+    if length > account.limit() {
         return Some(Refusal::BodyTooLarge);
     }
-    if length <= share.free() {
+    if length <= account.free() {
         return None;
     }
-    share.note_full();
+    account.note_full();
     Some(Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS })
 }
 
@@ -76,10 +55,17 @@ impl Connection {
             self.exchange.borrow().request.body = Body::None;
             return Ok(None);
         }
-        if let BodyFraming::Length(length) = self.head.framing {
-            let is_spooled = length > self.shared.settings.limits.body_memory_bytes as u64;
+        let limits = &self.shared.settings.limits;
+        let expected = match self.head.framing {
+            BodyFraming::Length(length) => Some(length),
+            BodyFraming::None | BodyFraming::Unknown => None,
+        };
+        let (memory_bytes, folder) = (limits.body_memory_bytes, limits.spool_dir.clone());
+        let origin = Origin::of(&self.peer.remote_addr);
+        let sink = Sink::new(expected, memory_bytes, folder, (&app.spool, &app.buffers), origin);
+        if let Some(length) = expected.filter(|length| Sink::is_for_disk(*length, memory_bytes)) {
             // Better now than when most of it has come.
-            if let Some(refusal) = refusal_for_room(&app.spool, length).filter(|_| is_spooled) {
+            if let Some(refusal) = refusal_for_room(sink.account(), length) {
                 return Ok(Some(refusal));
             }
         }
@@ -89,33 +75,53 @@ impl Connection {
         }
         let limits = &self.shared.settings.limits;
         self.protocol.begin_body(self.head.framing, limits, app.settings().limits.body_bytes);
-        let memory_limit = limits.body_memory_bytes;
-        let share = Rc::clone(&app.spool);
-        let mut sink = Sink { memory: Vec::new(), memory_limit, spool: None, share, length: 0 };
-        self.counted.deadline.set(Some(limits.body_timeout));
-        let refused = poll_fn(|context| self.poll_upload(context, &mut sink)).await?;
+        let mut upload = Upload { sink, expected, begun_ms: now_ms(), waiting_since_ms: None };
+        self.extend_deadline(&upload);
+        let mut refused = poll_fn(|context| self.poll_upload(context, &mut upload)).await?;
+        if refused.is_none() {
+            upload.sink.finish();
+            refused = poll_fn(|context| self.poll_stored(context, &mut upload)).await;
+        }
         if refused.is_none() {
             let mut inner = self.exchange.borrow();
             if self.head.framing == BodyFraming::Unknown {
-                append_content_length(&mut inner.request.head, sink.length);
+                append_content_length(&mut inner.request.head, upload.sink.length());
             }
-            inner.request.body = sink.into_body();
+            inner.request.body = upload.sink.into_body();
         }
         Ok(refused)
+    }
+
+    /// The client has `body_timeout` from the last byte that came, but all in all not much longer than the least rate
+    /// gives it.
+    fn extend_deadline(&self, upload: &Upload) {
+        let limits = &self.shared.settings.limits;
+        let deadline = &self.counted.deadline;
+        deadline.set(Some(limits.body_timeout));
+        let bytes = upload.sink.length().saturating_mul(1000);
+        if let Some(time_ms) = bytes.checked_div(limits.body_bytes_per_second) {
+            let latest_ms = upload.begun_ms + limits.body_timeout.as_millis() as u64 + time_ms;
+            deadline.put_back(deadline.at_ms().min(latest_ms));
+        }
     }
 
     fn poll_upload(
         &mut self,
         context: &mut Context<'_>,
-        sink: &mut Sink,
+        upload: &mut Upload,
     ) -> Poll<Result<Option<Refusal>, End>> {
         if !self.buffer.is_empty() {
             let bytes = self.buffer.take();
-            if let Some(done) = self.decode(&bytes, sink) {
+            if let Some(done) = self.decode(&bytes, upload) {
                 return Poll::Ready(done);
             }
         }
         for _ in 0..PIECES {
+            // What cannot be stored for now stays with the client.
+            let has_room = upload.sink.poll_room(context);
+            if let Some(refusal) = ready!(self.poll_disk(context, upload, has_room)) {
+                return Poll::Ready(Ok(Some(refusal)));
+            }
             if self.counted.deadline.has_passed(context) {
                 return Poll::Ready(Ok(Some(Refusal::BodyTimeout)));
             }
@@ -125,12 +131,12 @@ impl Connection {
                 Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
                 Ok(length) => length,
             };
-            let before = sink.length;
-            if let Some(done) = self.decode(&scratch[..length], sink) {
+            let before = upload.sink.length();
+            if let Some(done) = self.decode(&scratch[..length], upload) {
                 return Poll::Ready(done);
             }
-            if sink.length > before {
-                self.counted.deadline.set(Some(shared.settings.limits.body_timeout));
+            if upload.sink.length() > before {
+                self.extend_deadline(upload);
             }
             shared.turn.step();
         }
@@ -138,25 +144,64 @@ impl Connection {
         Poll::Pending
     }
 
+    /// Waits until all that came is stored.
+    fn poll_stored(&mut self, context: &mut Context<'_>, upload: &mut Upload) -> Poll<Option<Refusal>> {
+        match upload.sink.poll_finished(context) {
+            Poll::Ready(Ok(())) => Poll::Ready(None),
+            Poll::Ready(Err(error)) => Poll::Ready(Some(self.not_stored(upload, &error))),
+            Poll::Pending => self.poll_disk(context, upload, Poll::Pending),
+        }
+    }
+
+    /// Waits for the disk, but not for long. `Some`: it has taken too long.
+    fn poll_disk(
+        &mut self,
+        context: &mut Context<'_>,
+        upload: &mut Upload,
+        done: Poll<()>,
+    ) -> Poll<Option<Refusal>> {
+        match (done, upload.waiting_since_ms) {
+            (Poll::Ready(()), None) => return Poll::Ready(None),
+            (Poll::Ready(()), Some(since_ms)) => {
+                upload.waiting_since_ms = None;
+                upload.begun_ms += now_ms() - since_ms;
+                self.extend_deadline(upload);
+                return Poll::Ready(None);
+            }
+            (Poll::Pending, None) => {
+                upload.waiting_since_ms = Some(now_ms());
+                self.counted.deadline.set(Some(STORE_PATIENCE));
+            }
+            (Poll::Pending, Some(_)) => {}
+        }
+        if self.counted.deadline.has_passed(context) {
+            let why = format!("the file system has not answered within {STORE_PATIENCE:?}");
+            return Poll::Ready(Some(self.not_stored(upload, &std::io::Error::other(why).into())));
+        }
+        Poll::Pending
+    }
+
+    fn not_stored(&self, upload: &Upload, error: &SpoolError) -> Refusal {
+        let SpoolError::System(error) = error else {
+            return refusal_for_room(upload.sink.account(), upload.sink.length())
+                .unwrap_or(Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS });
+        };
+        let folder = self.shared.settings.limits.spool_dir.display();
+        tracing::error!(%folder, %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
+        Refusal::BodyNotStored
+    }
+
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
-    fn decode(&mut self, bytes: &[u8], sink: &mut Sink) -> Option<Result<Option<Refusal>, End>> {
+    fn decode(&mut self, bytes: &[u8], upload: &mut Upload) -> Option<Result<Option<Refusal>, End>> {
         let limits = &self.shared.settings.limits;
-        let folder = &limits.spool_dir;
-        let mut stored = Ok(());
+        let (mut stored, Upload { sink, expected, .. }) = (Ok(()), &mut *upload);
         let read = self.protocol.read_body(bytes, limits, |piece| {
             if stored.is_ok() {
-                stored = sink.take(piece, folder);
+                stored = sink.take(piece, *expected);
             }
         });
-        if let Err(SpoolError::Full) = stored {
-            sink.share.note_full();
-            let is_beyond = sink.length > sink.share.limit();
-            let full = Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS };
-            return Some(Ok(Some(if is_beyond { Refusal::BodyTooLarge } else { full })));
-        }
         if let Err(error) = stored {
-            tracing::error!(folder = %folder.display(), %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
-            return Some(Ok(Some(Refusal::BodyNotStored)));
+            return Some(Ok(Some(self.not_stored(upload, &error))));
         }
         match read {
             Ok(BytesRead { used, is_complete: true }) => {

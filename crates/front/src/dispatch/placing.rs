@@ -84,7 +84,7 @@ impl Dispatcher {
             }
             Body::Spooled(file) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_SPOOLED, file.length());
-                match file.reopen_read_only() {
+                match file.reader() {
                     Ok(file) => worker.ring.place(&request.head, b"", Some(file.as_fd())),
                     Err(error) => {
                         drop(inner);

@@ -1,17 +1,18 @@
 //! A worker's answer on its way to the client: frames go in, events come out.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Context;
 
 use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
 use highball_ring::RingError;
 
 use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::aside::Turn;
-use crate::budget::Share;
+use crate::budget::{Account, Permit};
 use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::exchange::response_head::{self, BadHead, HeadContext};
 use crate::exchange::spool::{SpoolError, SpoolFile};
@@ -22,6 +23,9 @@ use crate::protocol::http1::body::BodyDecoder;
 /// Most `FILE` frames in one answer: each may hold a file of this process open.
 const MAX_FILES: u32 = 16;
 
+/// Bytes in memory that each answer may have, also where buffers are full: each goes on.
+const FREE_BYTES: usize = 16 * 1024;
+
 /// Where the rest of an answer goes while the client is too slow.
 #[derive(Debug)]
 enum Spool {
@@ -29,19 +33,24 @@ enum Spool {
     Unused,
     /// To this file.
     Used(SpoolFile),
-    /// It should have gone to a file.
-    Failed,
+    /// It should have gone to a file. What did not get there is sent from this one's memory.
+    Failed { _kept: Option<SpoolFile> },
 }
 
 impl Spool {
-    fn failed(error: SpoolError, share: &Share) -> Self {
+    /// Notes that the next bytes do not go to the file.
+    fn fail(&mut self, error: &SpoolError, account: &Account) {
         match error {
-            SpoolError::Full => share.note_full(),
+            SpoolError::Full => account.note_full(),
             SpoolError::System(error) => {
                 tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
             }
         }
-        Spool::Failed
+        let kept = match std::mem::replace(self, Spool::Unused) {
+            Spool::Used(file) => Some(file),
+            Spool::Unused | Spool::Failed { .. } => None,
+        };
+        *self = Spool::Failed { _kept: kept };
     }
 }
 
@@ -100,6 +109,11 @@ pub struct Response {
     pub events: AnswerEvents,
     /// Where the rest goes while the client is too slow.
     spool: Spool,
+    /// What waits in memory, and what the connection has taken last and is sending.
+    held: Option<Permit>,
+    taken_bytes: usize,
+    /// The worker has to wait although its client takes something: spool files or buffers have no room.
+    is_held_back: Cell<bool>,
     /// `FILE` frames so far.
     files: u32,
     /// In which turn files are read.
@@ -134,6 +148,9 @@ impl Response {
             is_logged_by_app: false,
             events: AnswerEvents::default(),
             spool: Spool::Unused,
+            held: None,
+            taken_bytes: 0,
+            is_held_back: Cell::new(false),
             files: 0,
             reads: Turn::of_reads(),
             hijack_announced: false,
@@ -142,9 +159,10 @@ impl Response {
         }
     }
 
-    /// Files of this answer are read in this turn, that of the application.
-    pub(crate) fn read_in(&mut self, turn: &Turn) {
+    /// Files of this answer are read in this turn, that of the application, and what it has in memory is counted there.
+    pub(crate) fn belongs_to(&mut self, turn: &Turn, buffers: &Account) {
         self.reads = turn.clone();
+        self.held = Some(Permit::new(buffers));
     }
 
     /// Ready for the answer to a request of this context.
@@ -183,29 +201,85 @@ impl Response {
     }
 
     /// How many more bytes may be taken from the worker: up to `memory_bytes` wait in memory, and up to
-    /// `spool_bytes` go to the spool file, if there is one, and as long as there is room in the budget.
+    /// `spool_bytes` go to the spool file, if there is one, and as long as there is room in the budgets.
     pub fn room(&self, memory_bytes: usize, spool_bytes: usize) -> usize {
-        match &self.spool {
+        let room = match &self.spool {
             Spool::Used(file) => {
-                let permit = file.permit();
-                let free = permit.share().free();
+                let free = file.account().free();
                 if free == 0 {
-                    permit.share().note_full();
+                    file.account().note_full();
                 }
-                spool_bytes.saturating_sub(file.length() as usize).min(free as usize)
+                spool_bytes.saturating_sub(file.length() as usize).min(free as usize).min(file.room())
             }
-            Spool::Unused | Spool::Failed => memory_bytes.saturating_sub(self.events.waiting_bytes()),
+            Spool::Unused | Spool::Failed { .. } => self.memory_room(memory_bytes),
+        };
+        self.is_held_back.set(room == 0);
+        room
+    }
+
+    fn memory_room(&self, memory_bytes: usize) -> usize {
+        let room = memory_bytes.saturating_sub(self.events.waiting_bytes());
+        let Some(held) = self.held.as_ref().filter(|_| room > 0) else { return room };
+        let waiting = self.events.waiting_bytes() + self.taken_bytes;
+        let most = FREE_BYTES.saturating_sub(waiting).saturating_add(held.account().free() as usize);
+        if most == 0 {
+            held.account().note_full();
+        }
+        room.min(most)
+    }
+
+    /// Whether there is no memory for more of this answer.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.account().free() == 0)
+    }
+
+    /// Whether the worker, which had to wait for a spool file, can go on.
+    pub(crate) fn may_go_on(&self) -> bool {
+        match &self.spool {
+            Spool::Used(file) => self.is_held_back.get() && file.room() > 0,
+            Spool::Unused | Spool::Failed { .. } => false,
         }
     }
 
+    /// Counts what is in memory, but for what each answer may have there.
+    fn count(&mut self) {
+        if let Some(held) = &self.held {
+            let bytes = self.events.waiting_bytes() + self.taken_bytes;
+            held.set(bytes.saturating_sub(FREE_BYTES) as u64);
+        }
+    }
+
+    /// Moves what has come to `events`: all that was taken before was sent.
+    pub(crate) fn take_events(&mut self, events: &mut AnswerEvents) {
+        std::mem::swap(events, &mut self.events);
+        self.taken_bytes = events.waiting_bytes();
+        self.count();
+    }
+
+    /// The request has ended: what it held is given back.
+    pub(crate) fn settle(&mut self) {
+        self.spool = Spool::Unused;
+        self.taken_bytes = 0;
+        self.held = None;
+    }
+
     /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
-    /// wait. If that fails it is logged, and the worker waits after all.
-    pub fn spool_in(&mut self, folder: &Path, share: &Rc<Share>) {
-        if matches!(self.spool, Spool::Unused) && self.progress == Progress::Streaming {
-            let has_room = share.free() > 0;
-            let file = SpoolFile::create(folder, share).map_err(SpoolError::from);
-            let file = if has_room { file } else { Err(SpoolError::Full) };
-            self.spool = file.map_or_else(|error| Spool::failed(error, share), Spool::Used);
+    /// wait. If that fails it is logged, and the worker waits after all. The task is woken when the worker can go on.
+    pub(crate) fn spool_in(&mut self, folder: &Path, spool: &Account, context: &Context<'_>) {
+        if !matches!(self.spool, Spool::Unused) || self.progress != Progress::Streaming {
+            return;
+        }
+        let Some(held) = &self.held else { return };
+        let file = match SpoolFile::create(folder, spool, held.account()) {
+            Ok(_) if spool.free() == 0 => Err(SpoolError::Full),
+            file => file.map_err(SpoolError::from),
+        };
+        match file {
+            Ok(file) => {
+                file.wake(context);
+                self.spool = Spool::Used(file);
+            }
+            Err(error) => self.spool.fail(&error, spool),
         }
     }
 
@@ -218,7 +292,7 @@ impl Response {
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
         self.events.clear();
-        self.spool = Spool::Unused;
+        self.settle();
     }
 
     /// Whether the application has taken the connection over.
@@ -271,6 +345,7 @@ impl Response {
             result = reader.next(&mut input, |frame, behind| self.frame(frame, behind, descriptors));
         }
         self.reader = reader;
+        self.count();
         result.map(drop)
     }
 
@@ -412,14 +487,14 @@ impl Response {
             return false;
         };
         let offset = spool.length();
-        if let Err(error) = spool.write_all(bytes) {
-            let permit = spool.permit();
-            self.spool = Spool::failed(error, permit.share());
+        if let Err(error) = spool.append(bytes) {
+            let account = spool.account().clone();
+            self.spool.fail(&error, &account);
             return false;
         }
-        let (file, length, permit) = (spool.file(), bytes.len() as u64, Some(spool.permit()));
+        let (file, length) = (spool.file(), bytes.len() as u64);
         if length > 0 {
-            self.events.push_file(FilePart { file, offset, length, permit, ahead: Ahead::default() });
+            self.events.push_file(FilePart { file, offset, length, ahead: Ahead::default() });
         }
         true
     }
@@ -452,7 +527,7 @@ impl Response {
         self.missing = self.missing.saturating_sub(length);
         self.body_bytes = self.body_bytes.saturating_add(length);
         let file = Arc::new(ServedFile::handed_over(File::from(file), backing, &self.reads));
-        self.events.push_file(FilePart { file, offset, length, permit: None, ahead: Ahead::default() });
+        self.events.push_file(FilePart { file, offset, length, ahead: Ahead::default() });
         Ok(())
     }
 

@@ -9,16 +9,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
 
-use highball_tenant::Backing;
-use rustix::fs::{fchmod, ftruncate, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
+use rustix::fs::{fchmod, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
 
 use crate::aside::file_reads::ServedFile;
+use crate::aside::write_behind::{Source, WriteBehind};
 use crate::aside::Turn;
-use crate::budget::{Budget, Full, Permit, Share};
+use crate::budget::{Account, Budget, Full, Kind, Permit};
 
 /// Most bytes of spool files that are in memory as there is no folder for them: the server may have little of it.
 const MEMORY_BYTES: u64 = 64 << 20;
@@ -26,14 +26,16 @@ const MEMORY_BYTES: u64 = 64 << 20;
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
 
-/// An open file without a name.
+/// In which turn all spool files are written, read and closed.
+static TURN: LazyLock<Turn> = LazyLock::new(Turn::of_reads);
+
+/// A file without a name.
 #[derive(Debug)]
 pub struct SpoolFile {
     file: Arc<ServedFile>,
     length: u64,
-    permit: Rc<Permit>,
-    /// Whether another process may have it open too, and keep it.
-    is_shared: Cell<bool>,
+    /// How often it was given to another process.
+    readers: Cell<usize>,
 }
 
 /// Why bytes were not stored.
@@ -54,73 +56,147 @@ impl From<Full> for SpoolError {
 }
 
 impl SpoolFile {
-    /// Creates an empty file in `folder`, for the application with this share of the budget.
+    /// An empty file in `folder`, which is created when there is something to write. `buffers` counts what is not written
+    /// yet.
+    ///
+    /// # Errors
+    /// There is no folder, and the file cannot be in memory: too many open files.
+    pub fn create(folder: &Path, account: &Account, buffers: &Account) -> io::Result<Self> {
+        if account.kind() != Kind::SpoolFiles {
+            return SpoolFile::in_memory(account);
+        }
+        let source = Source { folder: folder.to_owned(), create: unnamed, reopen: reopen_read_only };
+        Ok(SpoolFile::from_source(source, account, buffers))
+    }
+
+    fn from_source(source: Source, account: &Account, buffers: &Account) -> Self {
+        let behind = WriteBehind::new(source, Permit::new(buffers));
+        SpoolFile::of(ServedFile::to_be_written(behind, Permit::new(account), &TURN))
+    }
+
+    /// An empty file in memory, which no disk has to do with.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn in_memory(account: &Account) -> io::Result<Self> {
+        let file = File::from(in_memory()?);
+        Ok(SpoolFile::of(ServedFile::in_memory(file, Permit::new(account), &TURN)))
+    }
+
+    fn of(file: ServedFile) -> Self {
+        SpoolFile { file: Arc::new(file), length: 0, readers: Cell::new(0) }
+    }
+
+    /// Whether files can be created in this folder. This may take long, and is not for the event loop.
     ///
     /// # Errors
     /// Those of open(2): no such folder, no permission, too many open files.
-    pub fn create(folder: &Path, share: &Rc<Share>) -> io::Result<Self> {
-        let descriptor = if share.is_in_memory() { in_memory()? } else { unnamed(folder)? };
-        Ok(SpoolFile::of(descriptor, share))
-    }
-
-    /// Whether files can be created in this folder.
-    ///
-    /// # Errors
-    /// As for [`SpoolFile::create`].
     pub(crate) fn try_folder(folder: &Path) -> io::Result<()> {
         unnamed(folder).map(drop)
     }
 
-    fn of(descriptor: OwnedFd, share: &Rc<Share>) -> Self {
-        static READS: LazyLock<Turn> = LazyLock::new(Turn::of_reads);
-        let file = ServedFile::handed_over(File::from(descriptor), Backing::BlockDevice, &READS);
-        let (file, permit) = (Arc::new(file), Rc::new(Permit::new(share)));
-        SpoolFile { file, length: 0, permit, is_shared: Cell::new(false) }
-    }
-
-    /// Appends bytes.
+    /// Appends bytes. They are written later.
     ///
     /// # Errors
-    /// The budget is used up; or those of write(2): no space above all.
-    pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
-        self.permit.grow(bytes.len() as u64)?;
-        (&**self.file).write_all(bytes)?;
+    /// The budget is used up; or those of open(2) and write(2), for bytes that were appended before: no space above all.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
+        self.file.permit().map_or(Ok(()), |permit| permit.grow(bytes.len() as u64))?;
+        match self.file.behind() {
+            Some(behind) if behind.add(bytes)? => self.file.start_writing(),
+            Some(_) => {}
+            None => (&**self.file).write_all(bytes)?,
+        }
         self.length += bytes.len() as u64;
         Ok(())
     }
 
+    /// For how many more bytes there is room until some have been written, or the system does not write any.
+    pub fn room(&self) -> usize {
+        self.file.behind().map_or(usize::MAX, WriteBehind::room)
+    }
+
+    /// Waits for room for more.
+    pub(crate) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        self.wake(context);
+        let is_in_the_way = self.room() == 0 && !self.file.behind().is_some_and(WriteBehind::has_failed);
+        if is_in_the_way {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }
+
+    /// This task is woken whenever there is room for more.
+    pub(crate) fn wake(&self, context: &Context<'_>) {
+        self.file.behind().into_iter().for_each(|behind| behind.wake(context.waker()));
+    }
+
+    /// All was appended: the file is prepared for another process.
+    pub fn finish(&self) {
+        if self.file.behind().is_some_and(WriteBehind::finish) {
+            self.file.start_writing();
+        }
+    }
+
+    /// Waits until it is.
+    pub(crate) fn poll_finished(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
+        self.wake(context);
+        match self.file.behind().map_or(Ok(true), WriteBehind::finished) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
     /// The file itself, to be read at positions.
-    pub fn file(&self) -> Arc<ServedFile> {
+    pub(crate) fn file(&self) -> Arc<ServedFile> {
         Arc::clone(&self.file)
     }
 
-    /// What the file holds of the budget; to be kept as long as the file.
-    pub fn permit(&self) -> Rc<Permit> {
-        Rc::clone(&self.permit)
+    /// What it is counted for.
+    pub(crate) fn account(&self) -> &Account {
+        self.file.permit().expect("a spool file is counted").account()
     }
 
-    /// Bytes written.
+    /// Bytes appended.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// A descriptor of the same file for another process: read only, at the start.
+    /// A descriptor of the same file for another process: read only, at the start. The file is
+    /// [finished](SpoolFile::finish).
     ///
     /// # Errors
     /// Those of open(2); `/proc` is needed.
-    #[allow(clippy::disallowed_methods)] // it is the file that is open already
-    pub fn reopen_read_only(&self) -> io::Result<OwnedFd> {
-        self.is_shared.set(true);
-        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    pub fn reader(&self) -> io::Result<Arc<OwnedFd>> {
+        self.file.share();
+        let number = self.readers.replace(self.readers.get() + 1);
+        match self.file.behind().and_then(|behind| behind.reader(number)) {
+            Some(reader) => Ok(reader),
+            // In memory; or several workers have died before they began with it.
+            None => reopen_read_only(&self.file).map(Arc::new),
+        }
     }
+}
+
+/// What was not written by now is not wanted any more.
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        self.file.behind().into_iter().for_each(WriteBehind::abandon);
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // it is the file that is open already
+fn reopen_read_only(file: &File) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The budget of spool files in this folder, of `limit` bytes or the usual limit. Where the folder cannot be used (in a
 /// read-only container, for example) they are kept in memory, within narrower limits, and the log says so.
-pub fn budget_of_folder(folder: &Path, limit: Option<u64>) -> Rc<Budget> {
+pub fn budget_of_folder(folder: &Path, limit: Option<u64>) -> Arc<Budget> {
     let Err(error) = SpoolFile::try_folder(folder) else {
-        return Budget::new(limit.unwrap_or_else(|| Budget::usual_limit(folder)));
+        return Budget::new(limit.unwrap_or_else(|| Budget::usual_limit(folder)), Kind::SpoolFiles);
     };
     let limit = limit.unwrap_or(MEMORY_BYTES).min(MEMORY_BYTES);
     tracing::warn!(
@@ -130,18 +206,7 @@ pub fn budget_of_folder(folder: &Path, limit: Option<u64>) -> Rc<Budget> {
         remedy = "Mount a tmpfs or a volume at this folder (docker run --tmpfs /tmp), or name another one with --spool-dir.",
         "no files can be created in the spool folder: large request bodies are kept in memory, up to the limit in all"
     );
-    Budget::of(limit, true)
-}
-
-/// Truncates a shared file: a process that keeps it open would take room that is not counted.
-impl Drop for SpoolFile {
-    fn drop(&mut self) {
-        if self.is_shared.get() {
-            if let Err(error) = ftruncate(&**self.file, 0) {
-                tracing::warn!(%error, "a spool file could not be emptied");
-            }
-        }
-    }
+    Budget::new(limit, Kind::SpoolFilesInMemory)
 }
 
 /// A file in memory. Only this user may open it to write, as in a folder.
@@ -186,58 +251,71 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::budget::Share;
 
-    fn share() -> Rc<Share> {
-        Share::new(&Budget::new(20), "app", None)
+    fn accounts() -> (Account, Account) {
+        let account = |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), None);
+        (account(Kind::SpoolFiles), account(Kind::Buffers))
     }
 
     fn check(mut spool: SpoolFile, folder: &Path) {
-        spool.write_all(b"hello, ").unwrap();
-        let mut early = File::from(spool.reopen_read_only().unwrap());
-        spool.write_all(b"spool").unwrap();
+        spool.append(b"hello, ").unwrap();
+        spool.append(b"spool").unwrap();
         assert_eq!(spool.length(), 12);
-        for reader in [&mut early, &mut File::from(spool.reopen_read_only().unwrap())] {
+        spool.finish();
+        let mut early = File::from(spool.reader().unwrap().try_clone().unwrap());
+        for reader in [&mut early, &mut File::from(spool.reader().unwrap().try_clone().unwrap())] {
             let mut content = String::new();
             reader.read_to_string(&mut content).unwrap();
             assert_eq!(content, "hello, spool");
             assert!(reader.write_all(b"x").is_err(), "a reader cannot write");
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "no name is left in the folder");
-        assert!(matches!(spool.write_all(&[0; 10]), Err(SpoolError::Full)));
-        let permit = spool.permit();
+        assert!(matches!(spool.append(&[0; 10]), Err(SpoolError::Full)));
+        let (file, account) = (spool.file(), spool.account().clone());
         drop(spool);
-        assert_eq!(permit.share().used(), 12, "as long as the permit is kept");
+        assert_eq!(account.free(), 8, "as long as it is sent");
+        drop(file);
+        assert_eq!(account.free(), 20);
         assert_eq!(early.metadata().unwrap().len(), 0, "nothing is left to who has kept it open");
     }
 
     #[test]
     fn what_is_written_can_be_read_from_the_start() {
         let folder = tempfile::tempdir().unwrap();
-        check(SpoolFile::create(folder.path(), &share()).unwrap(), folder.path());
+        let (account, buffers) = accounts();
+        check(SpoolFile::create(folder.path(), &account, &buffers).unwrap(), folder.path());
+        check(SpoolFile::in_memory(&account).unwrap(), folder.path());
     }
 
     #[test]
     fn file_systems_without_unnamed_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
-        check(SpoolFile::of(create_and_unlink(folder.path()).unwrap(), &share()), folder.path());
+        let (account, buffers) = accounts();
+        let folder_path = folder.path().to_owned();
+        let source = Source { folder: folder_path, create: create_and_unlink, reopen: reopen_read_only };
+        check(SpoolFile::from_source(source, &account, &buffers), folder.path());
     }
 
     #[test]
     fn where_there_is_no_folder_they_are_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let share = Share::new(&budget_of_folder(&missing, Some(20)), "app", None);
-        check(SpoolFile::create(&missing, &share).unwrap(), folder.path());
-        let unlimited = Share::new(&budget_of_folder(&missing, Some(u64::MAX)), "app", None);
-        assert_eq!(unlimited.limit(), 64 << 20, "memory is not what the limit was meant for");
-        assert!(!Share::new(&budget_of_folder(folder.path(), None), "app", None).is_in_memory());
+        let account =
+            |limit| Account::new(&Share::new(&budget_of_folder(&missing, limit), "app", None), None);
+        check(SpoolFile::create(&missing, &account(Some(20)), &accounts().1).unwrap(), folder.path());
+        assert_eq!(account(Some(u64::MAX)).limit(), 64 << 20, "memory is not what the limit was meant for");
+        let usual = Account::new(&Share::new(&budget_of_folder(folder.path(), None), "app", None), None);
+        assert_eq!(usual.kind(), Kind::SpoolFiles);
     }
 
     #[test]
     fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let error = SpoolFile::create(&folder.path().join("missing"), &share()).unwrap_err();
+        let (account, buffers) = accounts();
+        let mut spool = SpoolFile::create(&folder.path().join("missing"), &account, &buffers).unwrap();
+        spool.append(b"x").unwrap();
+        let Err(SpoolError::System(error)) = spool.append(b"y") else { panic!("it was appended") };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -7,11 +7,9 @@
 mod spare;
 
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::aside::file_reads::{Ahead, ServedFile};
-use crate::budget::Permit;
 use crate::message::refusal::Refusal;
 
 /// The next event of an answer.
@@ -98,8 +96,6 @@ pub struct FilePart {
     pub offset: u64,
     /// Bytes still to send.
     pub length: u64,
-    /// What a spool file holds of the budget.
-    pub permit: Option<Rc<Permit>>,
     /// The next piece of it.
     pub ahead: Ahead,
 }
@@ -110,8 +106,8 @@ impl FilePart {
         let beyond = self.length.checked_sub(length).filter(|beyond| *beyond > 0)?;
         self.length = length;
         let offset = self.offset + length;
-        let (file, permit) = (Arc::clone(&self.file), self.permit.clone());
-        Some(FilePart { file, offset, length: beyond, permit, ahead: Ahead::default() })
+        let file = Arc::clone(&self.file);
+        Some(FilePart { file, offset, length: beyond, ahead: Ahead::default() })
     }
 }
 

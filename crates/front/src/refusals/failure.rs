@@ -73,7 +73,7 @@ impl Failure {
     /// Describes the failure of the current request and answer.
     pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: Load) -> Failure {
         let body = match std::mem::take(&mut inner.request.body) {
-            Body::Memory(bytes) => bytes,
+            Body::Memory(buffered) => buffered.into_bytes(),
             Body::None | Body::Spooled(_) => Vec::new(),
         };
         Failure {

@@ -13,7 +13,7 @@ use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
 use crate::aside::Turn;
-use crate::budget::{Budget, Share};
+use crate::budget::{Budgets, Share};
 use crate::clock::now_ms;
 use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
@@ -56,7 +56,9 @@ pub(crate) struct AppState {
     /// and to read those that its workers have opened.
     pub(crate) reads: Turn,
     /// What its spool files may hold.
-    pub(crate) spool: Rc<Share>,
+    pub(crate) spool: Arc<Share>,
+    /// What its requests and answers may hold in memory.
+    pub(crate) buffers: Arc<Share>,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     events: AppEvents,
@@ -82,7 +84,7 @@ impl AppState {
         app: Arc<App>,
         limits: &Limits,
         log: Option<&Rc<AccessLog>>,
-        budget: &Rc<Budget>,
+        budgets: &Budgets,
         events: UnboundedSender<Event>,
     ) -> Self {
         let events = AppEvents { app: app.id, events };
@@ -96,7 +98,8 @@ impl AppState {
             error_pages: RefCell::new(None),
             turn: Turn::of(app.runs_as.another()),
             reads: Turn::of_reads(),
-            spool: Share::new(budget, &app.name, app.limits.spool_bytes),
+            spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
+            buffers: Share::new(&budgets.buffers, &app.name, None),
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             events,

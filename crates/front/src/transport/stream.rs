@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use socket2::{SockRef, TcpKeepalive};
@@ -180,6 +181,14 @@ impl Stream {
                 tracing::debug!(%error, "a connection is not looked after by the kernel");
             }
         }
+    }
+
+    /// Whether the client has closed its socket, which reads as its end. Of a Unix socket the kernel knows; with TCP it is
+    /// found out when something is sent.
+    pub(crate) fn is_closed(&self) -> bool {
+        let mut polled = [PollFd::new(self, PollFlags::empty())];
+        let found = poll(&mut polled, Some(&Timespec::default()));
+        found.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Ends our side; the client may still be sending.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 
-trait Socket: Read + Write + Send {
+pub(crate) trait Socket: Read + Write + Send {
     fn end_writing(&self);
     fn set_patience(&self, patience: Duration);
 }
@@ -64,7 +64,7 @@ impl Client {
         Client::new(UnixStream::connect(path).unwrap())
     }
 
-    fn new(socket: impl Socket + 'static) -> Client {
+    pub(crate) fn new(socket: impl Socket + 'static) -> Client {
         socket.set_patience(PATIENCE);
         Client(BufReader::new(Box::new(socket)))
     }

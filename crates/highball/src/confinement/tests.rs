@@ -1,7 +1,7 @@
 //! Each test confines another process: this program again, which runs one ignored test.
 
 use super::*;
-use highball_front::budget::{Budget, Share};
+use highball_front::budget::{Account, Budget, Kind, Share};
 use highball_front::exchange::spool::SpoolFile;
 use rustix::process::{getpid, getppid, kill_process, test_kill_process, Signal};
 use std::fs::{self, File};
@@ -122,10 +122,11 @@ fn confined_by_landlock() {
 
 /// As the front does with a large upload.
 fn spools_files(folder: &Path) {
-    let share = Share::new(&Budget::new(20), "app", None);
-    let mut file = SpoolFile::create(folder, &share).unwrap();
-    file.write_all(b"text").unwrap();
-    let reopened = File::from(file.reopen_read_only().unwrap());
+    let account = |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), None);
+    let mut file = SpoolFile::create(folder, &account(Kind::SpoolFiles), &account(Kind::Buffers)).unwrap();
+    file.append(b"text").unwrap();
+    file.finish();
+    let reopened = File::from(file.reader().unwrap().try_clone().unwrap());
     assert_eq!(std::io::read_to_string(&reopened).unwrap(), "text");
     drop(file);
     assert_eq!(reopened.metadata().unwrap().len(), 0, "it is emptied");

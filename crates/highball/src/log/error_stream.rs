@@ -1,0 +1,122 @@
+//! Standard error, written by a separate thread: a reader that has stopped (a pipe to a stuck collector, a terminal after
+//! Ctrl-S) holds up no event loop. Lines are dropped beyond a certain size; how many, the log says when it is read again.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use highball_front::line_buffer::LineBuffer;
+use tracing::warn;
+
+/// How long the end of the process waits for its last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Where lines go.
+#[derive(Debug, Default)]
+pub(super) struct ErrorStream {
+    state: Mutex<State>,
+    /// There are lines, or all were written.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: LineBuffer,
+    /// A thread writes. Until then, who has a line writes it.
+    has_thread: bool,
+    /// It is writing.
+    is_busy: bool,
+}
+
+impl ErrorStream {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // It is whole at every moment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes lines, sooner or later.
+    pub(super) fn write(&self, lines: &str) {
+        let mut state = self.state();
+        if state.has_thread {
+            state.lines.add(lines.as_bytes());
+            self.changed.notify_all();
+        } else {
+            // There is nowhere left to complain when standard error is closed.
+            let _ = io::stderr().lock().write_all(lines.as_bytes());
+        }
+    }
+
+    /// From now on, a thread writes.
+    pub(super) fn start_thread(self: &Arc<Self>, to: impl Write + Send + 'static) {
+        let stream = Arc::clone(self);
+        let started = thread::Builder::new().name("log".into()).spawn(move || stream.write_for_ever(to));
+        self.state().has_thread = started.is_ok();
+    }
+
+    fn write_for_ever(&self, mut to: impl Write) {
+        let mut state = self.state();
+        loop {
+            let lines = state.lines.take();
+            if lines.is_empty() {
+                let dropped = state.lines.take_dropped();
+                if dropped > 0 {
+                    drop(state);
+                    warn!(lines = dropped, "standard error was not read fast enough: lines were dropped");
+                    state = self.state();
+                    continue;
+                }
+                state.is_busy = false;
+                self.changed.notify_all();
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.is_busy = true;
+            drop(state);
+            // As above.
+            let _ = to.write_all(&lines);
+            state = self.state();
+        }
+    }
+
+    /// Waits until all lines are written, but not for long: the process is about to end.
+    pub(super) fn finish(&self) {
+        let state = self.state();
+        let is_unfinished =
+            |state: &mut State| state.has_thread && (state.is_busy || !state.lines.is_empty());
+        drop(self.changed.wait_timeout_while(state, LAST_LINES, is_unfinished));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_has_stopped_holds_up_no_writer() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let stream = Arc::new(ErrorStream::default());
+        stream.start_thread(File::from(writer));
+        let line = format!("{}\n", "x".repeat(99));
+        (0..100_000).for_each(|_| stream.write(&line)); // more than are kept
+        assert!(stream.state().lines.has_dropped());
+        let reading = thread::spawn(move || {
+            let (mut reader, mut bytes, mut received) = (File::from(reader), [0; 1 << 16], 0);
+            loop {
+                let read = reader.read(&mut bytes).unwrap();
+                received += bytes[..read].iter().filter(|byte| **byte == b'\n').count();
+                if bytes[..read].ends_with(b"last\n") {
+                    return received;
+                }
+            }
+        });
+        stream.finish();
+        stream.write("last\n");
+        let received = reading.join().unwrap();
+        assert!((40_000..100_000).contains(&received), "{received} lines");
+        assert!(!stream.state().lines.has_dropped(), "it was reported");
+    }
+}
