@@ -22,7 +22,7 @@ class TenantDescriptorsTest < TenantsTestCase
       $descriptors.sendmsg(tag, 0, nil, Socket::AncillaryData.unix_rights(*ios))
     end
 
-    def ring_and_ticket(env) = %i[@ring @ticket].map { |name| env["rack.hijack"].instance_variable_get(name) }
+    def ring_and_ticket(env) = Highball::Hijack.ring.then { |ring| [ring, ring.ticket_of(env)] }
 
     # Hands the client's connection over to a socket of another process.
     def hijack_to(env, socket)
