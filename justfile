@@ -36,6 +36,7 @@ soak *OPTIONS:
 
 # Fuzz a parser (needs cargo-fuzz and the nightly compiler): `just fuzz request_head 300`
 fuzz TARGET SECONDS:
+    ruby fuzz/seeds.rb {{TARGET}}
     cargo +nightly fuzz run {{TARGET}} -- -max_total_time={{SECONDS}} -dict=fuzz/http.dict
 
 # The scenario of `just bench hello`: a worker with one thread, compared with Puma and the floor

@@ -8,7 +8,25 @@ class GatewayConnectionsTest < GatewayTestCase
   KEPT = 1000
   # What a web server sees of an answer that is cut off: its connection ends within it, or has a record that is none.
   BROKEN = [CgiConnection::BadAnswer, EOFError, Errno::ECONNRESET].freeze
-  CUT_OFF = ["/raise-late", "/raise-late?length=1", "/wrong-length?length=100&shape=pause", "/hijack"].freeze
+  CUT_OFF = ["/raise-late", "/raise-late?length=1", "/wrong-length?length=100&shape=pause"].freeze
+  # Takes the connection over as it is, though its env does not offer that.
+  TAKING = <<~RUBY
+    run lambda { |env|
+      next [200, {}, []] unless env["PATH_INFO"] == "/take"
+
+      ring = Highball::Hijack.ring
+      Highball::Hijack.take_over(ring, ring.ticket_of(env)).close
+      [-1, {}, []]
+    }
+  RUBY
+  # Answers what the env offers, by a partial hijack.
+  SPEAKING = <<~RUBY
+    run lambda { |env|
+      offered = [env["rack.hijack?"], env.key?("rack.hijack"), env.key?("rack.version")]
+      speak = lambda { |socket| socket.write(offered.inspect) && socket.close }
+      [200, { "rack.hijack" => speak }, []]
+    }
+  RUBY
 
   # Each piece arrives before the application makes the next; many requests on one connection; many connections at once.
   def test_the_usual_life
@@ -65,8 +83,23 @@ class GatewayConnectionsTest < GatewayTestCase
     CUT_OFF.product(CLIENTS.keys).each do |target, protocol|
       gateway(server, protocol) { |connection| assert_cut_off(connection, target, protocol) }
     end
-    # A web server expects an answer by its protocol, not the bytes of an application.
+  end
+
+  # A web server expects an answer by its protocol, not the bytes of an application.
+  def test_connections_that_an_application_takes_over
+    server = serve_all(folder_with("config.ru" => TAKING))
+    with_each(server) { |connection, protocol| assert_cut_off(connection, "/take", protocol) }
     assert_includes server.log, "the application has taken over a connection of a web server"
+  end
+
+  def test_a_partial_hijack
+    server = serve_all(folder_with("config.ru" => SPEAKING))
+    *both, rack2 = JSON.parse(server.get("/").body)
+    assert_equal [true, true], both
+    with_each(server) do |connection, protocol|
+      answer = connection.get("/")
+      assert_equal [200, [!rack2, false, rack2]], [answer.status, JSON.parse(answer.body)], protocol
+    end
   end
 
   def test_a_worker_that_is_killed_within_an_answer

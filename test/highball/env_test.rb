@@ -44,6 +44,15 @@ class EnvTest < ServerTestCase
     %w[CONTENT_LENGTH CONTENT_TYPE rack.protocol rack.hijack_io].each { |name| refute_includes env, name }
   end
 
+  # On a web server's connection. Rack 2 has one entry for both kinds of hijack.
+  def test_what_cannot_be_taken_over_is_not_offered
+    rack2 = Rack.release < "3"
+    env = env_of(flags: [:no_takeover])
+    assert_equal [!rack2, false], [env["rack.hijack?"], env.key?("rack.hijack")]
+    env = env_of
+    assert_equal [true, true], [env["rack.hijack?"], env.key?("rack.hijack")], "the next request"
+  end
+
   def test_values_are_the_apps_own
     env = env_of({ "HTTP_X_A" => "caf\xE9", "PATH_INFO" => "/a%2Fb" })
     own = env.slice("HTTP_X_A", "PATH_INFO", "REQUEST_URI", "HTTP_HOST")

@@ -21,7 +21,7 @@ class FakeFront
   HTTP_UPGRADE = 29
   PLACED = 1
   TAKEN_BACK = 3
-  FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16 }.freeze
+  FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16, no_takeover: 32 }.freeze
   KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort, 7 => :failure }.freeze
   WAITS = %w[claim write begin head answer reply fail file hijack early_hints].freeze # methods of the ring
   USUAL = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/", "REQUEST_URI" => "/", "SERVER_NAME" => "test",

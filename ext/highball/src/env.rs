@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 
 use highball_ring::env_keys::{KEYS, OTHER};
-use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0};
+use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use rb_sys::VALUE;
 
 use crate::hijack::Hijacks;
@@ -24,6 +24,8 @@ pub(crate) struct EnvKeys {
     url_scheme: VALUE,
     https: VALUE,
     protocol: VALUE,
+    is_hijack: VALUE,
+    rack_version: VALUE,
     /// Those of the template's places: the fields of [`PLACED`], and last `rack.hijack`.
     places: [VALUE; PLACES],
     hijacks: Hijacks,
@@ -84,6 +86,8 @@ impl EnvKeys {
             url_scheme: immortal(b"rack.url_scheme"),
             https: immortal(b"https"),
             protocol: immortal(b"rack.protocol"),
+            is_hijack: immortal(b"rack.hijack?"),
+            rack_version: immortal(b"rack.version"),
         }
     }
 
@@ -138,7 +142,22 @@ impl EnvKeys {
             if flags & HTTPS != 0 {
                 rb_sys::rb_hash_aset(env, self.url_scheme, self.https);
             }
+            if flags & NO_TAKEOVER != 0 {
+                self.offer_no_full_hijack(env);
+            }
             env
+        }
+    }
+
+    /// What is left is a partial hijack. Only Rack 3 offers one without the other: `rack.hijack?` is about both in Rack 2,
+    /// which alone has `rack.version` (Rack SPEC, "Hijacking").
+    unsafe fn offer_no_full_hijack(&self, env: VALUE) {
+        // SAFETY: as for `build`.
+        unsafe {
+            rb_sys::rb_hash_delete(env, self.places[PLACES - 1]);
+            if rb_sys::rb_hash_lookup(env, self.rack_version) != rb_sys::Qnil as VALUE {
+                rb_sys::rb_hash_aset(env, self.is_hijack, rb_sys::Qfalse as VALUE);
+            }
         }
     }
 
