@@ -136,6 +136,7 @@ class GatewayConnectionsTest < GatewayTestCase
     ensure
       queued&.close
     end
+    wait_for("the end of the queue") { server.status["queue"].zero? }
     assert_empty(targets(server).grep(/refused/))
   end
 
