@@ -20,5 +20,7 @@ pub fn limits() -> Limits {
         send_timeout: Duration::from_secs(1),
         spool_dir: PathBuf::new(),
         spool_bytes: None,
+        buffer_bytes: 1 << 20,
+        body_bytes_per_second: 0,
     }
 }

@@ -33,7 +33,7 @@ class InitTest < E2ETest
     File.write(path, options.join("\n"))
     output, ended = HighballServer.run("config", "nginx", app)
     assert_predicate ended, :success?, output
-    assert_match(/^\s*client_max_body_size 1073741824;/, output)
+    assert_match(/^\s*client_max_body_size 104857600;/, output)
   end
 
   def test_the_line_of_the_procfile_serves

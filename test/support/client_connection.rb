@@ -10,6 +10,7 @@ class ClientConnection
 
   READ_BYTES = 65_536
   WITHIN = 15 # seconds for one answer, by default
+  LONGEST = 180 # seconds for one that goes on and on
 
   # `from`: the client's address.
   def self.tcp(port, host = "127.0.0.1", from: nil)
@@ -72,6 +73,7 @@ class ClientConnection
   def begin_wait(within)
     @within = within
     @ends_at = Deadline.now + within
+    @last_end = Deadline.now + [within, LONGEST].max
   end
 
   # The name, in lower case, and the value.
@@ -93,7 +95,7 @@ class ClientConnection
     else
       @buffer << bytes
       # A body that is read for long is no reason to give up, as long as it goes on.
-      @ends_at = [@ends_at, Deadline.now + [@within, WITHIN].min].max
+      @ends_at = [@ends_at, Deadline.now + [@within, WITHIN].min].max.clamp(..@last_end)
       true
     end
   end

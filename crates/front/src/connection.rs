@@ -100,6 +100,9 @@ enum Client {
     Ended,
     /// It did so before the answer to the request at hand had begun.
     EndedEarly,
+    /// The same while the request was queued; it was sent an interim answer, which tells after a moment whether it has left.
+    /// Then this deadline counts again, in milliseconds.
+    Probed { before_ms: u64 },
 }
 
 /// Whether a client takes what it is sent; if not, the deadline that counts again once it does, in milliseconds.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use highball_config::Bind;
 use highball_front::{AppEvent, Event};
 use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
 use highball_ring::frame::Kind;
@@ -348,15 +347,11 @@ fn a_request_that_takes_too_long_gets_504_and_its_thread_is_busy_until_it_ends()
 
 #[test]
 fn a_request_whose_client_leaves_while_it_waits_never_reaches_a_worker() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let front = Front::with(|settings| settings.binds.push(Bind::unix(path.clone())));
+    let front = Front::start();
     let worker = front.worker(1);
     let mut first = front.get("/first");
     let job = worker.claim();
-    // Whether a client at the other end of a TCP connection has left, or has only ended its side, nothing tells.
-    let mut leaving = Client::unix(&path);
-    leaving.send("GET /leaving HTTP/1.1\r\nHost: a\r\n\r\n");
+    let leaving = front.get("/leaving");
     front.until("it waits", |report| report.apps[0].queue == 1);
     drop(leaving);
     front.until("it waits no longer", |report| report.apps[0].queue == 0);

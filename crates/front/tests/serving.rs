@@ -110,6 +110,7 @@ fn bodies_up_to_a_mebibyte_touch_no_disk() {
         settings.limits.spool_dir.push("spool");
         std::fs::create_dir(&settings.limits.spool_dir).unwrap();
     });
+    front.report(); // it has looked for the folder
     std::fs::remove_dir(&front.settings.limits.spool_dir).unwrap();
     let worker = front.worker(1);
     let body = pattern(1 << 20);
@@ -256,10 +257,24 @@ fn a_client_that_ends_its_side_while_it_is_queued_is_answered() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     client.end_writing();
     front.until("it is queued", |report| report.apps[0].queue == 1);
-    client.stays_quiet(Duration::from_millis(200));
+    assert_eq!(client.answer_head().status, 100);
+    client.stays_quiet(Duration::from_millis(500));
+    assert_eq!(front.report().apps[0].queue, 1);
     front.worker(1).claim().answer("late");
     assert_eq!(client.answer().text(), "late");
     assert!(client.has_ended());
+}
+
+#[test]
+fn an_old_client_that_ends_its_side_while_it_is_queued_gets_its_answer_alone() {
+    let front = Front::start();
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    client.end_writing();
+    front.until("it is queued", |report| report.apps[0].queue == 1);
+    client.stays_quiet(Duration::from_millis(500));
+    front.worker(1).claim().answer("late");
+    assert_eq!(client.answer().text(), "late");
 }
 
 #[test]

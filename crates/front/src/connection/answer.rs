@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
+use std::time::Duration;
 
 use super::{Again, Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
@@ -14,6 +15,9 @@ use crate::route::app_state::AppState;
 
 /// Most bytes that a client may send ahead while it waits for an answer.
 const AHEAD_BYTES: usize = 64 * 1024;
+
+/// How long a reset may take that shows that a client has left.
+const PROBE: Duration = Duration::from_millis(200);
 
 /// What became of a request that a worker was given.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ pub(super) enum Answered {
 impl Connection {
     /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
-        if self.client == Client::EndedEarly {
+        if self.client != Client::Open {
             self.client = Client::Ended;
         }
         if !self.buffer.is_empty() {
@@ -87,7 +91,7 @@ impl Connection {
         if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
             self.entry = None;
         } else {
-            let has_left = self.client == Client::EndedEarly;
+            let has_left = matches!(self.client, Client::EndedEarly | Client::Probed { .. });
             self.log(if has_left { CLIENT_LEFT } else { status }, body_bytes);
         }
     }
@@ -110,8 +114,13 @@ impl Connection {
             }
             let waiting = inner.response.progress() == Progress::Waiting;
             drop(inner);
-            if waiting && self.counted.deadline.has_passed(context) {
-                return Poll::Ready(Ok(Answered::Refused(self.give_up(app))));
+            let is_probed = matches!(self.client, Client::Probed { .. });
+            if (waiting || is_probed) && self.counted.deadline.has_passed(context) {
+                if !is_probed {
+                    return Poll::Ready(Ok(Answered::Refused(self.give_up(app))));
+                }
+                self.end_probe()?;
+                continue;
             }
             ready!(self.poll_client(context))?;
         }
@@ -150,17 +159,7 @@ impl Connection {
         let limits = &shared.settings.limits;
         let mut scratch = shared.scratch.borrow_mut();
         match ready!(self.stream.poll_read_some(context, &mut scratch)) {
-            Ok(0) => {
-                let inner = self.exchange.borrow();
-                let is_early = inner.response.progress() == Progress::Waiting;
-                // It may only have ended its side, and is answered then.
-                let has_left = inner.place == Place::Queue && self.stream.is_closed();
-                drop(inner);
-                self.client = if is_early { Client::EndedEarly } else { Client::Ended };
-                if has_left || !self.protocol.may_be_half_closed() {
-                    return Poll::Ready(Err(End::Gone));
-                }
-            }
+            Ok(0) => self.note_end()?,
             Ok(length) => match self.protocol.read_ahead(&scratch[..length], limits) {
                 Ok(kept) => self.buffer.add(kept),
                 Err(_) => return Poll::Ready(Err(End::Gone)),
@@ -168,5 +167,47 @@ impl Connection {
             Err(_) => return Poll::Ready(Err(End::Gone)),
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The client sends nothing more. It may only have ended its side, and is answered then.
+    fn note_end(&mut self) -> Result<(), End> {
+        if !self.protocol.may_be_half_closed() {
+            return Err(End::Gone);
+        }
+        let is_early = self.exchange.borrow().response.progress() == Progress::Waiting;
+        self.client = match is_early {
+            true if self.is_queued() => self.probe()?,
+            true => Client::EndedEarly,
+            false => Client::Ended,
+        };
+        Ok(())
+    }
+
+    /// A queued request whose client has left need not be begun. Of a Unix socket the kernel knows; with TCP, the client's
+    /// machine resets the connection when something is sent. An interim head may be sent at any time, and clients skip it
+    /// (RFC 9110 section 15.2). Those that speak HTTP/1.0 get none, and count as if they waited.
+    fn probe(&mut self) -> Result<Client, End> {
+        if self.stream.is_closed() {
+            return Err(End::Gone);
+        }
+        self.events.push_front_head(100, false, None, |_| {});
+        let before_ms = self.counted.deadline.at_ms();
+        self.counted.deadline.at_most(PROBE);
+        Ok(Client::Probed { before_ms })
+    }
+
+    fn end_probe(&mut self) -> Result<(), End> {
+        if let Client::Probed { before_ms } = self.client {
+            self.client = Client::EndedEarly;
+            self.counted.deadline.put_back(before_ms);
+        }
+        match self.is_queued() && self.stream.is_closed() {
+            true => Err(End::Gone),
+            false => Ok(()),
+        }
+    }
+
+    fn is_queued(&self) -> bool {
+        self.exchange.borrow().place == Place::Queue
     }
 }

@@ -183,8 +183,7 @@ impl Stream {
         }
     }
 
-    /// Whether the client has closed its socket, which reads as its end. Of a Unix socket the kernel knows; with TCP it is
-    /// found out when something is sent.
+    /// Whether the client has closed its socket, as far as the kernel knows: of a TCP connection, only after a reset.
     pub(crate) fn is_closed(&self) -> bool {
         let mut polled = [PollFd::new(self, PollFlags::empty())];
         let found = poll(&mut polled, Some(&Timespec::default()));
