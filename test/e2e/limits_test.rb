@@ -133,6 +133,23 @@ class LimitsTest < E2ETest
     wait_for("the name") { server.log.match?(/fields take 70\d+ bytes, and no more than \d+ can be sent.*x-large/) }
   end
 
+  # Several times what fits into a pipe. The server logs each of these answers, and waits for no reader.
+  def test_a_log_that_is_not_read_holds_nothing_up
+    bad = "run ->(env) { [200, env['PATH_INFO'] == '/' ? {} : { 'transfer-encoding' => 'gzip' }, ['ok']] }"
+    reader, writer = IO.pipe
+    server = serve(folder_with("config.ru" => bad), bind: File.join(folder_with, "s"), fds: { %i[out err] => writer })
+    writer.close
+    2000.times { assert_equal 502, server.get("/bad").status }
+    assert_equal 200, server.get("/").status
+    log = +""
+    wait_for("all lines", within: 60) do
+      log << reader.read_nonblock(MIB, exception: false).to_s
+      log.scan("answer cannot be sent").length == 2000
+    end
+  ensure
+    reader&.close
+  end
+
   def test_at_the_limit_the_connection_that_has_been_idle_the_longest_gives_way
     server = serve("probe", "--max-connections", "5")
     open = Array.new(5) { server.connect.tap { |connection| connection.get("/") } }
