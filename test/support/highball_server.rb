@@ -21,6 +21,7 @@ class HighballServer
   EXAMPLES = File.join(ROOT, "examples")
   MARK = "HIGHBALL_TEST_SERVER"
   SERVES_WITHIN = 60 # seconds
+  LOG_WRITTEN_WITHIN = 5 # seconds
   STOPS_WITHIN = 40
   # Variables of the caller's shell that a server under test must not see.
   FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
@@ -91,7 +92,10 @@ class HighballServer
     end_with_this_process
   end
 
+  # All that was logged by now: a thread writes it, and sleeps when it has.
   def log
+    ends_at = Deadline.now + LOG_WRITTEN_WITHIN
+    sleep 0.002 while writes_log? && Deadline.now < ends_at
     File.read(log_path, encoding: "UTF-8").scrub
   end
 
@@ -294,6 +298,16 @@ class HighballServer
 
   def log_path
     File.join(dir, "log")
+  end
+
+  # With a spawner, both its process and the server's, a child, have such a thread.
+  def writes_log?
+    children = Dir["/proc/#{@pid}/task/*/children"].flat_map { |file| File.read(file).split }
+    [@pid, *children].flat_map { |pid| Dir["/proc/#{pid}/task/*"] }.any? do |thread|
+      File.read("#{thread}/comm") == "log\n" && File.read("#{thread}/stat")[/\) (\w)/, 1] != "S"
+    end
+  rescue Errno::ENOENT, Errno::ESRCH
+    false # one has just ended
   end
 
   def answers?(ready)
