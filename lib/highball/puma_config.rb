@@ -6,11 +6,6 @@
 report = $stdout.dup
 report.close_on_exec = true
 $stdout.reopen($stderr)
-# Standard input ends with the process that has asked. What is left then of this one's group ends too.
-asked = $stdin.dup
-asked.close_on_exec = true
-$stdin.reopen(File::NULL)
-Thread.new { Process.kill(:KILL, 0) unless asked.read(1) }
 
 require_relative "app"
 require_relative "calls"

@@ -46,8 +46,7 @@ pub(crate) fn ask(question: &PumaQuestion<'_>) -> Result<PumaAnswer, String> {
 
 /// What the command writes to standard output, and to standard error.
 fn run(mut command: Command, time: Duration) -> Result<(String, String), String> {
-    // Its standard input ends with this process, however that ends, and it ends then.
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let program = PathBuf::from(command.get_program());
     // A separate group: what the file has started ends with it.
     let child = command.process_group(0).spawn();
