@@ -46,6 +46,19 @@ class GatewayConnectionsTest < GatewayTestCase
     refuses_large_bodies(server)
   end
 
+  # The length of a body shows its end, so that the answer may come before the record that marks it. A web server that
+  # finds nobody there when it sends that record reports an error instead of the answer.
+  def test_a_web_server_that_sends_the_end_of_the_body_after_the_answer
+    server = serve_all("probe")
+    gateway(server, "fastcgi") do |connection|
+      connection.begin_request(keep: false)
+      connection.write_params(connection.params_of("POST", "/echo", {}, 0).compact)
+      assert_equal 200, connection.read_response.status
+      assert_predicate connection, :ended?
+      2.times { connection.end_body } # the first one would be answered with a reset, which the second one would meet
+    end
+  end
+
   # --- a web server that does not wait for the answer
 
   def test_an_abort_while_the_request_is_queued

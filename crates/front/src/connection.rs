@@ -188,7 +188,9 @@ pub(crate) async fn serve(
         match served {
             Ok(true) => {}
             // A client that wanted to go on may have sent its next request already.
-            Ok(false) if connection.head.keep_alive => break End::Linger,
+            Ok(false) if connection.head.keep_alive || connection.protocol.ends_requests_late() => {
+                break End::Linger
+            }
             Ok(false) => break End::Done,
             Err(end) => break end,
         }

@@ -149,6 +149,12 @@ impl Protocol {
         matches!(self, Protocol::Http1(_))
     }
 
+    /// Whether a client may still be sending the end of a request that was answered: a web server marks the end of a body
+    /// even where the body's length has shown it.
+    pub(crate) fn ends_requests_late(&self) -> bool {
+        matches!(self, Protocol::Gateway(_))
+    }
+
     /// Whether something is to be sent that belongs to no answer.
     pub(crate) fn has_replies(&self) -> bool {
         matches!(self, Protocol::Gateway(gateway) if gateway.has_replies())
