@@ -6,6 +6,13 @@
 report = $stdout.dup
 report.close_on_exec = true
 $stdout.reopen($stderr)
+# With this option standard input ends with the process that has asked. What is left then of this one's group ends too.
+if ARGV.delete("--end-with-stdin")
+  asked = $stdin.dup
+  asked.close_on_exec = true
+  $stdin.reopen(File::NULL)
+  Thread.new { Process.kill(:KILL, 0) unless asked.read(1) }
+end
 
 require_relative "app"
 require_relative "calls"

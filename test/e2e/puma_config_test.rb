@@ -182,6 +182,17 @@ class PumaConfigTest < E2ETest
     end
   end
 
+  def test_what_a_file_does_ends_with_the_start
+    folder = app("File.write('pid', Process.pid)\nsystem('sleep 1000')\n")
+    pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, "-p", "0", folder,
+                        in: File::NULL, %i[out err] => File::NULL)
+    wait_for("config/puma.rb") { File.size?(File.join(folder, "pid")) }
+    HighballServer.kill(pid)
+    Process.wait(pid)
+    evaluating = File.read(File.join(folder, "pid")).to_i
+    wait_for("its end") { !ProcessFacts.alive?(evaluating) }
+  end
+
   def test_several_applications
     one = app("workers 2\nport 1\n")
     two = app("raise 'no luck'\n")

@@ -29,7 +29,7 @@ pub(crate) fn ask(question: &PumaQuestion<'_>) -> Result<PumaAnswer, String> {
     let lib = gem_lib()
         .ok_or("Highball's Ruby code (lib/highball) is not near this binary; name it in HIGHBALL_LIB")?;
     let mut command = ruby_command(question.app, &lib.join("highball/puma_config.rb"))?;
-    command.arg(question.file);
+    command.arg(question.file).arg("--end-with-stdin");
     if !question.has_environment {
         // As Puma's files expect it that choose one themselves.
         for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
@@ -46,7 +46,8 @@ pub(crate) fn ask(question: &PumaQuestion<'_>) -> Result<PumaAnswer, String> {
 
 /// What the command writes to standard output, and to standard error.
 fn run(mut command: Command, time: Duration) -> Result<(String, String), String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Its standard input ends with this process, however that ends.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let program = PathBuf::from(command.get_program());
     // A separate group: what the file has started ends with it.
     let child = command.process_group(0).spawn();
