@@ -47,7 +47,7 @@ class GatewayConnectionsTest < GatewayTestCase
   end
 
   # The length of a body shows its end, so that the answer may come before the record that marks it. A web server that
-  # finds nobody there when it sends that record reports an error instead of the answer.
+  # finds the connection closed when it sends that record reports an error instead of the answer.
   def test_a_web_server_that_sends_the_end_of_the_body_after_the_answer
     server = serve_all("probe")
     gateway(server, "fastcgi") do |connection|
