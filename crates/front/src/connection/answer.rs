@@ -142,12 +142,13 @@ impl Connection {
         inner.response.take_events(&mut self.events);
         let news = !self.events.is_empty() || inner.response.caught_up();
         // The worker may have more for which there was no room.
-        let more = news && inner.place != Place::Connection;
+        let goes_on = news || inner.response.may_go_on();
+        let more = goes_on && inner.place != Place::Connection;
         drop(inner);
         if more {
             app.dispatcher.borrow_mut().pull(&self.exchange);
         }
-        news
+        goes_on
     }
 
     /// Looks whether the client is still there, and takes what it sends ahead.

@@ -233,12 +233,13 @@ impl Response {
         self.held.as_ref().is_some_and(|held| held.account().free() == 0)
     }
 
-    /// Whether the worker, which had to wait for a spool file, can go on.
+    /// Whether the worker had to wait, and can go on: the file has room, or all that came has been sent.
     pub(crate) fn may_go_on(&self) -> bool {
-        match &self.spool {
-            Spool::Used(file) => self.is_held_back.get() && file.room() > 0,
-            Spool::Unused | Spool::Failed { .. } => false,
-        }
+        let has_room = match &self.spool {
+            Spool::Used(file) => file.room() > 0,
+            Spool::Unused | Spool::Failed { .. } => self.events.waiting_bytes() + self.taken_bytes == 0,
+        };
+        has_room && self.is_held_back.replace(false)
     }
 
     /// Counts what is in memory, but for what each answer may have there.

@@ -131,9 +131,17 @@ impl Front {
         report.blocking_recv().unwrap()
     }
 
-    /// Waits until the front's report is such.
+    /// Waits until the front's report is such. If it never is, the last report is in the message.
     pub(crate) fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
-        eventually(what, || condition(&self.report()));
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let report = self.report();
+            if condition(&report) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}; {report:#?}");
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
     }
 
     /// Adds a worker with this number of threads.
