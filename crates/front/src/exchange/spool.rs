@@ -118,11 +118,9 @@ impl SpoolFile {
     /// Waits for room for more.
     pub(crate) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         self.wake(context);
-        let is_in_the_way = self.room() == 0 && !self.file.behind().is_some_and(WriteBehind::has_failed);
-        if is_in_the_way {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
+        match self.file.behind() {
+            Some(behind) if behind.room() == 0 && !behind.has_failed() => Poll::Pending,
+            _ => Poll::Ready(()),
         }
     }
 
