@@ -187,7 +187,7 @@ impl Clients<'_> {
     }
 }
 
-/// Raises this process's limit on open files; the server raises its limit, too.
+/// Raises this process's limit on open files, which the server inherits.
 fn allow_files(wanted: u64) -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
