@@ -156,6 +156,21 @@ class EdgesTest < E2ETest
     assert_equal "late", @server.get("/hint").body
   end
 
+  # Together they are larger than the ring's area for a response; the second takes most of it.
+  def test_a_large_response_behind_large_early_hints
+    received = File.join(folder_with, "received")
+    serve_paths({ "/hint" => <<~RUBY }, "--early-hints", "on")
+      env["rack.early_hints"].call({ "link" => "a" * 20_000 })
+      sleep 0.01 until File.exist?(#{received.dump})
+      [200, TEXT, ["b" * 48_000]]
+    RUBY
+    @server.connect do |connection|
+      assert_equal 103, connection.get("/hint").status
+      File.write(received, "")
+      assert_equal 48_000, connection.read_response.body.bytesize
+    end
+  end
+
   def test_an_upgrade_by_protocol
     serve_paths({ "/echo" => <<~RUBY })
       shout = lambda { |stream|

@@ -104,10 +104,13 @@ class SlowDisksTest < ManyAppsTestCase
   def test_the_end_of_a_server_while_a_file_system_does_not_answer
     with_disk("a.txt" => "a") do |server, disk|
       disk.ignore(:lookup)
-      clients = hang(server) { |number| "/disk/#{number}.txt" }
-      wait_for("a request to the disk") { disk.unanswered.positive? }
+      clients = Array.new(HANGING) { server.connect }
+      clients.each_with_index do |client, number|
+        client.send_request("GET", "/disk/#{number}.txt", { "Host" => "bad" })
+      end
+      wait_for("a request to the disk") { disk.unanswered.positive? && server.status["connections"] == HANGING }
       server.signal("TERM")
-      clients.each { |client| assert_equal "yes", client.value["x-ruby"] }
+      clients.each { |client| assert_equal "yes", client.read_response(within: ANSWERED_WITHIN)["x-ruby"] }
       wait_for("the end", within: ANSWERED_WITHIN) { server.log.include?("stopped; every request was answered") }
       assert_raises(Errno::ECONNREFUSED) { server.stranger }
       # The kernel keeps a process while a thread of it waits for the disk.

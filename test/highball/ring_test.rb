@@ -67,6 +67,16 @@ class RingTest < ServerTestCase
     FileUtils.rm_f([stray, file].compact)
   end
 
+  # The envs of threads that wait for a request are garbage, and others may have their addresses.
+  def test_the_ticket_of_an_env_is_that_of_its_own_request
+    *waiting, serving = (0...64).to_a
+    @front = FakeFront.new(threads: 64)
+    Thread.new { waiting.each { |seat| serve_one(seat, {}) } }.join # nothing of them is left on this stack
+    GC.start
+    envs = Array.new(2000) { serve_one(serving, {}).tap { |env| assert_current(env, serving) } }
+    assert_equal 2000, envs.length # all at the same time
+  end
+
   def test_early_hints_are_interim_answers
     @front = FakeFront.new
     placed = @front.place
@@ -82,11 +92,18 @@ class RingTest < ServerTestCase
   private
 
   def env_of(template, fields)
+    serve_one(0, template, fields).except("rack.hijack") # each has another one
+  end
+
+  def assert_current(env, seat) = assert_equal(@front.ring.ticket(seat), @front.ring.ticket_of(env))
+
+  # Returns the env.
+  def serve_one(seat, template, fields = {})
     placed = @front.place(fields)
-    env = @front.ring.claim(0, template, [])
-    @front.ring.reply(0, 200, {}, [])
+    env = @front.ring.claim(seat, template, [])
+    @front.ring.reply(seat, 200, {}, [])
     @front.take(placed)
-    env.except("rack.hijack") # each has another one
+    env
   end
 
   # Returns the ticket of the request that is placed.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
+use serde::Serialize;
 
 use crate::interrupt::Interrupt;
 use crate::method::{measure, Candidate, Measured, Plan};
@@ -236,6 +237,20 @@ impl Options {
         install::install(&wanted(schemes, workloads))
     }
 
+    /// Prints a table, and writes all figures and a page with the table into the output folder, to files of this name.
+    pub(crate) fn report(
+        &self,
+        name: &str,
+        figures: &impl Serialize,
+        table: &str,
+        page: String,
+    ) -> Result<(), Failure> {
+        print(table)?;
+        let json = serde_json::to_string_pretty(figures)
+            .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
+        self.write(&[(&format!("{name}.json"), json), (&format!("{}.md", name.to_uppercase()), page)])
+    }
+
     /// Writes these files into the output folder.
     pub(crate) fn write(&self, files: &[(&str, String)]) -> Result<(), Failure> {
         let problem =
@@ -373,6 +388,15 @@ fn chosen<T>(
         .into_iter()
         .filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one)))
         .collect())
+}
+
+/// Highball's scheme, where it can run.
+pub(crate) fn highball(data: &Path) -> Result<Scheme, Failure> {
+    let scheme = Scheme::read(&data.join("schemes/highball.toml"))?;
+    match scheme.missing() {
+        None => Ok(scheme),
+        Some(missing) => Err(Failure(format!("Highball: {}", missing.why))),
+    }
 }
 
 /// Those that can run here, and why the others cannot.

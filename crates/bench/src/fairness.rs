@@ -14,7 +14,6 @@ use crate::interrupt::Interrupt;
 use crate::load::{self, arrivals, Target};
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
-use crate::output::print;
 use crate::results::{Errors, Latency, Load, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
@@ -115,10 +114,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
         }
     }
     let table = fairness.table();
-    print(&table)?;
-    let json = serde_json::to_string_pretty(&fairness)
-        .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
-    options.write(&[("fairness.json", json), ("FAIRNESS.md", fairness.markdown(&table))])
+    options.report("fairness", &fairness, &table, fairness.markdown(&table))
 }
 
 fn candidates(options: &Options, schemes: &std::path::Path) -> Result<Vec<Candidate>, Failure> {

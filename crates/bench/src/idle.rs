@@ -10,16 +10,14 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use serde::Serialize;
 
 use crate::check::connection::{Connection, Rest};
-use crate::command::{data_folder, present, Options};
+use crate::command::{data_folder, highball, Options};
 use crate::deployment::Deployment;
 use crate::interrupt::{self, Interrupt};
 use crate::load::request;
 use crate::machine;
 use crate::method::{setting, Candidate};
-use crate::output::print;
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::Machine;
-use crate::scheme::Scheme;
 use crate::statistics::Spread;
 use crate::workload::Workload;
 use crate::Failure;
@@ -74,10 +72,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     let data = data_folder()?;
     options.refuse_unwritable_output()?;
     allow_files(CONNECTIONS as u64 + OTHER_FILES)?;
-    let scheme = Scheme::read(&data.join("schemes/highball.toml"))?;
-    if let Some(missing) = present(vec![scheme.clone()]).1.first() {
-        return Err(Failure(format!("Highball: {}", missing.why)));
-    }
+    let scheme = highball(&data)?;
     let mut workload = Workload::read(&data.join("workloads").join(WORKLOAD).with_extension("toml"))?;
     workload.env.extend(SETTINGS.map(|(name, value)| (name.into(), value.into())));
     let version = scheme.version();
@@ -97,10 +92,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
         rounds,
     };
     let table = idle.table();
-    print(&table)?;
-    let json = serde_json::to_string_pretty(&idle)
-        .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
-    options.write(&[("idle.json", json), ("IDLE.md", idle.markdown(&table))])
+    options.report("idle", &idle, &table, idle.markdown(&table))
 }
 
 fn round(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Result<Round, Failure> {
@@ -195,7 +187,7 @@ impl Clients<'_> {
     }
 }
 
-/// Raises this process's limit on open files; the server raises its limit, too.
+/// Raises this process's limit on open files, which the server inherits.
 fn allow_files(wanted: u64) -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {

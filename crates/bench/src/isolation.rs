@@ -14,13 +14,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::command::{data_folder, present, Options};
+use crate::command::{data_folder, highball, Options};
 use crate::deployment::{readiness, Deployment, Setting};
 use crate::interrupt::Interrupt;
 use crate::load::{arrivals, Target};
 use crate::machine::{self, CpuShares};
 use crate::method;
-use crate::output::print;
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Machine};
 use crate::scheme::Scheme;
@@ -91,10 +90,7 @@ struct Round {
 pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
     let data = data_folder()?;
     options.refuse_unwritable_output()?;
-    let scheme = Scheme::read(&data.join("schemes/highball.toml"))?;
-    if let Some(missing) = present(vec![scheme.clone()]).1.first() {
-        return Err(Failure(format!("Highball: {}", missing.why)));
-    }
+    let scheme = highball(&data)?;
     let version = scheme.version();
     let plan = Plan { options, interrupt, data, scheme };
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
@@ -117,10 +113,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
         outside,
     };
     let table = isolation.table();
-    print(&table)?;
-    let json = serde_json::to_string_pretty(&isolation)
-        .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
-    options.write(&[("isolation.json", json), ("ISOLATION.md", isolation.markdown(&table))])
+    options.report("isolation", &isolation, &table, isolation.markdown(&table))
 }
 
 /// What is measured, and with what.

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{kill_process, Pid, Signal};
 use serde::Serialize;
 
-use crate::command::{data_folder, present, Options};
+use crate::command::{data_folder, Options};
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
-use crate::output::print;
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
 use crate::scheme::{programs, Scheme};
@@ -143,7 +142,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     {
         let scheme = Scheme::read(&folder.join("schemes").join(way.scheme).with_extension("toml"))?;
         options.install_missing(std::slice::from_ref(&scheme), &[])?;
-        if let Some(missing) = present(vec![scheme.clone()]).1.first() {
+        if let Some(missing) = scheme.missing() {
             return Err(Failure(format!("{}: {} (--install installs it)", way.title, missing.why)));
         }
         let threads = if way.threads { options.threads } else { 1 };
@@ -172,10 +171,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
             .collect(),
     };
     let table = report.table();
-    print(&table)?;
-    let json = serde_json::to_string_pretty(&report)
-        .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
-    options.write(&[("memory.json", json), ("MEMORY.md", report.markdown(&table))])
+    options.report("memory", &report, &table, report.markdown(&table))
 }
 
 /// The application, prepared, with the allocator's settings.

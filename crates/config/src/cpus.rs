@@ -1,6 +1,11 @@
 //! How many CPUs this process may use: its affinity, and the quotas of the cgroups it is in.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::cgroups::{folders, Controller, Folder};
+
+const CPU: Controller =
+    Controller { name: "cpu", v1_mounts: &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"] };
 
 /// The number of workers for `auto`: CPUs rounded up, at least 1. A container that may use one and a half
 /// CPUs gets two workers, because one could not use what it is allowed.
@@ -21,42 +26,15 @@ fn affinity() -> Option<u32> {
     rustix::thread::sched_getaffinity(None).ok().map(|set| set.count())
 }
 
-/// The smallest CPU quota of all cgroups that hold this process, in CPUs. `cgroups` is the text of
-/// `/proc/self/cgroup` (cgroups(7)): lines of `hierarchy:controllers:path`.
+/// The smallest CPU quota of all cgroups that hold this process, in CPUs. `cgroups` is the text of `/proc/self/cgroup`.
 fn quota(cgroups: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
-    let lines = cgroups.lines().filter_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        rest.split_once(':')
+    let quotas = folders(cgroups, &CPU).filter_map(|folder| match folder {
+        Folder::V2(folder) => v2(&read(&folder.join("cpu.max"))?),
+        Folder::V1(folder) => {
+            v1(&read(&folder.join("cpu.cfs_quota_us"))?, &read(&folder.join("cpu.cfs_period_us"))?)
+        }
     });
-    lines
-        .flat_map(|(controllers, path)| match controllers {
-            "" => ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-                .into_iter()
-                .flat_map(|mount| folders(mount, path))
-                .filter_map(|folder| v2(&read(&folder.join("cpu.max"))?))
-                .collect::<Vec<_>>(),
-            _ if controllers.split(',').any(|name| name == "cpu") => {
-                ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-                    .into_iter()
-                    .flat_map(|mount| folders(mount, path))
-                    .filter_map(|folder| {
-                        v1(
-                            &read(&folder.join("cpu.cfs_quota_us"))?,
-                            &read(&folder.join("cpu.cfs_period_us"))?,
-                        )
-                    })
-                    .collect()
-            }
-            _ => Vec::new(),
-        })
-        .reduce(f64::min)
-}
-
-/// A cgroup and all that it lies in: the quota of each of them holds. (In a container the path may be the
-/// host's; then only the mount itself, the container's own cgroup, is there.)
-pub(crate) fn folders(mount: &str, path: &str) -> Vec<PathBuf> {
-    let whole = Path::new(mount).join(path.trim_start_matches('/'));
-    whole.ancestors().take_while(|folder| folder.starts_with(mount)).map(Path::to_owned).collect()
+    quotas.reduce(f64::min)
 }
 
 /// `cpu.max`: `"150000 100000"`, or `"max 100000"` for no limit.

@@ -10,7 +10,7 @@
 //! - `file`: the configuration file; [`puma`]: a Puma configuration in its place;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `network`: addresses that are trusted;
-//! - `cpus`: how many CPUs this process may use;
+//! - `cpus` and `memory`: how many CPUs and how much memory this process may use; `cgroups`: where that is limited;
 //! - `ownership`: the user that an application runs as;
 //! - `trust`: whether a configuration file is the server's or one application's;
 //! - `root_table`: what the process that stays root may be ordered to do;
@@ -20,6 +20,7 @@
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
+mod cgroups;
 mod changes;
 mod command_line;
 mod counterparts;

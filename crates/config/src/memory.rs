@@ -1,8 +1,10 @@
 //! How much memory this process may use: that of the machine, and the limits of the cgroups it is in.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::cpus::folders;
+use crate::cgroups::{folders, Controller, Folder};
+
+const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
 
 /// No buffers are fewer bytes than this by default.
 const LEAST_BYTES: u64 = 16 << 20;
@@ -16,26 +18,15 @@ pub(crate) fn for_buffers() -> u64 {
 /// The memory of the machine, or the smallest limit of all cgroups that hold this process, in bytes.
 fn available(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    let limits = cgroups.lines().flat_map(files).filter_map(|file| {
+    let limits = folders(&cgroups, &MEMORY).filter_map(|folder| {
+        let file = match folder {
+            Folder::V2(folder) => folder.join("memory.max"),
+            Folder::V1(folder) => folder.join("memory.limit_in_bytes"),
+        };
         // "max", or with version 1 a number near 2⁶³, stands for no limit.
         read(&file)?.trim().parse().ok()
     });
     limits.chain(of_machine(read)).min()
-}
-
-/// Where the limits of a cgroup, and of those that it lies in, are found. `line` is of `/proc/self/cgroup`.
-fn files(line: &str) -> Vec<PathBuf> {
-    let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':')) else {
-        return Vec::new();
-    };
-    let (mounts, file): (&[&str], _) = match controllers {
-        "" => (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max"),
-        _ if controllers.split(',').any(|name| name == "memory") => {
-            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
-        }
-        _ => return Vec::new(),
-    };
-    mounts.iter().flat_map(|mount| folders(mount, path)).map(|folder| folder.join(file)).collect()
 }
 
 /// `MemTotal` of `/proc/meminfo`, in bytes.

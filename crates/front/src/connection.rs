@@ -18,6 +18,7 @@ mod web_socket;
 
 use std::cell::RefMut;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -29,6 +30,7 @@ use output::Output;
 use received::Received;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
+use crate::budget::{Account, Origin, Share};
 use crate::dispatch::Dispatcher;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
@@ -327,6 +329,11 @@ impl Connection {
     /// The dispatcher of the application that the request at hand is for.
     fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
         self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
+    }
+
+    /// What the client at hand may hold of an application's share.
+    fn account(&self, share: &Arc<Share>) -> Account {
+        Account::new(share, Origin::of(&self.peer.remote_addr))
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.

@@ -250,13 +250,19 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
     assert!(client.has_ended());
 }
 
+/// A client that has sent this request, and ended its side.
+fn queued_and_half_closed(front: &Front, request: &str) -> Client {
+    let mut client = front.connect();
+    client.send(request);
+    client.end_writing();
+    front.until("it is queued", |report| report.apps[0].queue == 1);
+    client
+}
+
 #[test]
 fn a_client_that_ends_its_side_while_it_is_queued_is_answered() {
     let front = Front::start();
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    client.end_writing();
-    front.until("it is queued", |report| report.apps[0].queue == 1);
+    let mut client = queued_and_half_closed(&front, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.answer_head().status, 100);
     client.stays_quiet(Duration::from_millis(500));
     assert_eq!(front.report().apps[0].queue, 1);
@@ -268,10 +274,7 @@ fn a_client_that_ends_its_side_while_it_is_queued_is_answered() {
 #[test]
 fn an_old_client_that_ends_its_side_while_it_is_queued_gets_its_answer_alone() {
     let front = Front::start();
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    client.end_writing();
-    front.until("it is queued", |report| report.apps[0].queue == 1);
+    let mut client = queued_and_half_closed(&front, "GET / HTTP/1.0\r\n\r\n");
     client.stays_quiet(Duration::from_millis(500));
     front.worker(1).claim().answer("late");
     assert_eq!(client.answer().text(), "late");

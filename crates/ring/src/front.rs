@@ -45,8 +45,8 @@ struct Slot {
     /// The request in it; 0: none, the slot is free.
     position: u64,
     consumed: u32,
-    /// What the worker knows of that: at most half of the area less, so that there is always room for more, or something to
-    /// read. It is in the way of an answer that fits.
+    /// What the worker knows of that: at most half of the area less, and all of it while a thread waits for room. An answer
+    /// that fits needs to know none of it.
     published: u32,
     /// Whether its answer has begun. It cannot be taken back any more, whatever its entry says.
     begun: bool,
@@ -272,9 +272,15 @@ impl FrontRing {
     /// A counter beyond the area, or an answer to a request that was not claimed, is a breach.
     pub fn read(&mut self, slot: u16, most: usize, out: &mut Vec<u8>) -> Result<usize, RingError> {
         let length = self.readable(slot)?.min(most);
-        if length == 0 {
-            return Ok(0);
+        if length > 0 {
+            self.read_some(slot, length, out)?;
         }
+        self.publish_consumed(slot);
+        Ok(length)
+    }
+
+    /// Appends this number of response bytes of `slot`, which are there.
+    fn read_some(&mut self, slot: u16, length: usize, out: &mut Vec<u8>) -> Result<(), RingError> {
         let ours = &mut self.slots[usize::from(slot)];
         if !ours.begun {
             if !self.memory.entries().is_claimed(ours.position) {
@@ -285,16 +291,22 @@ impl FrontRing {
                 self.stray_files.retain(|position| *position > ours.position);
             }
         }
-        let stream = self.memory.stream(slot);
         self.memory.read_response(slot, ours.consumed, length, out);
         ours.consumed = ours.consumed.wrapping_add(length as u32);
-        if ours.consumed.wrapping_sub(ours.published) > stream.capacity / 2 {
+        Ok(())
+    }
+
+    /// Lets the worker know how much was read, where that may make room for it. A thread that waits has set the slot's ready
+    /// bit since, so that the front comes here again.
+    fn publish_consumed(&mut self, slot: u16) {
+        let (ours, stream) = (&mut self.slots[usize::from(slot)], self.memory.stream(slot));
+        let unpublished = ours.consumed.wrapping_sub(ours.published);
+        if unpublished > stream.capacity / 2 || (unpublished > 0 && stream.is_space_wanted()) {
             ours.published = ours.consumed;
             if stream.consume(ours.consumed) {
                 futex_wake(stream.space_bell, u32::MAX);
             }
         }
-        Ok(length)
     }
 
     /// Response bytes of `slot` that wait to be read; none if it is free.

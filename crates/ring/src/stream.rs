@@ -46,7 +46,12 @@ impl SlotStream<'_> {
     pub fn consume(self, consumed: u32) -> bool {
         self.consumed.store(consumed, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.space_wanted.load(Ordering::Relaxed) == 1 && self.release_waiter()
+        self.is_space_wanted() && self.release_waiter()
+    }
+
+    /// Front: whether a worker thread waits for room. It may have changed when this returns.
+    pub fn is_space_wanted(self) -> bool {
+        self.space_wanted.load(Ordering::Relaxed) == 1
     }
 
     /// Front: cancels the answer. The waiter must be woken by futex.

@@ -326,6 +326,36 @@ fn a_writer_does_not_wait_for_room_that_is_there() {
     });
 }
 
+/// The area has four bytes here, and the writer needs all of them behind the first. Caught: `read` that publishes only what is
+/// beyond half of the area, or nothing where there is nothing to read.
+#[test]
+fn a_writer_that_needs_the_whole_area_gets_it() {
+    bounded(3, || {
+        let (mut front, worker) = both_ends(1, 4);
+        place(&mut front, b'1');
+        claim(&worker).unwrap();
+        let thread = thread::spawn(move || {
+            assert_eq!(worker.write(SLOT, 0, b"a"), 1);
+            worker.publish(SLOT, 1);
+            while worker.room(SLOT, 1 + 3) == Room::None {
+                if let Some(seen) = worker.announce_wait_for_room(SLOT, 1 + 3) {
+                    worker.publish(SLOT, 1);
+                    worker.sleep_for_room(SLOT, seen);
+                }
+            }
+            assert_eq!(worker.write(SLOT, 1, b"bcde"), 4);
+            worker.publish(SLOT, 5);
+        });
+        let mut got = Vec::new();
+        while got.len() < 5 {
+            read_ready(&mut front, &mut got);
+            thread::yield_now();
+        }
+        assert_eq!(got, b"abcde");
+        thread.join().unwrap();
+    });
+}
+
 /// Caught: `cancel` that does not change `space_bell`, or changes it before `cancelled` is set.
 #[test]
 fn a_cancel_ends_the_wait_for_room() {

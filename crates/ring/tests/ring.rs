@@ -142,6 +142,22 @@ fn an_answer_larger_than_the_area_streams_through_it() {
     assert!(got.iter().enumerate().all(|(n, byte)| *byte == (n % 251) as u8));
 }
 
+/// The front publishes only a part of what it has read, as long as no thread waits for room.
+#[test]
+fn a_worker_that_needs_nearly_the_whole_area_gets_it() {
+    let (mut front, worker) = both_ends(1);
+    front.place(b"x", b"", None).unwrap().unwrap();
+    let Ticket { slot, .. } = worker.claim().unwrap();
+    answer(&worker, slot, &[7; 1000]);
+    assert_eq!(read_all(&mut front), [(slot, vec![7; 1000])]);
+    let last_byte = 1000 + 4095;
+    let seen = worker.announce_wait_for_room(slot, last_byte).expect("it does not know of the room");
+    worker.publish(slot, 1000);
+    assert_eq!(read_all(&mut front), [(slot, vec![])]);
+    assert_eq!(worker.room(slot, last_byte), Room::Some);
+    worker.sleep_for_room(slot, seen); // it is woken
+}
+
 #[test]
 fn a_cancelled_answer_ends_the_wait_for_room() {
     let (mut front, worker) = both_ends(1);

@@ -148,10 +148,11 @@ impl Ring {
     }
 
     /// `ticket_of(env) -> Integer`: of the request that has this env, while it is the last that its thread has claimed,
-    /// or else 0. (The caller holds the env, so that no other one has its address.)
+    /// or else 0.
     fn ticket_of(&self, env: Value) -> u64 {
-        let seat = self.seats.iter().find(|seat| seat.env.get() == env.as_raw());
-        seat.map_or(0, |seat| seat.ticket.get())
+        // The caller holds the env. Those that had its address before are garbage, and their requests were claimed earlier.
+        let seats = self.seats.iter().filter(|seat| seat.env.get() == env.as_raw());
+        seats.map(|seat| seat.ticket.get()).max().unwrap_or(0)
     }
 
     /// The ticket of the request that the thread on this seat has claimed.

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::mem::take;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+
+use rustix::fs::{openat, Mode, OFlags, CWD};
 
 use crate::budget::Permit;
 
@@ -28,13 +30,11 @@ pub(crate) const WAITING_BYTES: usize = 2 * PIECE_BYTES;
 /// The same where buffers are full.
 const FEW_BYTES: usize = 64 * 1024;
 
-/// Makes the file, and what other processes get of it.
+/// Where the file is created, and how: not every file system has files without names.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) folder: PathBuf,
-    pub(crate) create: fn(&std::path::Path) -> io::Result<OwnedFd>,
-    /// Opens the file again, only to be read.
-    pub(crate) reopen: fn(&File) -> io::Result<OwnedFd>,
+    pub(crate) create: fn(&Path) -> io::Result<OwnedFd>,
 }
 
 /// What is to be written to one file.
@@ -215,7 +215,7 @@ impl WriteBehind {
 
     fn open_readers(&self, file: &OnceLock<File>) -> io::Result<()> {
         let file = self.opened(file)?;
-        let opened = (0..READERS).map(|_| (self.source.reopen)(file).map(Arc::new));
+        let opened = (0..READERS).map(|_| reopen_read_only(file).map(Arc::new));
         let opened = opened.collect::<io::Result<Vec<_>>>()?;
         let mut queue = self.queue();
         if let Some(readers) = &mut queue.readers {
@@ -228,6 +228,16 @@ impl WriteBehind {
     pub(crate) fn take_readers(&self) -> Vec<Arc<OwnedFd>> {
         take(&mut self.queue().readers).unwrap_or_default()
     }
+}
+
+/// Opens a file again for another process: to be read only, from the start.
+///
+/// # Errors
+/// Those of open(2); `/proc` is needed.
+#[allow(clippy::disallowed_methods)] // it is the file that is open already
+pub(crate) fn reopen_read_only(file: &File) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 impl Queue {

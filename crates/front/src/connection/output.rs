@@ -6,7 +6,6 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
-use crate::budget::{Account, Origin};
 use crate::message::answer::{AnswerEvent, FilePart};
 use crate::transport::stream::FileProgress;
 
@@ -69,8 +68,8 @@ impl Output {
         std::mem::take(&mut self.behind)
     }
 
-    /// Everything was sent, and nothing follows at the moment.
-    fn rest(&mut self, spare: &RefCell<Vec<u8>>) {
+    /// Gives the memory back: everything was sent, and nothing follows at the moment.
+    fn give_back(&mut self, spare: &RefCell<Vec<u8>>) {
         let mut bytes = std::mem::take(self).bytes;
         if (1..=MOST_SPARE_BYTES).contains(&bytes.capacity()) {
             bytes.clear();
@@ -108,7 +107,7 @@ impl Connection {
                 Encoded::Nothing => None,
                 Encoded::Ended(answered) => Some(answered),
             };
-            self.output.rest(&self.shared.spare_output);
+            self.output.give_back(&self.shared.spare_output);
             self.events.clear();
             return Poll::Ready(Ok(answered));
         }
@@ -240,7 +239,7 @@ impl Connection {
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
             if let Some(app) = &self.visit {
-                let account = Account::new(&app.spool, Origin::of(&self.peer.remote_addr));
+                let account = self.account(&app.spool);
                 self.exchange.borrow().response.spool_in(&limits.spool_dir, &account, context);
                 app.dispatcher.borrow_mut().pull(&self.exchange);
             }

@@ -9,7 +9,6 @@ use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
-use crate::budget::{Account, Origin};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
@@ -321,8 +320,7 @@ impl Connection {
             content_length: None,
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
-        let origin = Origin::of(&self.peer.remote_addr);
-        inner.response.belongs_to(&app.reads, &Account::new(&app.buffers, origin));
+        inner.response.assign_to(&app.reads, &self.account(&app.buffers));
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();

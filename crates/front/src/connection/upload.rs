@@ -6,7 +6,7 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End};
-use crate::budget::{Account, Origin};
+use crate::budget::Account;
 use crate::clock::now_ms;
 use crate::exchange::sink::Sink;
 use crate::exchange::spool::SpoolError;
@@ -28,8 +28,6 @@ const STORE_PATIENCE: Duration = Duration::from_secs(30);
 /// A body while it comes.
 struct Upload {
     sink: Sink,
-    /// Its length, if it is known.
-    expected: Option<u64>,
     /// When it began. The time in which it waited for a disk does not count.
     begun_ms: u64,
     /// Since when it has waited for a disk, if it does.
@@ -61,8 +59,8 @@ impl Connection {
             BodyFraming::None | BodyFraming::Unknown => None,
         };
         let (memory_bytes, folder) = (limits.body_memory_bytes, limits.spool_dir.clone());
-        let origin = Origin::of(&self.peer.remote_addr);
-        let sink = Sink::new(expected, memory_bytes, folder, (&app.spool, &app.buffers), origin);
+        let (spool, buffers) = (self.account(&app.spool), self.account(&app.buffers));
+        let sink = Sink::new(expected, memory_bytes, folder, spool, buffers);
         if let Some(length) = expected.filter(|length| Sink::is_for_disk(*length, memory_bytes)) {
             // Better now than when most of it has come.
             if let Some(refusal) = refusal_for_room(sink.account(), length) {
@@ -75,7 +73,7 @@ impl Connection {
         }
         let limits = &self.shared.settings.limits;
         self.protocol.begin_body(self.head.framing, limits, app.settings().limits.body_bytes);
-        let mut upload = Upload { sink, expected, begun_ms: now_ms(), waiting_since_ms: None };
+        let mut upload = Upload { sink, begun_ms: now_ms(), waiting_since_ms: None };
         self.extend_deadline(&upload);
         let mut refused = poll_fn(|context| self.poll_upload(context, &mut upload)).await?;
         if refused.is_none() {
@@ -194,10 +192,10 @@ impl Connection {
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
     fn decode(&mut self, bytes: &[u8], upload: &mut Upload) -> Option<Result<Option<Refusal>, End>> {
         let limits = &self.shared.settings.limits;
-        let (mut stored, Upload { sink, expected, .. }) = (Ok(()), &mut *upload);
+        let mut stored = Ok(());
         let read = self.protocol.read_body(bytes, limits, |piece| {
             if stored.is_ok() {
-                stored = sink.take(piece, *expected);
+                stored = upload.sink.take(piece);
             }
         });
         if let Err(error) = stored {

@@ -1,6 +1,5 @@
 //! A worker's answer on its way to the client: frames go in, events come out.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -113,7 +112,7 @@ pub struct Response {
     held: Option<Permit>,
     taken_bytes: usize,
     /// The worker has to wait although its client takes something: spool files or buffers have no room.
-    is_held_back: Cell<bool>,
+    is_held_back: bool,
     /// `FILE` frames so far.
     files: u32,
     /// In which turn files are read.
@@ -150,7 +149,7 @@ impl Response {
             spool: Spool::Unused,
             held: None,
             taken_bytes: 0,
-            is_held_back: Cell::new(false),
+            is_held_back: false,
             files: 0,
             reads: Turn::of_reads(),
             hijack_announced: false,
@@ -160,7 +159,7 @@ impl Response {
     }
 
     /// Files of this answer are read in this turn, that of the application, and what it has in memory is counted there.
-    pub(crate) fn belongs_to(&mut self, turn: &Turn, buffers: &Account) {
+    pub(crate) fn assign_to(&mut self, turn: &Turn, buffers: &Account) {
         self.reads = turn.clone();
         self.held = Some(Permit::new(buffers));
     }
@@ -202,7 +201,7 @@ impl Response {
 
     /// How many more bytes may be taken from the worker: up to `memory_bytes` wait in memory, and up to
     /// `spool_bytes` go to the spool file, if there is one, and as long as there is room in the budgets.
-    pub fn room(&self, memory_bytes: usize, spool_bytes: usize) -> usize {
+    pub fn room(&mut self, memory_bytes: usize, spool_bytes: usize) -> usize {
         let room = match &self.spool {
             Spool::Used(file) => {
                 let free = file.account().free();
@@ -213,7 +212,7 @@ impl Response {
             }
             Spool::Unused | Spool::Failed { .. } => self.memory_room(memory_bytes),
         };
-        self.is_held_back.set(room == 0);
+        self.is_held_back = room == 0;
         room
     }
 
@@ -234,12 +233,12 @@ impl Response {
     }
 
     /// Whether the worker had to wait, and can go on: the file has room, or all that came has been sent.
-    pub(crate) fn may_go_on(&self) -> bool {
+    pub(crate) fn may_go_on(&mut self) -> bool {
         let has_room = match &self.spool {
             Spool::Used(file) => file.room() > 0,
             Spool::Unused | Spool::Failed { .. } => self.events.waiting_bytes() + self.taken_bytes == 0,
         };
-        has_room && self.is_held_back.replace(false)
+        has_room && std::mem::take(&mut self.is_held_back)
     }
 
     /// Counts what is in memory, but for what each answer may have there.

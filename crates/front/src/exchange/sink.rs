@@ -1,15 +1,13 @@
 //! Where a request's body goes as it comes: to a buffer, then to a spool file in memory, and only a large one, or one for
 //! which there is no memory, to a spool file on a disk.
 
-use std::mem::replace;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::budget::{Account, Origin, Permit, Share};
+use crate::budget::{Account, Permit};
 use crate::exchange::spool::{SpoolError, SpoolFile};
 use crate::exchange::Body;
 
@@ -42,6 +40,8 @@ impl Deref for Buffered {
 pub(crate) struct Sink {
     store: Store,
     length: u64,
+    /// The length of the whole body, if it is known.
+    expected: Option<u64>,
     /// Bytes that fit into the buffer.
     buffer_bytes: usize,
     folder: PathBuf,
@@ -57,21 +57,19 @@ enum Store {
 }
 
 impl Sink {
-    /// For a body of this client of an application, with this length if it is known. `spool` and `buffers` are the
-    /// application's shares.
+    /// For a body of this length, if it is known. Its client has an account for `spool` files and one for `buffers`.
     pub(crate) fn new(
         expected: Option<u64>,
         buffer_bytes: usize,
         folder: PathBuf,
-        (spool, buffers): (&Arc<Share>, &Arc<Share>),
-        origin: Option<Origin>,
+        spool: Account,
+        buffers: Account,
     ) -> Self {
-        let (spool, buffers) = (Account::new(spool, origin), Account::new(buffers, origin));
         let buffered = Buffered { bytes: Vec::new(), permit: Permit::new(&buffers) };
         // Where the length is known, a larger body does not go there first.
         let buffer_bytes =
             if expected.is_some_and(|length| length > buffer_bytes as u64) { 0 } else { buffer_bytes };
-        Sink { store: Store::Buffer(buffered), length: 0, buffer_bytes, folder, spool, buffers }
+        Sink { store: Store::Buffer(buffered), length: 0, expected, buffer_bytes, folder, spool, buffers }
     }
 
     /// Bytes that have come.
@@ -89,41 +87,48 @@ impl Sink {
         length > MEMORY_BYTES.max(buffer_bytes as u64)
     }
 
-    /// Takes the next bytes of a body of `expected` bytes, if that is known.
+    /// Takes the next bytes.
     ///
     /// # Errors
     /// There is no room; or what came before could not be stored.
-    pub(crate) fn take(&mut self, bytes: &[u8], expected: Option<u64>) -> Result<(), SpoolError> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
         self.length += bytes.len() as u64;
-        let length = expected.unwrap_or(self.length).max(self.length);
+        if self.take_in_memory(bytes)? {
+            return Ok(());
+        }
+        if let Store::OnDisk(spool) = &mut self.store {
+            return spool.append(bytes);
+        }
+        let mut spool = self.copy_to_disk()?;
+        spool.append(bytes)?;
+        self.store = Store::OnDisk(spool);
+        Ok(())
+    }
+
+    /// Takes the next bytes unless the body is on the disk. `false`: it is, or has to go there.
+    fn take_in_memory(&mut self, bytes: &[u8]) -> Result<bool, SpoolError> {
+        let is_small = self.length.max(self.expected.unwrap_or(0)) <= MEMORY_BYTES;
         if let Store::Buffer(buffered) = &mut self.store {
             let fits = buffered.bytes.len() + bytes.len() <= self.buffer_bytes;
             if fits && buffered.permit.grow(bytes.len() as u64).is_ok() {
                 buffered.bytes.extend_from_slice(bytes);
-                return Ok(());
+                return Ok(true);
             }
-            if length <= MEMORY_BYTES {
+            if is_small {
                 let mut spool = SpoolFile::in_memory(&self.buffers)?;
                 if spool.append(&buffered.bytes).is_ok() {
                     self.store = Store::InMemory(spool);
                 }
             }
         }
-        if let Store::InMemory(spool) = &mut self.store {
-            if length <= MEMORY_BYTES && spool.append(bytes).is_ok() {
-                return Ok(());
-            }
-        }
-        if !matches!(self.store, Store::OnDisk(_)) {
-            self.move_to_disk()?;
-        }
         match &mut self.store {
-            Store::OnDisk(spool) => spool.append(bytes),
-            Store::Buffer(_) | Store::InMemory(_) => unreachable!("it has been moved"),
+            Store::InMemory(spool) => Ok(is_small && spool.append(bytes).is_ok()),
+            Store::Buffer(_) | Store::OnDisk(_) => Ok(false),
         }
     }
 
-    fn move_to_disk(&mut self) -> Result<(), SpoolError> {
+    /// A file on the disk with what is in memory.
+    fn copy_to_disk(&self) -> Result<SpoolFile, SpoolError> {
         let mut disk = SpoolFile::create(&self.folder, &self.spool, &self.buffers)?;
         match &self.store {
             Store::Buffer(buffered) => disk.append(buffered)?,
@@ -132,10 +137,9 @@ impl Sink {
                 spool.file().read_exact_at(&mut bytes, 0)?;
                 disk.append(&bytes)?;
             }
-            Store::OnDisk(_) => return Ok(()),
+            Store::OnDisk(_) => {}
         }
-        drop(replace(&mut self.store, Store::OnDisk(disk)));
-        Ok(())
+        Ok(disk)
     }
 
     /// Waits until the disk has taken enough of what came.

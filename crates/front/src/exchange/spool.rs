@@ -7,16 +7,16 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
-use rustix::fs::{fchmod, memfd_create, open, openat, unlink, MemfdFlags, Mode, OFlags, CWD};
+use rustix::fs::{fchmod, memfd_create, open, unlink, MemfdFlags, Mode, OFlags};
 
 use crate::aside::file_reads::ServedFile;
-use crate::aside::write_behind::{Source, WriteBehind};
+use crate::aside::write_behind::{reopen_read_only, Source, WriteBehind};
 use crate::aside::Turn;
 use crate::budget::{Account, Budget, Full, Kind, Permit};
 
@@ -65,7 +65,7 @@ impl SpoolFile {
         if account.kind() != Kind::SpoolFiles {
             return SpoolFile::in_memory(account);
         }
-        let source = Source { folder: folder.to_owned(), create: unnamed, reopen: reopen_read_only };
+        let source = Source { folder: folder.to_owned(), create: unnamed };
         Ok(SpoolFile::from_source(source, account, buffers))
     }
 
@@ -118,11 +118,9 @@ impl SpoolFile {
     /// Waits for room for more.
     pub(crate) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         self.wake(context);
-        let is_in_the_way = self.room() == 0 && !self.file.behind().is_some_and(WriteBehind::has_failed);
-        if is_in_the_way {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
+        match self.file.behind() {
+            Some(behind) if behind.room() == 0 && !behind.has_failed() => Poll::Pending,
+            _ => Poll::Ready(()),
         }
     }
 
@@ -184,12 +182,6 @@ impl Drop for SpoolFile {
     fn drop(&mut self) {
         self.file.behind().into_iter().for_each(WriteBehind::abandon);
     }
-}
-
-#[allow(clippy::disallowed_methods)] // it is the file that is open already
-fn reopen_read_only(file: &File) -> io::Result<OwnedFd> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The budget of spool files in this folder, of `limit` bytes or the usual limit. Where the folder cannot be used (in a
@@ -292,8 +284,7 @@ mod tests {
     fn file_systems_without_unnamed_files_do_as_well() {
         let folder = tempfile::tempdir().unwrap();
         let (account, buffers) = accounts();
-        let folder_path = folder.path().to_owned();
-        let source = Source { folder: folder_path, create: create_and_unlink, reopen: reopen_read_only };
+        let source = Source { folder: folder.path().to_owned(), create: create_and_unlink };
         check(SpoolFile::from_source(source, &account, &buffers), folder.path());
     }
 

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_micros(50);
 /// Looks at the ring between two looks at the clock.
 const LOOKS: u32 = 16;
 
-/// After this number of times in vain, one after the other, it no longer looks but once in 2 to the power of that number.
+/// After n times in vain, one after the other, it leaves out 2ⁿ − 1 times. This is the largest n.
 const MOST_IN_VAIN: u32 = 10;
 
 /// Whether it helps.
@@ -25,7 +25,7 @@ pub(super) struct Spin {
     has_processors: bool,
     /// How often in a row it was in vain.
     in_vain: Cell<u32>,
-    /// How often it is left out.
+    /// How many more times it is left out.
     left_out: Cell<u32>,
 }
 
@@ -48,13 +48,17 @@ impl Spin {
     /// Waits until `has_come`, for a moment. `false`: it has not.
     pub(super) fn until(&self, has_come: impl Fn() -> bool) -> bool {
         let begin = Instant::now();
-        while begin.elapsed() < LONGEST {
+        // It looks at least a few times, however long the process was kept from running.
+        loop {
             for _ in 0..LOOKS {
                 if has_come() {
                     self.in_vain.set(0);
                     return true;
                 }
                 spin_loop();
+            }
+            if begin.elapsed() >= LONGEST {
+                break;
             }
         }
         let in_vain = (self.in_vain.get() + 1).min(MOST_IN_VAIN);

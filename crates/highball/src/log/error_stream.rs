@@ -23,7 +23,7 @@ pub(super) struct ErrorStream {
 #[derive(Debug, Default)]
 struct State {
     lines: LineBuffer,
-    /// A thread writes. Until then, who has a line writes it.
+    /// The separate thread writes. Without it, each thread writes its own lines.
     has_thread: bool,
     /// It is writing.
     is_busy: bool,
@@ -50,6 +50,7 @@ impl ErrorStream {
     /// From now on, a thread writes.
     pub(super) fn start_thread(self: &Arc<Self>, to: impl Write + Send + 'static) {
         let stream = Arc::clone(self);
+        // If there cannot be another thread, lines are written as before.
         let started = thread::Builder::new().name("log".into()).spawn(move || stream.write_for_ever(to));
         self.state().has_thread = started.is_ok();
     }
@@ -116,6 +117,7 @@ mod tests {
         stream.finish();
         stream.write("last\n");
         let received = reading.join().unwrap();
+        stream.finish(); // it reports once it has written all
         assert!((40_000..100_000).contains(&received), "{received} lines");
         assert!(!stream.state().lines.has_dropped(), "it was reported");
     }
