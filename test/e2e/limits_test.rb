@@ -26,6 +26,23 @@ class LimitsTest < E2ETest
     end
   end
 
+  def test_the_limit_on_open_files_is_raised_for_connections
+    most = Process.getrlimit(:NOFILE).last
+    server = serve("probe", "--max-connections", "300", fds: { rlimit_nofile: [256, most] })
+    assert_equal [1600, most].min, File.read("/proc/#{server.server_pid}/limits")[/^Max open files +(\d+)/, 1].to_i
+    refute_includes server.log, "may open only"
+  end
+
+  # A new client is served in the place of one that is idle.
+  def test_fewer_open_files_than_connections
+    server = serve("probe", "--max-connections", "300", fds: { rlimit_nofile: [200, 200] })
+    assert_includes server.log, "max_connections is 300, but this process may open only 200 files"
+    idle = Array.new(300) { server.connect }
+    assert_equal 200, server.get("/").status
+  ensure
+    idle&.each(&:close)
+  end
+
   def test_target_head_and_fields
     server = serve("probe", "--max-target", "300", "--max-head", "2k", "--max-fields", "10")
     assert_equal 200, server.get("/?#{'q' * 290}").status

@@ -555,8 +555,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Sizes,
         example: "2000",
         doc: "Most open client connections. Beyond it, a new connection takes the place of the one that has been idle for \
-              the longest time; where none is idle, it waits in the kernel. Never more than the limit on open files \
-              (`ulimit -n`) leaves room for.",
+              the longest time; where none is idle, it waits in the kernel. The limit on open files is raised \
+              for them, as far as the hard limit (`ulimit -Hn`) allows; where files run out all the same, idle connections \
+              are closed for new ones.",
     },
     Opt {
         name: "max_queue",

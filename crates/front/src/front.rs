@@ -26,6 +26,9 @@ use crate::turn;
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The log says at most this often that a connection could not be accepted, in ms.
+const LOG_MS: u64 = 60_000;
+
 /// Serves on these listeners, from the start or from [`Command::Open`], until the sender of `commands` is dropped.
 /// Takes this thread.
 ///
@@ -149,7 +152,7 @@ async fn accept_all(acceptor: Acceptor, shared: Rc<Shared>) {
 async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
     // Fails only when the front is gone.
     let _ = shared.open.subscribe().wait_for(|open| *open).await;
-    let mut failing = false;
+    let mut logged_ms = None;
     loop {
         while !shared.makes_room() {
             shared.freed.notified().await;
@@ -158,14 +161,16 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
             accepted = acceptor.accept() => accepted,
             () = shared.full.notified() => continue,
         };
-        let failed = take(accepted, acceptor.protocol, shared).err();
-        if let Some(error) = &failed {
-            if !failing {
-                tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
-            }
+        let Err(error) = take(accepted, acceptor.protocol, shared) else { continue };
+        if logged_ms.is_none_or(|at_ms| now_ms() - at_ms >= LOG_MS) {
+            logged_ms = Some(now_ms());
+            tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n, LimitNOFILE= of systemd); until then, idle connections are closed for new ones");
+        }
+        if is_about_room(&error) && shared.dismiss_longest_idle() {
+            let _ = tokio::time::timeout(ACCEPT_PAUSE, shared.freed.notified()).await;
+        } else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
-        failing = failed.is_some();
     }
 }
 

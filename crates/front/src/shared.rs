@@ -265,7 +265,8 @@ impl Shared {
         !self.is_full() || (self.connections.get() == limit && self.idle.get() > 0)
     }
 
-    fn dismiss_longest_idle(&self) -> bool {
+    /// The connection that has been idle for the longest time ends. `false`: none is idle.
+    pub(crate) fn dismiss_longest_idle(&self) -> bool {
         let Some(deadline) = self.deadlines.longest_idle() else { return false };
         self.change_use(&deadline, Use::Dismissed);
         deadline.nudge();

@@ -35,7 +35,6 @@ fn the_front_lives_without_file_descriptors() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(200), ..limit }).unwrap();
     let front = Front::start();
     let worker = front.worker(2);
-    let mut uploading = front.connect();
     let mut downloading = front.get("/file");
     let mut job = worker.claim();
 
@@ -49,6 +48,14 @@ fn the_front_lives_without_file_descriptors() {
     worker.claim().answer("accepted at last");
     assert_eq!(client.answer().text(), "accepted at last");
 
+    // Another one takes the place of one that is idle.
+    rest.give_back(1);
+    let mut uploading = front.connect();
+    assert!(client.has_ended(), "it was idle");
+    uploading.get("/accepted");
+    worker.claim().answer("in its place");
+    assert_eq!(uploading.answer().text(), "in its place");
+
     // A body cannot be stored, or its file not be opened for the worker, and no worker is to blame.
     for given in [0, 1] {
         rest.give_back(given);
@@ -56,9 +63,9 @@ fn the_front_lives_without_file_descriptors() {
         uploading.send(vec![b'x'; 200_000]);
         assert_eq!(uploading.answer().status, 500);
         drop((rest, uploading));
-        front.until("its descriptor is free", |report| report.connections == 2);
+        front.until("its descriptor is free", |report| report.connections == 1);
         uploading = front.connect();
-        front.until("it is there", |report| report.connections == 3);
+        front.until("it is there", |report| report.connections == 2);
         rest = Rest::take();
     }
 

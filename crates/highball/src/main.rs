@@ -30,6 +30,7 @@ mod instance;
 mod listening;
 mod log;
 mod memory;
+mod open_files;
 mod openers;
 mod output;
 mod pidfile;
@@ -206,6 +207,7 @@ impl ListeningServer {
         };
         log::start(settings.log.format);
         // Before there are threads, and before it listens.
+        open_files::make_room(&settings);
         confinement::confine(&settings, &launcher);
         log::write_aside();
         warn_of_root(&settings);
