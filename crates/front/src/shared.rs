@@ -15,6 +15,7 @@ use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
+use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
 use crate::route::app_state::AppState;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
+    heap: Heap,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -99,6 +101,7 @@ impl Shared {
                 spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
             },
+            heap: Heap::default(),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -177,6 +180,7 @@ impl Shared {
         }
         self.turn.forget_quiet();
         apps.forget_drained();
+        self.heap.tick(self.connections.get(), self.budgets.buffers.used());
         self.access_log.iter().for_each(|log| log.flush());
     }
 
