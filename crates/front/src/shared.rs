@@ -17,7 +17,7 @@ use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
-use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
+use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::transport::listener::Acceptor;
@@ -65,6 +65,7 @@ pub(crate) struct Shared {
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) draining: watch::Sender<bool>,
     leaving: Cell<Leaving>,
+    unanswered: Cell<Unanswered>,
     /// The addresses on which another server accepts.
     left_to_another: RefCell<Vec<String>>,
     /// There may be room for another connection: one has ended, or has become idle at the limit.
@@ -110,6 +111,7 @@ impl Shared {
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
             leaving: Cell::new(Leaving::No),
+            unanswered: Cell::default(),
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
             full: Notify::new(),
@@ -228,6 +230,21 @@ impl Shared {
             return self.left_to_another.borrow().contains(&acceptor.address);
         }
         acceptor.inherited
+    }
+
+    /// A request is not answered as a whole. Counts only once the server is to stop.
+    pub(crate) fn note_unanswered(&self, note: impl FnOnce(&mut Unanswered)) {
+        if self.is_draining() {
+            let mut unanswered = self.unanswered.get();
+            note(&mut unanswered);
+            self.unanswered.set(unanswered);
+        }
+    }
+
+    /// The requests that were not answered as a whole, as the front ends now.
+    pub(crate) fn unanswered(&self) -> Unanswered {
+        let visits: usize = self.apps.borrow().iter().map(|app| app.visits()).sum();
+        Unanswered { in_flight: visits.saturating_sub(self.hijacked.get()), ..self.unanswered.get() }
     }
 
     /// What was added to the access logs is written.
