@@ -148,7 +148,7 @@ module Highball
       built_in("mutate_stdout_and_stderr_to_sync_on_write", here: "Standard output is not buffered."),
       built_in("restart_command", here: "`highball upgrade` starts the program that the server was started from."),
       built_in("debug", here: "Nothing."),
-      built_in("shutdown_debug", here: "The log says whether workers were killed with requests in flight."),
+      built_in("shutdown_debug", here: "The log says how many requests got no complete answer."),
       built_in("tag", here: "Processes have the name of the application's folder."),
       built_in("allow_underscore_headers", here: "Headers whose names have underscores are always dropped."),
       built_in("after_refork", here: "The worker that others were forked from does not serve again."),

@@ -4,6 +4,7 @@ require_relative "../support/e2e_test"
 
 # Connections that the application takes over (Rack SPEC, "Hijacking").
 class HijackTest < E2ETest
+  BOOTS_WITHIN = 150 # seconds, on a busy machine
   UPGRADE = "GET /hijack HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 
   def setup
@@ -189,13 +190,16 @@ class HijackTest < E2ETest
   end
 
   def test_action_cable_clients_are_told_of_a_restart
-    server = serve(copy_of_example("blog"), "--hijacked-drain-timeout", "0s")
+    options = ["--hijacked-drain-timeout", "0s", "--boot-timeout", "#{BOOTS_WITHIN}s"]
+    server = serve(copy_of_example("blog"), *options, within: BOOTS_WITHIN)
     origin = "Origin: http://test\r\nSec-WebSocket-Protocol: actioncable-v1-json\r\n"
     socket = web_socket(server, "/cable", origin)
     welcome = socket.read_bytes(2)
     assert_equal 0x81, welcome.getbyte(0)
     assert_match(/welcome/, socket.read_bytes(welcome.getbyte(1)))
-    server.signal("USR1")
+    # Without a restart, it would be sent pings for ever.
+    output, restarted = HighballServer.run("restart", *server.which, within: BOOTS_WITHIN)
+    assert_predicate restarted, :success?, output
     assert socket.read_to_end.end_with?(RESTARTED)
   end
 

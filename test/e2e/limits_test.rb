@@ -91,6 +91,25 @@ class LimitsTest < E2ETest
     assert_equal 0, JSON.parse(server.get("/count?targets=1").body)["targets"].count("POST /echo")
   end
 
+  # A byte now and then keeps no body alive.
+  def test_a_body_that_trickles_in
+    server = serve("probe", "--body-timeout", "1s", "--min-body-rate", "1000")
+    server.connect do |connection|
+      connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n")
+      dripping = Thread.new do
+        loop do
+          connection.socket.write("1\r\nx\r\n")
+          sleep 0.02
+        end
+      rescue SystemCallError, IOError
+        nil # closed, as it should be
+      end
+      assert_equal 408, connection.read_response.status
+    ensure
+      dripping&.kill
+    end
+  end
+
   def test_an_idle_connection_is_closed_without_an_answer
     server = serve("probe", "--idle-timeout", "300ms")
     server.connect { |connection| assert_predicate connection, :ended? }

@@ -5,6 +5,8 @@ require_relative "../support/load"
 
 # Stopping: every accepted request is answered.
 class ShutdownTest < E2ETest
+  ENDLESS = "/download?bytes=1000000000&piece=1000&pause_ms=5"
+
   %w[TERM INT].each do |signal|
     define_method("test_#{signal.downcase}_under_load_answers_every_accepted_request") do
       server = serve("probe", workers: 2, threads: 2)
@@ -86,6 +88,47 @@ class ShutdownTest < E2ETest
     end
   end
 
+  # --- what the last lines of the log say of the requests
+
+  def test_the_log_says_that_every_request_was_answered
+    server = serve("probe")
+    stopping_during(server, "/sleep?ms=300") { |connection| assert_equal 200, connection.read_response.status }
+    assert_predicate server.wait, :success?
+    assert_includes server.log, "stopped; every request was answered"
+  end
+
+  def test_the_log_says_that_a_request_did_not_arrive_in_time
+    server = serve("probe", "--body-timeout", "3s")
+    server.connect do |connection|
+      connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\nbegun")
+      stop_accepting(server)
+      assert_equal 408, connection.read_response.status
+    end
+    assert_unanswered(server, "not_received_in_time=1")
+  end
+
+  def test_the_log_says_that_a_client_has_left
+    server = serve("probe")
+    stopping_during(server, ENDLESS, &:close)
+    assert_unanswered(server, "clients_left=1")
+  end
+
+  def test_the_log_says_that_an_answer_was_cut_off
+    server = serve("probe")
+    stopping_during(server, ENDLESS) do |connection|
+      server.worker_pids.each { |worker| HighballServer.kill(worker) }
+      assert_raises(EOFError, Errno::ECONNRESET) { connection.read_response }
+    end
+    assert_unanswered(server, "answers_cut_off=1")
+  end
+
+  def test_the_log_says_that_the_time_was_over
+    server = serve("probe", "--drain-timeout", "300ms")
+    stopping_during(server, "/sleep?ms=60000") { assert_equal 1, server.wait.exitstatus }
+    assert_unanswered(server, "unfinished=1")
+    assert_includes server.log, "stopped; what had not ended in time was killed"
+  end
+
   def test_at_exit_runs_in_the_workers
     app = folder_with("config.ru" => <<~RUBY)
       pid = nil
@@ -117,5 +160,34 @@ class ShutdownTest < E2ETest
     assert_equal server.pid, File.read("#{folder}/app.pid").to_i
     server.stop
     assert_empty Dir.children(folder)
+  end
+
+  private
+
+  # Runs the block with the connection of a request that was begun when the server was to stop.
+  def stopping_during(server, target)
+    server.connect do |connection|
+      connection.send_request("GET", target)
+      wait_for("begin of the request") { server.status["workers"].sum { |worker| worker["in_flight"] } == 1 }
+      stop_accepting(server)
+      yield connection
+    end
+  end
+
+  def stop_accepting(server)
+    server.signal("TERM")
+    wait_for("refusal of new connections") do
+      server.stranger.close
+    rescue Errno::ECONNREFUSED
+      true
+    end
+  end
+
+  def assert_unanswered(server, fact)
+    server.wait
+    log = server.log
+    line = log[/some requests got no complete answer.*/]
+    assert_equal "some requests got no complete answer while the server was stopping #{fact}", line, log
+    refute_includes log, "every request was answered"
   end
 end

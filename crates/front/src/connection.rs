@@ -183,8 +183,8 @@ pub(crate) async fn serve(
     };
     let end = loop {
         let served = connection.serve_one().await;
-        if let Err(End::Gone) = served {
-            connection.log_departure();
+        if let Err(end) = served {
+            connection.note_end_of_request(end);
         }
         connection.leave_app();
         match served {
@@ -278,6 +278,9 @@ impl Connection {
         if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
+        if matches!(refusal, Refusal::HeadTimeout | Refusal::BodyTimeout) {
+            self.shared.note_unanswered(|unanswered| unanswered.incomplete += 1);
+        }
         let page = self.page_of(refusal).await;
         self.exchange.borrow().request.body = Body::None;
         if !keep_alive {
@@ -310,6 +313,20 @@ impl Connection {
     fn log(&mut self, status: u16, body_bytes: u64) {
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
             log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+        }
+    }
+
+    /// The request at hand, if there is one, has ended the connection in this way.
+    fn note_end_of_request(&mut self, end: End) {
+        match end {
+            End::Gone => {
+                if self.visit.is_some() {
+                    self.shared.note_unanswered(|unanswered| unanswered.left += 1);
+                }
+                self.log_departure();
+            }
+            End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
+            End::Done | End::Linger => {}
         }
     }
 

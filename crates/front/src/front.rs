@@ -15,7 +15,7 @@ use crate::clock::{self, now_ms, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
-use crate::messages::{AppCommand, Command, Event, Opening};
+use crate::messages::{AppCommand, Command, Event, Opening, Unanswered};
 use crate::protocol::Protocol;
 use crate::route::app_state::AppState;
 use crate::shared::{Counted, Leaving, Shared};
@@ -30,7 +30,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const LOG_MS: u64 = 60_000;
 
 /// Serves on these listeners, from the start or from [`Command::Open`], until the sender of `commands` is dropped.
-/// Takes this thread.
+/// Takes this thread. Returns what was not answered from when it was to stop.
 ///
 /// # Errors
 /// The event loop cannot be set up.
@@ -41,7 +41,7 @@ pub fn run(
     opening: Opening,
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
-) -> io::Result<()> {
+) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
     let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
@@ -51,8 +51,9 @@ pub fn run(
         }
         spawn_local(tick(Rc::clone(&shared)));
         obey(commands, &shared).await;
+        let unanswered = shared.unanswered();
         shared.finish_logs().await;
-        Ok(())
+        Ok(unanswered)
     })?
 }
 

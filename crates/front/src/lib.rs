@@ -13,7 +13,7 @@
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
-//! - `front`, `turn`, `shared`, `clock`, [`http_syntax`]: the event loop, and what all of it stands on.
+//! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them
 //! to and fro. No two modules import each other in a circle.
@@ -31,6 +31,7 @@ mod dispatch;
 pub mod exchange;
 pub mod files;
 mod front;
+mod heap;
 pub mod http_syntax;
 pub mod line_buffer;
 pub mod message;

@@ -129,6 +129,19 @@ pub struct NewWorker {
     pub ring: FrontRing,
 }
 
+/// Requests that were not answered as a whole, from when the front was to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Their clients took too long to send them: they got 408.
+    pub incomplete: usize,
+    /// Their clients have left before the end of the answer.
+    pub left: usize,
+    /// Their answers were cut off: the client took nothing, or the application failed.
+    pub cut_off: usize,
+    /// They were not finished when the front ended.
+    pub in_flight: usize,
+}
+
 /// What the front says.
 #[derive(Debug)]
 pub enum Event {

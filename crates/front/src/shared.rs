@@ -15,8 +15,9 @@ use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
+use crate::heap::Heap;
 use crate::http_syntax::DateCache;
-use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report};
+use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::transport::listener::Acceptor;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
+    heap: Heap,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) draining: watch::Sender<bool>,
     leaving: Cell<Leaving>,
+    unanswered: Cell<Unanswered>,
     /// The addresses on which another server accepts.
     left_to_another: RefCell<Vec<String>>,
     /// There may be room for another connection: one has ended, or has become idle at the limit.
@@ -99,6 +102,7 @@ impl Shared {
                 spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
             },
+            heap: Heap::default(),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -107,6 +111,7 @@ impl Shared {
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
             leaving: Cell::new(Leaving::No),
+            unanswered: Cell::default(),
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
             full: Notify::new(),
@@ -177,6 +182,7 @@ impl Shared {
         }
         self.turn.forget_quiet();
         apps.forget_drained();
+        self.heap.tick(self.connections.get(), self.budgets.buffers.used());
         self.access_log.iter().for_each(|log| log.flush());
     }
 
@@ -224,6 +230,21 @@ impl Shared {
             return self.left_to_another.borrow().contains(&acceptor.address);
         }
         acceptor.inherited
+    }
+
+    /// A request is not answered as a whole. Counts only once the server is to stop.
+    pub(crate) fn note_unanswered(&self, note: impl FnOnce(&mut Unanswered)) {
+        if self.is_draining() {
+            let mut unanswered = self.unanswered.get();
+            note(&mut unanswered);
+            self.unanswered.set(unanswered);
+        }
+    }
+
+    /// The requests that were not answered as a whole, as the front ends now.
+    pub(crate) fn unanswered(&self) -> Unanswered {
+        let visits: usize = self.apps.borrow().iter().map(|app| app.visits()).sum();
+        Unanswered { in_flight: visits.saturating_sub(self.hijacked.get()), ..self.unanswered.get() }
     }
 
     /// What was added to the access logs is written.

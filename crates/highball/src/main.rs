@@ -62,6 +62,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -305,12 +306,12 @@ impl ListeningServer {
             outcome
         })?;
         drop((control, handover, to_front));
-        front.end();
+        let unanswered = front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
         }
         drop(pidfile);
-        let code = conclude(outcome, &runtime);
+        let code = conclude(outcome, unanswered, &runtime);
         // A look at files that does not come to an end is not waited for.
         runtime.shutdown_background();
         Ok(code)
@@ -472,7 +473,7 @@ async fn serve_control(
 /// The front on its thread.
 struct FrontThread {
     thread: std::thread::JoinHandle<()>,
-    ended: std::sync::mpsc::Receiver<()>,
+    ended: std::sync::mpsc::Receiver<front::Unanswered>,
 }
 
 fn start_front(
@@ -485,10 +486,12 @@ fn start_front(
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        if let Err(error) = front::run(settings, key, listeners, opening, commands, events) {
+        let unanswered = front::run(settings, key, listeners, opening, commands, events);
+        let unanswered = unanswered.unwrap_or_else(|error| {
             error!(%error, "the front has no event loop");
-        }
-        let _ = end.send(()); // the receiver is gone when the run has ended first
+            front::Unanswered::default()
+        });
+        let _ = end.send(unanswered); // the receiver is gone when the run has ended first
     };
     let thread = std::thread::Builder::new().name("front".into()).spawn(run)?;
     Ok(FrontThread { thread, ended })
@@ -496,12 +499,14 @@ fn start_front(
 
 impl FrontThread {
     /// Waits for the end of the front, which comes when its commands' sender is dropped; but not for ever.
-    fn end(self) {
-        if self.ended.recv_timeout(EXIT_TIMEOUT).is_err() {
+    fn end(self) -> front::Unanswered {
+        let ended = self.ended.recv_timeout(EXIT_TIMEOUT);
+        if let Err(RecvTimeoutError::Timeout) = ended {
             warn!("the front did not end in time");
         } else if self.thread.join().is_err() {
             error!("the front has panicked");
         }
+        ended.unwrap_or_default()
     }
 }
 
@@ -517,13 +522,31 @@ fn why_not(outcome: &Outcome) -> String {
     }
 }
 
+/// Logs how many requests got no whole answer, each kind where there are some.
+fn log_unanswered(unanswered: front::Unanswered) {
+    let front::Unanswered { incomplete, left, cut_off, in_flight } = unanswered;
+    let some = |count: usize| Some(count).filter(|count| *count > 0);
+    warn!(
+        not_received_in_time = some(incomplete),
+        clients_left = some(left),
+        answers_cut_off = some(cut_off),
+        unfinished = some(in_flight),
+        "some requests got no complete answer while the server was stopping"
+    );
+}
+
 /// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
 /// service's pid.
-fn conclude(outcome: Outcome, runtime: &Runtime) -> ExitCode {
+fn conclude(outcome: Outcome, unanswered: front::Unanswered, runtime: &Runtime) -> ExitCode {
+    let is_complete = unanswered == front::Unanswered::default();
+    // Ctrl-C in development waits for none.
+    if !is_complete && !matches!(outcome, Outcome::Stopped) {
+        log_unanswered(unanswered);
+    }
     match outcome {
-        Outcome::Drained => info!("stopped; every request was answered"),
-        Outcome::Stopped => info!("stopped"),
-        Outcome::Halted => warn!("stopped; workers were killed with requests in flight"),
+        Outcome::Drained if is_complete => info!("stopped; every request was answered"),
+        Outcome::Drained | Outcome::Stopped => info!("stopped"),
+        Outcome::Halted => warn!("stopped; what had not ended in time was killed"),
         Outcome::BootFailed(_) => {} // the supervisor has logged why
         Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
         Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),

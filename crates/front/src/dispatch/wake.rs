@@ -1,4 +1,4 @@
-//! A ring's eventfd in the front's event loop. (The only unsafe code of the data path.)
+//! A ring's eventfd in the front's event loop. (The only unsafe code of the data path, with `heap`.)
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -121,10 +121,15 @@ impl Sink {
                 }
             }
         }
-        match &mut self.store {
-            Store::InMemory(spool) => Ok(is_small && spool.append(bytes).is_ok()),
-            Store::Buffer(_) | Store::OnDisk(_) => Ok(false),
+        let is_taken = match &mut self.store {
+            Store::OnDisk(_) => return Ok(false),
+            Store::InMemory(spool) => is_small && spool.append(bytes).is_ok(),
+            Store::Buffer(_) => false,
+        };
+        if is_small && !is_taken {
+            self.buffers.note_full();
         }
+        Ok(is_taken)
     }
 
     /// A file on the disk with what is in memory.

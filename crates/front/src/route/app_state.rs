@@ -340,6 +340,11 @@ impl AppState {
         }
     }
 
+    /// Requests that it has at the moment, with those that have taken their connections over.
+    pub(crate) fn visits(&self) -> usize {
+        self.visits.get()
+    }
+
     /// Whether it was removed and has nothing in flight any more; the supervisor gets an event then.
     pub(crate) fn is_drained(&self) -> bool {
         let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
