@@ -343,7 +343,11 @@ impl Connection {
         self.exchange.borrow().response.settle();
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has it, and the next request may be for an application where its place is another's.
-            let generation = self.exchange.borrow().generation;
+            let generation = {
+                let mut inner = self.exchange.borrow();
+                inner.waker = None; // what comes of that answer is no news here
+                inner.generation
+            };
             self.exchange = Rc::new(Exchange::after(generation));
         }
     }
