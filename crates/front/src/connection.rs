@@ -55,6 +55,8 @@ const PAGES_TIME: Duration = Duration::from_secs(5);
 struct Connection {
     stream: Stream,
     peer: Peer,
+    /// The client by the peer's address, for the budgets.
+    origin: Option<Origin>,
     shared: Rc<Shared>,
     counted: Counted,
     /// What was read and not used yet.
@@ -162,6 +164,7 @@ pub(crate) async fn serve(
     let Some(buffer) = read else { return };
     let mut connection = Connection {
         stream,
+        origin: Origin::of(&peer.remote_addr),
         peer,
         shared,
         counted,
@@ -333,7 +336,7 @@ impl Connection {
 
     /// What the client at hand may hold of an application's share.
     fn account(&self, share: &Arc<Share>) -> Account {
-        Account::new(share, Origin::of(&self.peer.remote_addr))
+        Account::new(share, self.origin)
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
