@@ -255,10 +255,11 @@ impl Permit {
 
     /// Holds this number of bytes from now on, although there may be no room: they are there.
     pub fn set(&self, bytes: u64) {
-        let before = self.bytes.swap(bytes, Relaxed);
-        if before == bytes {
+        // Answers that are small hold nothing, and a look costs less than a swap.
+        if self.bytes.load(Relaxed) == bytes {
             return;
         }
+        let before = self.bytes.swap(bytes, Relaxed);
         let Account { share, origin } = &self.account;
         for used in [&share.used, &share.budget.used] {
             // Wraps around for fewer.

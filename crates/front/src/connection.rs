@@ -55,6 +55,8 @@ const PAGES_TIME: Duration = Duration::from_secs(5);
 struct Connection {
     stream: Stream,
     peer: Peer,
+    /// The client by the peer's address, for the budgets.
+    origin: Option<Origin>,
     shared: Rc<Shared>,
     counted: Counted,
     /// What was read and not used yet.
@@ -162,6 +164,7 @@ pub(crate) async fn serve(
     let Some(buffer) = read else { return };
     let mut connection = Connection {
         stream,
+        origin: Origin::of(&peer.remote_addr),
         peer,
         shared,
         counted,
@@ -350,7 +353,7 @@ impl Connection {
 
     /// What the client at hand may hold of an application's share.
     fn account(&self, share: &Arc<Share>) -> Account {
-        Account::new(share, Origin::of(&self.peer.remote_addr))
+        Account::new(share, self.origin)
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
@@ -360,7 +363,11 @@ impl Connection {
         self.exchange.borrow().response.settle();
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has it, and the next request may be for an application where its place is another's.
-            let generation = self.exchange.borrow().generation;
+            let generation = {
+                let mut inner = self.exchange.borrow();
+                inner.waker = None; // what comes of that answer is no news here
+                inner.generation
+            };
             self.exchange = Rc::new(Exchange::after(generation));
         }
     }

@@ -104,9 +104,9 @@ impl Exchange {
 
     /// Wakes the connection's task.
     pub(crate) fn wake(&self) {
-        let waker = self.borrow().waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
+        // A task that is woken runs later, so that nothing asks for the state here.
+        if let Some(waker) = &self.borrow().waker {
+            waker.wake_by_ref();
         }
     }
 }

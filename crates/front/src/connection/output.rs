@@ -46,6 +46,11 @@ impl Output {
         self.written == self.bytes.len() && self.unsent_file().is_none()
     }
 
+    /// Whether there was nothing to be sent since everything was.
+    fn is_unused(&self) -> bool {
+        self.bytes.capacity() == 0 && matches!(self.behind, Behind::Events)
+    }
+
     /// Whether everything was sent, and no part of a body is unfinished.
     pub(super) fn is_between_parts(&self) -> bool {
         self.is_sent() && !matches!(self.behind, Behind::File { rest: Some(_), .. })
@@ -70,7 +75,9 @@ impl Output {
 
     /// Gives the memory back: everything was sent, and nothing follows at the moment.
     fn give_back(&mut self, spare: &RefCell<Vec<u8>>) {
-        let mut bytes = std::mem::take(self).bytes;
+        self.written = 0;
+        self.behind = Behind::Events;
+        let mut bytes = std::mem::take(&mut self.bytes);
         if (1..=MOST_SPARE_BYTES).contains(&bytes.capacity()) {
             bytes.clear();
             spare.replace(bytes);
@@ -96,6 +103,9 @@ impl Connection {
 
     /// Sends the events that were taken. `None`: the answer goes on.
     pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
+        if self.output.is_unused() && self.events.is_unused() && !self.protocol.has_replies() {
+            return Poll::Ready(Ok(None));
+        }
         loop {
             ready!(self.poll_send(context))?;
             let encoded = match self.output.behind {

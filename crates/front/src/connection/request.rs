@@ -9,6 +9,7 @@ use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
+use crate::budget::Origin;
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
@@ -151,7 +152,10 @@ impl Connection {
         };
         self.protocol.begin_answer(&self.head);
         let step = match self.protocol.take_head_text(&mut self.peer) {
-            Some(text) => self.route_again(Again { text, waits: 0 }),
+            Some(text) => {
+                self.origin = Origin::of(&self.peer.remote_addr);
+                self.route_again(Again { text, waits: 0 })
+            }
             None => {
                 let step = self.route(&bytes[..used], 0);
                 if let Step::Wait(_) = step {

@@ -68,7 +68,7 @@ impl Dispatcher {
         };
         let mut inner = exchange.borrow();
         let bytes = &mut self.bytes;
-        let mut news = false;
+        let (mut news, mut ended) = (false, false);
         for read in 1..=READS {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
@@ -83,11 +83,14 @@ impl Dispatcher {
                 worker.hijacked += 1;
             }
             news = true;
+            ended = inner.response.worker_is_done();
+            if ended {
+                break; // nothing may follow, and the worker has left the slot
+            }
             if read == READS {
                 ring.look_again(slot);
             }
         }
-        let ended = inner.response.worker_is_done();
         if ended {
             inner.place = Place::Connection;
             worker.ended(slot);

@@ -17,12 +17,14 @@ pub(crate) struct ServiceTime {
     average_ns: u64,
     /// Since when the worker has been at the request that will be the next to end.
     since: Instant,
+    /// How many requests may be placed ahead: asked for each request, and several times for those that wait.
+    look_ahead: u32,
 }
 
 impl ServiceTime {
     /// A worker that is not known yet passes for a slow one.
     pub(crate) fn new(now: Instant) -> Self {
-        ServiceTime { average_ns: 5 * FAST.as_nanos() as u64, since: now }
+        ServiceTime { average_ns: 5 * FAST.as_nanos() as u64, since: now, look_ahead: 0 }
     }
 
     /// An idle worker was given something.
@@ -35,6 +37,7 @@ impl ServiceTime {
         let elapsed = now.saturating_duration_since(self.since).as_nanos() as u64;
         self.since = now;
         self.average_ns = (3 * self.average_ns + elapsed / u64::from(requests.max(1))) / 4;
+        self.look_ahead = if self.is_fast() { self.requests_within(AHEAD) } else { 0 };
     }
 
     /// Since when the worker has been at the request that will be the next to end.
@@ -49,10 +52,7 @@ impl ServiceTime {
 
     /// How many requests may be placed ahead.
     pub(crate) fn look_ahead(&self) -> u32 {
-        if !self.is_fast() {
-            return 0;
-        }
-        self.requests_within(AHEAD)
+        self.look_ahead
     }
 
     /// For how many answers together the front is woken; at least one.

@@ -59,9 +59,33 @@ pub(super) enum Names {
     /// Nothing: it is not there, or is not opened in time.
     None,
     /// These, and those of pages (`name.html`) without their ending.
-    Known(Arc<HashSet<Box<[u8]>>>),
+    Known(Arc<NameSet>),
     /// They are unknown, or too many.
     Any,
+}
+
+/// A set of names.
+#[derive(Debug, Default)]
+pub(super) struct NameSet {
+    names: HashSet<Box<[u8]>>,
+    /// The lengths of those names, a bit for each: most names that are looked for have another, and need not be hashed.
+    lengths: u64,
+}
+
+impl NameSet {
+    fn insert(&mut self, name: &[u8]) {
+        self.lengths |= Self::bit_of_length(name);
+        self.names.insert(name.into());
+    }
+
+    fn contains(&self, name: &[u8]) -> bool {
+        self.lengths & Self::bit_of_length(name) != 0 && self.names.contains(name)
+    }
+
+    /// The last bit stands for all names that are longer.
+    fn bit_of_length(name: &[u8]) -> u64 {
+        1 << name.len().min(63)
+    }
 }
 
 impl Names {
@@ -154,14 +178,30 @@ fn stamp(folder: &About) -> ((u64, u64), (i64, i64)) {
     (folder.id, folder.modified)
 }
 
-fn with_pages(entries: Vec<Entry>) -> HashSet<Box<[u8]>> {
-    let mut names = HashSet::new();
+fn with_pages(entries: Vec<Entry>) -> NameSet {
+    let mut names = NameSet::default();
     for entry in entries {
         let name = entry.name.as_bytes();
         if let Some(page) = name.strip_suffix(b".html") {
-            names.insert(page.into());
+            names.insert(page);
         }
-        names.insert(name.into());
+        names.insert(name);
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_in_whatever_its_length() {
+        let names: Vec<Vec<u8>> = (0..80).map(|length| vec![b'x'; length]).collect();
+        let mut set = NameSet::default();
+        names.iter().step_by(2).for_each(|name| set.insert(name));
+        for (number, name) in names.iter().enumerate() {
+            assert_eq!(set.contains(name), number % 2 == 0, "{number}");
+            assert!(!set.contains(&[&name[..], b"/"].concat()));
+        }
+    }
 }

@@ -128,6 +128,11 @@ impl AnswerEvents {
         self.next == self.events.len()
     }
 
+    /// Whether none has come since they were cleared.
+    pub fn is_unused(&self) -> bool {
+        self.events.capacity() == 0
+    }
+
     /// Bytes of heads and bodies that wait here.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.at
@@ -136,7 +141,7 @@ impl AnswerEvents {
     /// Forgets all, and gives the memory back.
     pub fn clear(&mut self) {
         (self.next, self.at) = (0, 0);
-        if self.events.capacity() > 0 {
+        if !self.is_unused() {
             spare::give_back(std::mem::take(&mut self.events), std::mem::take(&mut self.bytes));
         }
     }
@@ -164,7 +169,7 @@ impl AnswerEvents {
     }
 
     fn take_memory(&mut self) {
-        if self.events.capacity() == 0 {
+        if self.is_unused() {
             (self.events, self.bytes) = spare::take();
         }
     }
