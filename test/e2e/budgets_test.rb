@@ -2,7 +2,7 @@
 
 require_relative "../support/e2e_test"
 
-# Memory and spool files have budgets, of which no client gets all: clients are told apart by what a proxy reports.
+# Memory and spool files have budgets, of which no client gets all. A proxy reports the addresses of the clients.
 class BudgetsTest < E2ETest
   HERE = "PROXY UNKNOWN\r\n"
   GREEDY = "192.0.2.1"
@@ -45,10 +45,8 @@ class BudgetsTest < E2ETest
     server = serve(folder_with("config.ru" => APP), "--max-buffers", "1m", threads: 1)
     held = server.connect.tap { |client| client.send_request("GET", "/hold") }
     wait_for("begin of the first") { server.status["workers"].sum { |worker| worker["in_flight"] } == 1 }
-    queued = Array.new(3) { server.connect.tap { |client| client.send_request("POST", "/", {}, body) } }
-    wait_for("all of them", within: 30) do
-      server.status.values_at("buffer_bytes", "spool_bytes") == [600_000, 1_200_000]
-    end
+    queued = Array.new(3) { |number| queue_upload(server, body, number + 1) }
+    assert_equal [600_000, 1_200_000], server.status.values_at("buffer_bytes", "spool_bytes")
     wait_for("the line in the log") { server.log.include?("the buffers of requests and responses are full") }
     File.write(File.join(server.app, "release"), "")
     assert_equal(["held", *Array.new(3, "600000")], [held, *queued].map { |client| client.read_response.body })
@@ -72,6 +70,14 @@ class BudgetsTest < E2ETest
       client.send_request("POST", "/", { "Content-Length" => bytes })
       client.write("x" * [bytes, 2 * MIB].min)
       client.read_response
+    end
+  end
+
+  # An upload that waits for a thread, as the last of this number.
+  def queue_upload(server, body, number)
+    server.connect.tap do |client|
+      client.send_request("POST", "/", {}, body)
+      wait_for("a place in the queue") { server.status["queue"] == number }
     end
   end
 
