@@ -32,8 +32,11 @@ fn every_workload_is_answered_as_it_says() -> Tested {
         return Ok(());
     }
     let mut of_application: BTreeMap<_, Vec<Workload>> = BTreeMap::new();
+    let is_full = var_os("HIGHBALL_TEST_LEVEL").is_some_and(|level| level == "full");
     for workload in Workload::read_all(&root.join("bench/workloads"))? {
-        if workload.packages.iter().all(|package| is_installed(package)) {
+        if workload.app.ends_with("redmine") && !is_full {
+            println!("not tested without --full: {}, whose database takes a minute to make", workload.name);
+        } else if workload.packages.iter().all(|package| is_installed(package)) {
             workload.prepare(&|| false)?;
             of_application.entry((workload.app.clone(), workload.env.clone())).or_default().push(workload);
         } else {
