@@ -191,7 +191,33 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
               a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
               `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \
-              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md).",
+              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md). \
+              `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
+    },
+    Opt {
+        name: "tls_certificate",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.server.tls_certificates = paths),
+        default: Default::Without("none; an address for HTTPS needs one"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.pem",
+        doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
+              `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
+              name, or else the first. Read again after HUP, and when it changes. See [https.md](https.md).",
+    },
+    Opt {
+        name: "tls_key",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.server.tls_keys = paths),
+        default: Default::Without("the file of the certificate"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.key",
+        doc: "File with the private key of the certificate (PEM, not encrypted). With several certificates, a key for each, in the \
+              same order.",
     },
     Opt {
         name: "proxy_protocol",
@@ -560,6 +586,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
               are closed for new ones.",
     },
     Opt {
+        name: "max_tls_handshakes",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.max_tls_handshakes)),
+        default: Default::Is("1000"),
+        section: Section::Sizes,
+        example: "200",
+        doc: "TLS handshakes that are computed or wait for a processor at a time. Clients beyond it are turned away at once. Those \
+              that have begun a handshake and send nothing do not count: others take their places, as those of idle connections.",
+    },
+    Opt {
         name: "max_queue",
         scope: Scope::App,
         short: None,
@@ -617,6 +655,17 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Times,
         example: "5s",
         doc: "Time for a request head to arrive whole, from its first byte. A slower one is answered 408.",
+    },
+    Opt {
+        name: "tls_handshake_timeout",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.tls_handshake_timeout = time),
+        default: Default::Is("10s"),
+        section: Section::Times,
+        example: "5s",
+        doc: "Time for the TLS handshake of a connection. One that takes longer is closed.",
     },
     Opt {
         name: "body_timeout",

@@ -1,7 +1,8 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
 //! by the next.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`request`]
+//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports),
+//! [`secured`] (the TLS handshake), [`request`]
 //! (reading a head and deciding whose it is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
@@ -13,6 +14,7 @@ mod proxied;
 mod received;
 mod relay;
 mod request;
+mod secured;
 mod upload;
 mod web_socket;
 
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use highball_config::AppId;
+use highball_config::{AppId, BindProtocol};
 
 use answer::Answered;
 use output::Output;
@@ -162,6 +164,27 @@ pub(crate) async fn serve(
         Protocol::Gateway(_) => Some(Vec::new()),
     };
     let Some(buffer) = read else { return };
+    serve_requests(stream, peer, protocol, buffer, shared, counted).await;
+}
+
+/// The life of a connection with TLS.
+pub(crate) async fn serve_tls(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
+    let read = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
+    let Some(received) = read else { return };
+    let Some(stream) = secured::secure(stream, received, &mut peer, &shared, &counted).await else { return };
+    let protocol = Protocol::of(BindProtocol::Https);
+    serve_requests(stream, peer, protocol, Vec::new(), shared, counted).await;
+}
+
+/// Serves requests on a connection of which these bytes were received already.
+async fn serve_requests(
+    stream: Stream,
+    peer: Peer,
+    protocol: Protocol,
+    buffer: Vec<u8>,
+    shared: Rc<Shared>,
+    counted: Counted,
+) {
     let mut connection = Connection {
         stream,
         origin: Origin::of(&peer.remote_addr),

@@ -54,7 +54,7 @@ impl Protocol {
     /// At the beginning of a connection.
     pub(crate) fn of(bind: BindProtocol) -> Self {
         match bind {
-            BindProtocol::Http => Protocol::Http1(Http1::default()),
+            BindProtocol::Http | BindProtocol::Https => Protocol::Http1(Http1::default()),
             BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::new(fastcgi::Reader::default()))),
             BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::new(lsapi::Reader::default()))),
         }

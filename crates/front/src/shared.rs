@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
+use crate::aside::Turn as PoolTurn;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
 use crate::developer_key::DeveloperKey;
@@ -22,6 +23,7 @@ use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
+use crate::transport::tls::Tls;
 use crate::turn::Turn;
 
 /// Bytes read from a socket at a time.
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
+    /// For clients with TLS.
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) apps: RefCell<Apps>,
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
@@ -74,6 +78,10 @@ pub(crate) struct Shared {
     pub(crate) full: Notify,
     /// Connections that were closed as they began with no header of the PROXY protocol.
     pub(crate) proxy_refusals: Refusals,
+    /// Those that were closed as too many TLS handshakes were under way.
+    pub(crate) handshake_refusals: Refusals,
+    /// For computing TLS handshakes.
+    pub(crate) handshakes: PoolTurn,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -88,6 +96,7 @@ impl Shared {
     pub(crate) fn new(
         settings: Arc<Settings>,
         key: Arc<DeveloperKey>,
+        tls: Option<Arc<Tls>>,
         events: UnboundedSender<Event>,
         acceptors: usize,
         opening: Opening,
@@ -96,6 +105,7 @@ impl Shared {
         let limits = &settings.limits;
         let shared = Shared {
             key,
+            tls,
             apps: RefCell::default(),
             turn: Rc::default(),
             budgets: Budgets {
@@ -116,6 +126,8 @@ impl Shared {
             freed: Notify::new(),
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
+            handshake_refusals: Refusals::default(),
+            handshakes: PoolTurn::of_handshakes(),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),

@@ -4,3 +4,4 @@ pub mod listener;
 pub(crate) mod peer_user;
 pub mod proxy_header;
 pub(crate) mod stream;
+pub mod tls;

@@ -6,8 +6,8 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
+use crate::aside::file_reads::FileProgress;
 use crate::message::answer::{AnswerEvent, FilePart};
-use crate::transport::stream::FileProgress;
 
 /// The largest part of a file whose first bytes share a segment with those before it. Loopback, 25 connections: that saves a
 /// sixth to a third of the CPU time up to 90 KB; 100 KiB take a tenth more without it where Reno or CUBIC control congestion, and

@@ -1,4 +1,4 @@
-//! A client's socket, TCP or Unix, as the connection uses it: by polling.
+//! A client's socket, TCP or Unix, with or without TLS, as the connection uses it: by polling.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,18 +13,10 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::aside::file_reads::Next;
+use crate::aside::file_reads::{FileProgress, Next};
 use crate::message::answer::FilePart;
 use crate::transport::peer_user;
-
-/// What became of a part of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum FileProgress {
-    /// Some of it has been sent.
-    Sent,
-    /// The client would take more, which is being read.
-    Reading,
-}
+use crate::transport::tls::stream::TlsStream;
 
 /// A connection that was silent for this long is probed, at this interval, and given up after this many probes without an
 /// answer: two minutes in all.
@@ -62,19 +54,31 @@ impl Peer {
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
 }
 
 impl Stream {
     /// Whether the process at the other end, on this machine, runs as `starter`, the user who started Highball, or as root.
     pub(crate) fn is_of_trusted_user(&self, starter: u32) -> bool {
+        let is_trusted = |stream: &TcpStream| match (stream.local_addr(), stream.peer_addr()) {
+            (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer, starter),
+            _ => false,
+        };
         match self {
-            Stream::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
-                (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer, starter),
-                _ => false,
-            },
+            Stream::Tcp(stream) => is_trusted(stream),
+            Stream::Tls(stream) => is_trusted(stream.tcp()),
             Stream::Unix(stream) => {
                 stream.peer_cred().is_ok_and(|user| peer_user::is_trusted_user(user.uid(), starter))
             }
+        }
+    }
+
+    /// The TCP connection, if there is one.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Tls(stream) => Some(stream.tcp()),
+            Stream::Unix(_) => None,
         }
     }
 
@@ -105,6 +109,9 @@ impl Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Stream::Tls(stream) = self {
+            return stream.poll_write_ahead(context, bytes);
+        }
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
         self.poll_sending(context, |socket| rustix::net::send(socket, bytes, flags))
     }
@@ -115,6 +122,9 @@ impl Stream {
         context: &mut Context<'_>,
         part: &mut FilePart,
     ) -> Poll<io::Result<FileProgress>> {
+        if let Stream::Tls(stream) = self {
+            return stream.poll_send_file(context, part);
+        }
         // What the client does not take is not read.
         ready!(self.poll_writable(context))?;
         let FilePart { file, offset, length, ahead, .. } = part;
@@ -145,11 +155,12 @@ impl Stream {
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Tcp(stream) => stream.poll_write_ready(context),
+            Stream::Tls(stream) => stream.tcp().poll_write_ready(context),
             Stream::Unix(stream) => stream.poll_write_ready(context),
         }
     }
 
-    /// Sends by a system call, when the socket takes something.
+    /// Sends by a system call, when the socket takes something. Not with TLS.
     fn poll_sending(
         &mut self,
         context: &mut Context<'_>,
@@ -161,6 +172,7 @@ impl Stream {
             let mut send = || send(socket.as_fd()).map_err(io::Error::from);
             let sent = match socket {
                 Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, &mut send),
+                Stream::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
                 Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, &mut send),
             };
             match sent {
@@ -173,7 +185,7 @@ impl Stream {
     /// Has the kernel end the connection when the client's machine does not answer any more: nothing else may notice for
     /// hours on a connection that is idle most of the time (tcp(7), SO_KEEPALIVE).
     pub(crate) fn keep_looking_for_peer(&self) {
-        if let Stream::Tcp(stream) = self {
+        if let Some(stream) = self.tcp() {
             let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
             if let Err(error) =
                 SockRef::from(stream).set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES))
@@ -190,15 +202,23 @@ impl Stream {
         found.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
+    /// Everything was sent. TLS has an alert for that, by which clients know that nothing is missing.
+    pub(crate) fn end(&mut self) {
+        if let Stream::Tls(stream) = self {
+            stream.end();
+        }
+    }
+
     /// Ends our side; the client may still be sending.
-    pub(crate) fn shut_down_write(&self) {
+    pub(crate) fn shut_down_write(&mut self) {
+        self.end();
         // The client may be gone already.
         let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);
     }
 
     /// Makes the client see a broken connection (a reset, where there is such a thing) instead of a clean end.
     pub(crate) fn reset_at_close(&self) {
-        if let Stream::Tcp(stream) = self {
+        if let Some(stream) = self.tcp() {
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
@@ -208,6 +228,7 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.tcp().as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
         }
     }
@@ -222,6 +243,11 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => {
+                let length = ready!(stream.poll_read(context, buffer.initialize_unfilled()))?;
+                buffer.advance(length);
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }
@@ -231,6 +257,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => stream.poll_write(context, bytes),
         }
     }
 
@@ -242,6 +269,10 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            stream @ Stream::Tls(_) => {
+                stream.shut_down_write();
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }
