@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= tls-certificate= tls-key= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= tls-certificate= tls-key= redirect-https= hsts= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -28,6 +28,8 @@ complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP por
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
@@ -100,6 +102,8 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
@@ -159,6 +163,8 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
@@ -219,6 +225,8 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r

@@ -146,6 +146,54 @@ class TlsTest < TlsTestCase
     tls&.close
   end
 
+  # --- sending clients to HTTPS
+
+  def test_clients_of_http_are_sent_to_https
+    socket = File.join(folder_with, "app.sock")
+    server = serve_tls(folder_with("config.ru" => ENV_APP, "public/a.txt" => "a"), "--redirect-https", "on",
+                       second_socket: socket)
+    port = tls_port(server)
+    hosts = { "blog.test" => "blog.test", "blog.test:80" => "blog.test:#{port}", "[::1]:8080" => "[::1]:#{port}" }
+    hosts.each do |host, to|
+      answer = server.get("/a.txt?b=c", { "Host" => host })
+      assert_equal [308, "https://#{to}/a.txt?b=c"], [answer.status, answer["location"]]
+    end
+    body = "GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n"
+    answers = server.exchange("POST /form HTTP/1.1\r\nHost: blog.test\r\nContent-Length: #{body.length}\r\n\r\n#{body}")
+    assert_equal([[308, "https://blog.test/form"]], answers.map { |answer| [answer.status, answer["location"]] })
+    connect_tls(port) { |client| assert_equal "a", client.get("/a.txt").body }
+    HttpConnection.unix(socket).use { |client| assert_equal 200, client.get("/").status }
+    output, ended = HighballServer.run("serve", "--redirect-https", "on", folder_with("config.ru" => ENV_APP))
+    refute_predicate ended, :success?
+    assert_match(/`redirect_https` needs an address for HTTPS/, output)
+  end
+
+  def test_browsers_keep_to_https
+    app = <<~RUBY
+      run lambda { |env|
+        [200, env["PATH_INFO"] == "/own" ? { "Strict-Transport-Security" => "max-age=1" } : {}, ["hello"]]
+      }
+    RUBY
+    server = serve_tls(folder_with("config.ru" => app, "public/a.txt" => "a"), "--hsts", "365d")
+    field = "strict-transport-security"
+    connect_tls(tls_port(server)) do |client|
+      ["/", "/a.txt"].each { |path| assert_equal ["max-age=31536000"], client.get(path).values(field) }
+      assert_equal ["max-age=1"], client.get("/own").values(field)
+    end
+    assert_nil server.get("/")[field]
+  end
+
+  # --- sessions
+
+  def test_sessions_are_resumed
+    server = serve_tls(folder_with("config.ru" => ECHO_APP))
+    port = tls_port(server)
+    VERSIONS.each_value do |version|
+      session = session_after_request(port, max: version)
+      2.times { assert resumes?(port, session, max: version) }
+    end
+  end
+
   # --- misuse
 
   def test_garbage

@@ -31,6 +31,8 @@ pub(crate) struct ServerFields {
     pub(crate) tls_keys: Vec<PathBuf>,
     pub(crate) tls_handshake_timeout: Duration,
     pub(crate) max_tls_handshakes: usize,
+    pub(crate) redirect_https: bool,
+    pub(crate) hsts: Option<Duration>,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.

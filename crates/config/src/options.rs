@@ -159,6 +159,7 @@ impl Opt {
 
 /// Times without a natural limit end here; a year is for ever, to a server.
 const YEAR: Duration = Duration::from_secs(365 * 86400);
+const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const KIB: u64 = 1 << 10;
@@ -218,6 +219,30 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "/etc/highball/blog.example.com.key",
         doc: "File with the private key of the certificate (PEM, not encrypted). With several certificates, a key for each, in the \
               same order.",
+    },
+    Opt {
+        name: "redirect_https",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.redirect_https = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether clients of HTTP addresses are sent to HTTPS (status 308). A client that names no port is sent to port 443, another \
+              to the first address for HTTPS. Unix sockets, FastCGI and LSAPI are served as before.",
+    },
+    Opt {
+        name: "hsts",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(Duration::ZERO..=TWO_YEARS, |f, time| f.server.hsts = time),
+        default: Default::Is("none"),
+        section: Section::Server,
+        example: "365d",
+        doc: "Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`). An \
+              answer of the application that has this header keeps its own. `0s` ends it in browsers that know of it.",
     },
     Opt {
         name: "proxy_protocol",

@@ -531,6 +531,8 @@ fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
         certificates: certificates.iter().zip(keys).map(files).collect(),
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
+        redirect: fields.redirect_https,
+        hsts: fields.hsts,
     })
 }
 

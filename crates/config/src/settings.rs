@@ -397,6 +397,10 @@ pub struct TlsSettings {
     pub handshake_timeout: Duration,
     /// Most handshakes that are computed or wait for that at a time; clients beyond it are turned away.
     pub max_handshakes: usize,
+    /// Whether clients of HTTP addresses are sent to those for HTTPS.
+    pub redirect: bool,
+    /// For how long browsers are to use HTTPS alone (HSTS); `None`: that is left to the application.
+    pub hsts: Option<Duration>,
 }
 
 /// The files of a certificate.

@@ -15,6 +15,7 @@ use crate::clock::{self, now_ms, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
+use crate::https::Https;
 use crate::messages::{AppCommand, Command, Event, Opening, Unanswered};
 use crate::protocol::Protocol;
 use crate::route::app_state::AppState;
@@ -46,7 +47,9 @@ pub fn run(
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    let shared = Rc::new(Shared::new(settings, key, tls, events, listeners.len(), opening));
+    let https_port = listeners.iter().find_map(Listener::https_port);
+    let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
+    let shared = Rc::new(Shared::new(settings, key, https, events, listeners.len(), opening));
     turn::run(&shared.turn, async {
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));

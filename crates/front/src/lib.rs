@@ -11,6 +11,7 @@
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
+//! - `https`: sending clients to HTTPS, and keeping them there;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -33,6 +34,7 @@ pub mod files;
 mod front;
 mod heap;
 pub mod http_syntax;
+mod https;
 pub mod line_buffer;
 pub mod message;
 pub mod messages;

@@ -18,12 +18,12 @@ use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
+use crate::https::Https;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
-use crate::transport::tls::Tls;
 use crate::turn::Turn;
 
 /// Bytes read from a socket at a time.
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
     /// For clients with TLS.
-    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) https: Option<Https>,
     pub(crate) apps: RefCell<Apps>,
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
@@ -96,7 +96,7 @@ impl Shared {
     pub(crate) fn new(
         settings: Arc<Settings>,
         key: Arc<DeveloperKey>,
-        tls: Option<Arc<Tls>>,
+        https: Option<Https>,
         events: UnboundedSender<Event>,
         acceptors: usize,
         opening: Opening,
@@ -105,7 +105,7 @@ impl Shared {
         let limits = &settings.limits;
         let shared = Shared {
             key,
-            tls,
+            https,
             apps: RefCell::default(),
             turn: Rc::default(),
             budgets: Budgets {

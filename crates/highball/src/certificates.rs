@@ -35,13 +35,17 @@ pub(crate) fn check(pems: &[Pem]) -> Result<Vec<Certificate>, CertificateError> 
     pems.iter().map(Pem::check).collect()
 }
 
-/// TLS with these certificates.
+/// TLS with these certificates, and the keys of session tickets of the server before.
 ///
 /// # Errors
 /// The cryptography does not work.
-pub(crate) fn set_up(settings: &Settings, certificates: Vec<Certificate>) -> Result<Arc<Tls>, SetupError> {
+pub(crate) fn set_up(
+    settings: &Settings,
+    certificates: Vec<Certificate>,
+    tickets: Option<&str>,
+) -> Result<Arc<Tls>, SetupError> {
     warn_of_flaws(&certificates);
-    Ok(Arc::new(Tls::new(certificates, settings.tls.max_handshakes)?))
+    Ok(Arc::new(Tls::new(certificates, settings.tls.max_handshakes, tickets)?))
 }
 
 fn warn_of_flaws(certificates: &[Certificate]) {

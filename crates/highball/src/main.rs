@@ -52,7 +52,7 @@ use highball_front::developer_key::DeveloperKey;
 use highball_spawner::{exec, Role, READER};
 use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
-    Supervisor, UpgradeContext,
+    Supervisor, TicketKeys, UpgradeContext,
 };
 use output::{complain, print};
 use pidfile::Pidfile;
@@ -70,6 +70,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
+use zeroize::Zeroizing;
 
 /// Time for the last messages between front and supervisor at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -218,16 +219,21 @@ impl ListeningServer {
         warn_of_root(&settings);
         warn_of_ignored(&settings);
         puma::report(&settings);
-        let tls =
-            certificates.map(|certificates| certificates::set_up(&settings, certificates)).transpose()?;
+        let tickets = predecessor.as_deref_mut().and_then(Predecessor::take_ticket_keys).map(Zeroizing::new);
+        let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
+        let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
+        let tls = certificates.map(set_up).transpose()?;
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
         });
-        let upgrade_context =
-            if is_given_as_object() { None } else { upgrade_context(&settings, &listeners, pid_proxy)? };
+        let upgrade_context = if is_given_as_object() {
+            None
+        } else {
+            upgrade_context(&settings, &listeners, pid_proxy, tls.as_ref())?
+        };
         Ok(ListeningServer {
             settings: Arc::new(settings),
             started,
@@ -348,6 +354,11 @@ fn checked_certificates(
     launcher: &Launcher,
 ) -> Result<Option<Vec<front::Certificate>>, Box<dyn Error>> {
     if !certificates::are_needed(settings) {
+        if settings.tls.redirect {
+            return Err(
+                "`redirect_https` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`".into(),
+            );
+        }
         return Ok(None);
     }
     let pems = at_root::read_certificates(settings, launcher)?;
@@ -371,6 +382,7 @@ fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
     pid_proxy: Option<OwnedFd>,
+    tls: Option<&Arc<front::Tls>>,
 ) -> io::Result<Option<UpgradeContext>> {
     let share = |(bind, listener): (&Bind, &front::Listener)| Ok((bind.to_string(), listener.share()?));
     let Some(program) = started_path::started_path() else { return Ok(None) };
@@ -379,6 +391,10 @@ fn upgrade_context(
         arguments: std::env::args_os().collect(),
         listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
         pid_proxy,
+        ticket_keys: tls.map(|tls| {
+            let tls = Arc::clone(tls);
+            TicketKeys(Arc::new(move || tls.ticket_keys().to_string()))
+        }),
     }))
 }
 

@@ -147,6 +147,9 @@ impl Connection {
                     }
                     let lines = self.events.take_bytes(head.field_bytes);
                     let (date, out) = (&self.shared.date, &mut self.output.bytes);
+                    let https = self.shared.https.as_ref().filter(|_| self.peer.is_tls && !head.is_interim());
+                    let with_hsts = https.and_then(|https| https.with_hsts(lines));
+                    let lines = with_hsts.as_deref().unwrap_or(lines);
                     if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
                         tracing::error!(why = refusal.details(), "the answer cannot be sent");
                         return Encoded::Ended(Answered::Refused(refusal));

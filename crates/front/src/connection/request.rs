@@ -16,11 +16,12 @@ use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
-use crate::protocol::{BytesRead, Unreadable};
+use crate::protocol::{BytesRead, Protocol, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
 use crate::shared::Leaving;
+use crate::transport::stream::Stream;
 
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;
@@ -190,6 +191,9 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        if let Some(step) = self.send_to_https(bytes) {
+            return step;
+        }
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         if let Some(step) = self.follow_link(bytes) {
@@ -244,6 +248,23 @@ impl Connection {
             self.protocol.end_connection(); // the body would stand before the next request
         }
         redirect(&target, cookie, &mut self.events);
+        Some(Step::Answer)
+    }
+
+    /// A client of an address for HTTP, where all are to use HTTPS.
+    fn send_to_https(&mut self, bytes: &[u8]) -> Option<Step> {
+        let https = self.shared.https.as_ref().filter(|https| https.redirects && !self.peer.is_tls)?;
+        if !matches!((&self.stream, &self.protocol), (Stream::Tcp(_), Protocol::Http1(_))) {
+            return None;
+        }
+        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        if self.head.framing != BodyFraming::None {
+            self.protocol.end_connection(); // the body would stand before the next request
+        }
+        self.events
+            .push_whole(308, self.head.method == Method::Head, b"", |fields| fields.add(b"location", &to));
         Some(Step::Answer)
     }
 

@@ -10,6 +10,7 @@ use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::{InvalidMessage, ServerConnection};
 use tokio::net::TcpStream;
 
+use crate::https::Https;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
@@ -46,7 +47,7 @@ pub(super) async fn secure(
     shared: &Shared,
     counted: &Counted,
 ) -> Option<Stream> {
-    let (Stream::Tcp(tcp), Some(tls)) = (stream, &shared.tls) else { return None };
+    let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
     let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
     let failed = match client.lead(&received).await {
         Ok(connection) => {

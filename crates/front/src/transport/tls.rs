@@ -1,11 +1,12 @@
 //! TLS: what is offered to clients that connect to an address for HTTPS.
 //!
 //! In reading order: [`certificate`] (files, and what is wrong with them), `served` (the certificate for a host name),
-//! `stream` (the connection after its handshake).
+//! `tickets` (by which clients resume sessions), `stream` (the connection after its handshake).
 
 pub mod certificate;
 mod served;
 pub(crate) mod stream;
+mod tickets;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,8 @@ use rustls::ServerConfig;
 
 use certificate::Certificate;
 use served::Served;
+use tickets::TicketKeys;
+use zeroize::Zeroizing;
 
 /// The protocols that clients may choose from (RFC 7301), the best first. One that names none speaks HTTP/1.1.
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
@@ -34,6 +37,7 @@ use rustls::crypto::ring as cryptography;
 pub struct Tls {
     config: Arc<ServerConfig>,
     served: Arc<Served>,
+    tickets: Arc<TicketKeys>,
     most_handshakes: usize,
     handshakes: Handshakes,
     problem: Mutex<Option<String>>,
@@ -104,7 +108,13 @@ pub struct CertificateReport {
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up: {0}")]
-pub struct SetupError(#[from] rustls::Error);
+pub struct SetupError(String);
+
+impl From<rustls::Error> for SetupError {
+    fn from(error: rustls::Error) -> Self {
+        SetupError(error.to_string())
+    }
+}
 
 pub(crate) fn provider() -> CryptoProvider {
     cryptography::default_provider()
@@ -112,11 +122,18 @@ pub(crate) fn provider() -> CryptoProvider {
 
 impl Tls {
     /// With these certificates, at least one: the first is for clients that name a host which none is for. At most this number
-    /// of handshakes is computed, or waits for that, at a time.
+    /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
     ///
     /// # Errors
     /// The cryptography does not work.
-    pub fn new(certificates: Vec<Certificate>, most_handshakes: usize) -> Result<Tls, SetupError> {
+    pub fn new(
+        certificates: Vec<Certificate>,
+        most_handshakes: usize,
+        tickets: Option<&str>,
+    ) -> Result<Tls, SetupError> {
+        let inherited = tickets.and_then(TicketKeys::inherited);
+        let tickets = inherited.map_or_else(TicketKeys::random, Ok);
+        let tickets = Arc::new(tickets.map_err(|error| SetupError(error.to_string()))?);
         let served = Arc::new(Served::new(certificates));
         let builder = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_protocol_versions(rustls::ALL_VERSIONS)?;
@@ -124,10 +141,11 @@ impl Tls {
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = PROTOCOLS.map(Vec::from).to_vec();
         config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
-        config.ticketer = cryptography::Ticketer::new()?;
+        config.ticketer = Arc::clone(&tickets) as Arc<_>;
         Ok(Tls {
             config: Arc::new(config),
             served,
+            tickets,
             most_handshakes,
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
@@ -144,6 +162,11 @@ impl Tls {
             Err(problem) => Some(problem),
         };
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    /// The keys of session tickets, for the server that takes over in a hot restart.
+    pub fn ticket_keys(&self) -> Zeroizing<String> {
+        self.tickets.text()
     }
 
     pub(crate) fn config(&self) -> &Arc<ServerConfig> {
