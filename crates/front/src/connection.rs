@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use highball_config::{AppId, BindProtocol};
+use highball_config::AppId;
 
 use answer::Answered;
 use output::Output;
@@ -171,8 +171,8 @@ pub(crate) async fn serve(
 pub(crate) async fn serve_tls(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
     let read = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
     let Some(received) = read else { return };
-    let Some(stream) = secured::secure(stream, received, &mut peer, &shared, &counted).await else { return };
-    let protocol = Protocol::of(BindProtocol::Https);
+    let secured = secured::secure(stream, received, &mut peer, &shared, &counted).await;
+    let Some((stream, protocol)) = secured else { return };
     serve_requests(stream, peer, protocol, Vec::new(), shared, counted).await;
 }
 

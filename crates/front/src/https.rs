@@ -10,7 +10,7 @@ use crate::transport::tls::Tls;
 
 const HSTS: &[u8] = b"strict-transport-security";
 
-/// What connections with TLS need, and what is said about it to others.
+/// What connections with TLS need, and clients of other addresses learn of it.
 #[derive(Debug)]
 pub(crate) struct Https {
     pub(crate) tls: Arc<Tls>,

@@ -60,6 +60,12 @@ impl Protocol {
         }
     }
 
+    /// The same with TLS, where the client has chosen this protocol. One that names none speaks HTTP/1.1.
+    pub(crate) fn of_alpn(chosen: Option<&[u8]>) -> Self {
+        debug_assert!(matches!(chosen, None | Some(b"http/1.1")), "only what is offered is chosen");
+        Protocol::Http1(Http1::default())
+    }
+
     // --- Reading -------------------------------------------------------------------------------------
 
     /// The answer to the request before has been sent. `peer` is again the other end of the connection.

@@ -11,6 +11,7 @@ use rustls::{InvalidMessage, ServerConnection};
 use tokio::net::TcpStream;
 
 use crate::https::Https;
+use crate::protocol::Protocol;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
@@ -46,14 +47,16 @@ pub(super) async fn secure(
     peer: &mut Peer,
     shared: &Shared,
     counted: &Counted,
-) -> Option<Stream> {
+) -> Option<(Stream, Protocol)> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
     let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
     let failed = match client.lead(&received).await {
         Ok(connection) => {
             tls.count(Handshake::Completed);
             peer.is_tls = true;
-            return Some(Stream::Tls(Box::new(TlsStream::new(client.tcp, connection))));
+            let stream = TlsStream::new(client.tcp, connection);
+            let protocol = Protocol::of_alpn(stream.protocol());
+            return Some((Stream::Tls(Box::new(stream)), protocol));
         }
         Err(failed) => failed,
     };

@@ -20,7 +20,7 @@ use served::Served;
 use tickets::TicketKeys;
 use zeroize::Zeroizing;
 
-/// The protocols that clients may choose from (RFC 7301), the best first. One that names none speaks HTTP/1.1.
+/// The protocols that clients may choose from (RFC 7301), the best first. `Protocol::of_alpn` has the reader of each.
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 
 /// Most sessions of clients that know no tickets.

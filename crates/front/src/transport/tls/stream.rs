@@ -95,6 +95,11 @@ impl TlsStream {
         TlsStream { tcp, tls, encrypted: 0 }
     }
 
+    /// The protocol that the client has chosen (ALPN); `None`: it named none.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
     /// The socket below.
     pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
