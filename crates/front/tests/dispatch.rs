@@ -52,6 +52,21 @@ fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
     }
 }
 
+/// It says that it computes, and waits for something all the same: another thread is woken a moment later.
+#[test]
+fn a_request_does_not_wait_long_for_a_thread_that_computes() {
+    let front = Front::start();
+    let worker = front.worker(2);
+    worker.ring.set_computes(true);
+    let mut first = front.get("/first");
+    let at_work = worker.claim();
+    let mut second = front.get("/second");
+    worker.claim().answer("by another thread");
+    assert_eq!(second.answer().text(), "by another thread");
+    at_work.answer("at last");
+    assert_eq!(first.answer().text(), "at last");
+}
+
 #[test]
 fn the_least_busy_worker_gets_the_request() {
     let front = Front::start();

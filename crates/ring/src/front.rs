@@ -212,6 +212,11 @@ impl FrontRing {
         self.memory.bell().sleepers.load(Ordering::Relaxed).min(self.geometry().threads)
     }
 
+    /// Whether the worker's requests compute nearly all of their time, by what it says.
+    pub fn computes(&self) -> bool {
+        self.memory.computes().load(Ordering::Relaxed) != 0
+    }
+
     /// Wakes up to `threads` sleeping threads of the worker, for all that was placed since the last
     /// call. Costs a system call only if one sleeps.
     pub fn ring(&mut self, threads: u32) {

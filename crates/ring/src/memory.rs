@@ -12,8 +12,8 @@ use rustix::fs::{MemfdFlags, SealFlags};
 
 use crate::entry::Entries;
 use crate::layout::{
-    Geometry, RingError, BELL, CANCELLED, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP, MAGIC, READY,
-    READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    Geometry, RingError, BELL, CANCELLED, COMPUTES, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
+    MAGIC, READY, READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
 };
 use crate::mapping::Mapping;
 use crate::ready::Ready;
@@ -113,6 +113,11 @@ impl Memory {
     /// The worker's published cursor.
     pub fn cursor(&self) -> &AtomicU64 {
         &self.u64s(CURSOR, 1)[0]
+    }
+
+    /// Whether the worker's requests compute.
+    pub fn computes(&self) -> &AtomicU32 {
+        self.u32(COMPUTES)
     }
 
     /// The counters of a slot's response area.

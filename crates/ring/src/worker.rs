@@ -114,6 +114,11 @@ impl WorkerRing {
         }
     }
 
+    /// Says whether requests compute nearly all of their time, so that one more thread would only wait for the GVL.
+    pub fn set_computes(&self, computes: bool) {
+        self.memory.computes().store(u32::from(computes), Ordering::Relaxed);
+    }
+
     /// The request area of a slot.
     ///
     /// # Safety

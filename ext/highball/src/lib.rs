@@ -20,6 +20,7 @@ mod hijack;
 mod malloc_holes;
 mod native;
 mod nogvl;
+mod overlap;
 mod own_process;
 mod places;
 mod ring;

@@ -8,6 +8,9 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
 use highball_ring::{RingError, Ticket, WorkerRing};
@@ -18,6 +21,7 @@ use rb_sys::VALUE;
 use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
 use crate::hijack::Hijacks;
 use crate::nogvl;
+use crate::overlap::Overlap;
 use crate::own_process::OwnProcess;
 use crate::slot::{Slot, Stage};
 use crate::this::This;
@@ -33,8 +37,9 @@ pub(crate) struct Ring {
     seats: Vec<Seat>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
-    /// Requests that threads of this worker have begun.
-    serving: Cell<u32>,
+    /// Requests that threads of this worker have begun. Changed with the GVL held.
+    serving: AtomicU32,
+    overlap: Overlap,
     /// The watch over its threads' turns, if it has several.
     turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
@@ -116,7 +121,8 @@ impl Ring {
             slots,
             seats,
             buffer: Cell::default(),
-            serving: Cell::new(0),
+            serving: AtomicU32::new(0),
+            overlap: Overlap::default(),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
             worker: OwnProcess::mark().map_err(|e| refused("mark this process", e))?,
@@ -179,7 +185,7 @@ impl Ring {
     fn claim_next(&self) -> Result<Option<Ticket>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
-        if self.serving.get() > 0 {
+        if self.is_serving() {
             let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
             nogvl::yield_gvl()?;
         }
@@ -188,19 +194,34 @@ impl Ring {
                 return Ok(self.begin(ticket));
             }
             if let Some(seen) = self.ring.announce_sleep() {
-                let (has_turns, wait) = (self.has_turns(), Cell::new(None));
-                let sleep = || {
-                    self.ring.sleep(seen, None);
-                    wait.set(has_turns.then(Wait::begin));
-                };
-                let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
-                drop(wait);
-                self.ring.awake();
                 // This thread may be the one that was woken, and it ends: another thread must look.
-                waited.inspect_err(|_| self.ring.pass_on())?;
+                self.sleep(seen).inspect_err(|_| self.ring.pass_on())?;
             }
         }
         Ok(None)
+    }
+
+    /// Sleeps, as was announced, with the GVL released.
+    fn sleep(&self, seen: u32) -> Result<(), Error> {
+        let (has_turns, wait, beside_others) = (self.has_turns(), Cell::new(None), Cell::new(None));
+        let sleep = || {
+            self.ring.sleep(seen, None);
+            wait.set(has_turns.then(Wait::begin));
+            beside_others.set((has_turns && self.is_serving()).then(Instant::now));
+        };
+        let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
+        drop(wait);
+        self.ring.awake();
+        let change = beside_others.get().and_then(|woken| self.overlap.note(woken, self.is_serving()));
+        if let Some(computes) = change {
+            self.ring.set_computes(computes);
+        }
+        waited
+    }
+
+    /// Whether threads of this worker are at a request.
+    fn is_serving(&self) -> bool {
+        self.serving.load(Relaxed) > 0
     }
 
     /// Whether the turns of this worker's threads are watched: not in processes that it forks.
@@ -213,7 +234,7 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
-        self.serving.set(self.serving.get() + 1);
+        self.serving.fetch_add(1, Relaxed);
         Some(ticket)
     }
 
@@ -361,7 +382,7 @@ impl Ring {
         if let Some(begun_us) = slot.begun_us.take() {
             Turns::request_ends(begun_us);
         }
-        self.serving.set(self.serving.get().saturating_sub(1));
+        self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
     }
 }
 

@@ -32,8 +32,8 @@ impl Dispatcher {
             if worker.unclaimed.is_empty() || worker.state == DispatchState::Broken {
                 continue;
             }
-            worker.ring_for_unclaimed(true);
-            worker.note_overdue();
+            let overdue = worker.note_overdue();
+            worker.ring_for_unclaimed(overdue);
         }
         self.settle();
         self.ring_workers()

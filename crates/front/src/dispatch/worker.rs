@@ -184,15 +184,16 @@ impl Worker {
     }
 
     /// Wakes as many threads as there is work for: one, if none is at work; more only if the work is such
-    /// that those at work do not come back for it soon (`overdue`: they have not).
+    /// that those at work do not come back for it soon, and do not need the GVL all the time (`overdue`: they have not come).
     pub(crate) fn ring_for_unclaimed(&mut self, overdue: bool) {
         self.see_claims();
         if overdue {
             self.rung = 0;
         }
+        let comes_back = self.time.is_fast() || self.ring.computes();
         let free = self.threads.saturating_sub(self.busy_threads());
         let useful = free.min(self.unclaimed.len() as u32);
-        let wanted = match (self.busy_threads(), self.time.is_fast() && !overdue) {
+        let wanted = match (self.busy_threads(), comes_back && !overdue) {
             (0, true) => useful.min(1),
             (_, true) => 0,
             (_, false) => useful,
@@ -209,14 +210,16 @@ impl Worker {
         self.ring.announce_sleep(if self.unclaimed.is_empty() { 1 } else { self.time.answers_at_once() });
     }
 
-    /// Notes, on an overdue tick, whether it still has not begun what it had not begun before.
-    pub(crate) fn note_overdue(&mut self) {
+    /// Notes, on an overdue tick, whether it still has not begun what it had not begun before. `true`: so it is.
+    pub(crate) fn note_overdue(&mut self) -> bool {
+        self.see_claims();
         let oldest = self.unclaimed.front().map_or(0, |ticket| ticket.position);
         let (before, ticks) = self.oldest;
         self.oldest = (oldest, if oldest == before { ticks.saturating_add(1) } else { 0 });
         if oldest != 0 && self.oldest.1 == UNRESPONSIVE_TICKS {
             self.unresponsive = self.unresponsive.saturating_add(1);
         }
+        self.oldest.1 > 0
     }
 
     /// Whether others should begin its requests, as it has not for too long.
