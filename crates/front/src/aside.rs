@@ -64,6 +64,11 @@ impl Turn {
         Turn(Arc::new(Semaphore::new(THREADS)))
     }
 
+    /// That for work that needs this number of threads at most.
+    pub(crate) fn of_threads(threads: usize) -> Self {
+        Turn(Arc::new(Semaphore::new(threads)))
+    }
+
     /// Waits until it has come.
     pub(crate) async fn come(&self) -> Held {
         let permit = Arc::clone(&self.0).acquire_owned().await;
@@ -86,7 +91,7 @@ impl Held {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::error!(%error, "a thread that works with an application's files has panicked");
+                tracing::error!(%error, "a thread that works for an application has panicked");
                 None
             }
         }

@@ -12,6 +12,7 @@ use tokio::sync::{watch, Notify};
 use crate::access_log::AccessLog;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
+use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
+    compression: Room,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -99,6 +101,7 @@ impl Shared {
                 spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
             },
+            compression: Room::new(limits.buffer_bytes),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -128,7 +131,9 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app = AppState::new(app, &self.settings.limits, log, &self.budgets, self.events.clone());
+        let compression = self.compression.of_app(&app.name);
+        let app =
+            AppState::new(app, &self.settings.limits, log, &self.budgets, compression, self.events.clone());
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }
