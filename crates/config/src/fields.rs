@@ -63,6 +63,7 @@ pub(crate) struct AppFields {
     pub(crate) max_output_bytes: Option<u64>,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
+    pub(crate) compress: bool,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

@@ -773,6 +773,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Whether symbolic links in the `public` folder are followed.",
     },
     Opt {
+        name: "compress",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.compress = on),
+        default: Default::InDevelopment { yes: "off", no: "on" },
+        section: Section::Files,
+        example: "off",
+        doc: "Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip). See \
+              `docs/compression.md`.",
+    },
+    Opt {
         name: "boot_timeout",
         scope: Scope::App,
         short: None,

@@ -400,6 +400,7 @@ fn app(
         max_output_bytes: fields.max_output_bytes,
         limits: fields.limits,
         static_files: fields.static_files,
+        compress: fields.compress,
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,

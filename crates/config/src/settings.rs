@@ -133,6 +133,8 @@ pub struct App {
     pub limits: AppLimits,
     /// How files below the public folder are served.
     pub static_files: StaticFiles,
+    /// Whether answers and files are compressed for clients that ask for it.
+    pub compress: bool,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.

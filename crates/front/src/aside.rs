@@ -67,7 +67,12 @@ impl Turn {
 
     /// That for computing TLS handshakes: a thread for each CPU.
     pub(crate) fn of_handshakes() -> Self {
-        Turn(Arc::new(Semaphore::new(available_parallelism().map_or(THREADS, usize::from))))
+        Turn::of_threads(available_parallelism().map_or(THREADS, usize::from))
+    }
+
+    /// That for work that needs this number of threads at most.
+    pub(crate) fn of_threads(threads: usize) -> Self {
+        Turn(Arc::new(Semaphore::new(threads)))
     }
 
     /// Waits until it has come.

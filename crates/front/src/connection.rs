@@ -33,6 +33,7 @@ use received::Received;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
 use crate::budget::{Account, Origin, Share};
+use crate::compression::Stage;
 use crate::dispatch::Dispatcher;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
@@ -76,6 +77,8 @@ struct Connection {
     generations: Vec<(AppId, u32)>,
     /// What was taken of the answer, to be written by the protocol to the output.
     events: AnswerEvents,
+    /// What the application answers goes through this first, if the client asks for compression.
+    compression: Option<Box<Stage>>,
     output: Output,
     client: Client,
     /// Whether the client takes what it is sent.
@@ -200,6 +203,7 @@ async fn serve_requests(
         last_app: None,
         generations: Vec::new(),
         events: AnswerEvents::default(),
+        compression: None,
         output: Output::default(),
         client: Client::Open,
         stalled: Stalled::No,

@@ -8,6 +8,7 @@
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
 //! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
+//! - [`compression`]: of answers, on their way from the exchange to the protocol;
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
@@ -26,6 +27,7 @@ mod aside;
 pub mod budget;
 mod canary;
 mod clock;
+pub mod compression;
 mod connection;
 pub mod developer_key;
 mod dispatch;

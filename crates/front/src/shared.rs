@@ -13,6 +13,7 @@ use crate::access_log::AccessLog;
 use crate::aside::Turn as PoolTurn;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
+use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
     heap: Heap,
+    compression: Room,
     pub(crate) date: DateCache,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
@@ -113,6 +115,7 @@ impl Shared {
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
             },
             heap: Heap::default(),
+            compression: Room::new(limits.buffer_bytes),
             date: DateCache::new(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
@@ -145,7 +148,9 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app = AppState::new(app, &self.settings.limits, log, &self.budgets, self.events.clone());
+        let compression = self.compression.of_app(&app.name);
+        let app =
+            AppState::new(app, &self.settings.limits, log, &self.budgets, compression, self.events.clone());
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }

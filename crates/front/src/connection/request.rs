@@ -11,6 +11,7 @@ use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::budget::Origin;
 use crate::clock::{now_ms, now_us};
+use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
@@ -346,6 +347,9 @@ impl Connection {
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));
+        let client = Origin::of(&self.peer.remote_addr);
+        self.compression =
+            if settings.compress { Stage::new(&self.head, bytes, &app.compression, client) } else { None };
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();

@@ -48,6 +48,8 @@ pub mod known_key {
     pub const UPGRADE: FieldKey = key_of("HTTP_UPGRADE");
     pub const EXPECT: FieldKey = key_of("HTTP_EXPECT");
     pub const COOKIE: FieldKey = key_of("HTTP_COOKIE");
+    pub const AUTHORIZATION: FieldKey = key_of("HTTP_AUTHORIZATION");
+    pub const SEC_FETCH_SITE: FieldKey = key_of("HTTP_SEC_FETCH_SITE");
     pub const ACCEPT_ENCODING: FieldKey = key_of("HTTP_ACCEPT_ENCODING");
     pub const IF_MATCH: FieldKey = key_of("HTTP_IF_MATCH");
     pub const IF_NONE_MATCH: FieldKey = key_of("HTTP_IF_NONE_MATCH");
