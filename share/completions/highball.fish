@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -28,6 +28,7 @@ complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP por
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -54,6 +55,7 @@ complete -c highball -n "__fish_highball_needs_command" -l response-buffer -d 'H
 complete -c highball -n "__fish_highball_needs_command" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -96,6 +98,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -122,6 +125,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l response-buf
 complete -c highball -n "__fish_highball_using_subcommand serve" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -151,6 +155,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -177,6 +182,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-bu
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -207,6 +213,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -233,6 +240,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l response-bu
 complete -c highball -n "__fish_highball_using_subcommand config" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r

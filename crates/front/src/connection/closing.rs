@@ -1,12 +1,13 @@
 //! Ending a connection so that the client gets everything that was sent.
 
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Connection, End};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, Deadline};
+use crate::shared::Shared;
+use crate::transport::stream::Stream;
 
 /// How long a client may send nothing more before the connection is closed. As it may still read its last answer then, it
 /// has the same time to close its side.
@@ -20,6 +21,8 @@ impl Connection {
     pub(super) async fn close(mut self, end: End) {
         match end {
             End::Done | End::Gone => {}
+            // The rest of a socket is not its business.
+            End::Linger if matches!(self.stream, Stream::Http2(..)) => {}
             End::Linger => self.linger().await,
             End::CutOff if self.send_abort().await => self.linger().await,
             End::CutOff => self.stream.reset_at_close(),
@@ -54,27 +57,39 @@ impl Connection {
         sent.await
     }
 
-    /// Closing with unread bytes would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6).
     async fn linger(&mut self) {
-        self.stream.shut_down_write();
-        let linger = if self.shared.is_draining() { PAUSE } else { LINGER };
-        let until_ms = now_ms() + linger.as_millis() as u64;
-        self.counted.deadline.set(Some(PAUSE));
-        poll_fn(|context| self.poll_linger(context, until_ms)).await;
+        let deadline = &self.counted.deadline;
+        let until_ms = begin_linger(&self.stream, &self.shared, deadline);
+        poll_fn(|context| poll_linger(context, &mut self.stream, &self.shared, deadline, until_ms)).await;
     }
+}
 
-    fn poll_linger(&mut self, context: &mut Context<'_>, until_ms: u64) -> Poll<()> {
-        let shared = Rc::clone(&self.shared);
-        let mut scratch = shared.scratch.borrow_mut();
-        while !self.counted.deadline.has_passed(context) {
-            match ready!(self.stream.poll_read_some(context, &mut scratch)) {
-                Ok(length) if length > 0 => {
-                    let left = Duration::from_millis(until_ms.saturating_sub(now_ms()));
-                    self.counted.deadline.set(Some(PAUSE.min(left)));
-                }
-                _ => break,
+/// Closing with unread bytes would make the kernel send a reset, which can overtake the answer (RFC 9112 section 9.6): the
+/// client is read until then, in milliseconds.
+pub(super) fn begin_linger(stream: &Stream, shared: &Shared, deadline: &Deadline) -> u64 {
+    stream.shut_down_write();
+    deadline.set(Some(PAUSE));
+    let linger = if shared.is_draining() { PAUSE } else { LINGER };
+    now_ms() + linger.as_millis() as u64
+}
+
+/// Reads until the client has ended its side, or its time has passed.
+pub(super) fn poll_linger(
+    context: &mut Context<'_>,
+    stream: &mut Stream,
+    shared: &Shared,
+    deadline: &Deadline,
+    until_ms: u64,
+) -> Poll<()> {
+    let mut scratch = shared.scratch.borrow_mut();
+    while !deadline.has_passed(context) {
+        match ready!(stream.poll_read_some(context, &mut scratch)) {
+            Ok(length) if length > 0 => {
+                let left = Duration::from_millis(until_ms.saturating_sub(now_ms()));
+                deadline.set(Some(PAUSE.min(left)));
             }
+            _ => break,
         }
-        Poll::Ready(())
     }
+    Poll::Ready(())
 }

@@ -42,7 +42,7 @@ enum Coding<'a> {
     AsIs,
     /// To the client, they are the body of an answer.
     OfAnswer(&'a mut Protocol),
-    /// A web server sends nothing to an application that has taken its connection over: it may say that it has left.
+    /// Nothing but the answer is the application's: a web server may say that its client has left.
     Dropped(&'a mut Protocol, &'a Limits),
 }
 
@@ -112,7 +112,7 @@ impl Connection {
             down.poll(context, application, &mut self.stream, &mut coding, &mut scratch)?;
         let mut coding = match &mut self.protocol {
             Protocol::Http1(_) => Coding::AsIs,
-            gateway @ Protocol::Gateway(_) => Coding::Dropped(gateway, limits),
+            other @ (Protocol::Http2(_) | Protocol::Gateway(_)) => Coding::Dropped(other, limits),
         };
         let from_client = match up.poll(context, &mut self.stream, application, &mut coding, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -356,7 +356,11 @@ impl Connection {
             return;
         }
         let head = &self.head;
-        let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        };
         let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
         self.entry = Some(Entry {
