@@ -48,6 +48,8 @@ class Http2Client < ClientConnection
 
   # The settings of the server, and the last stream that it serves with the code of its GOAWAY, if one has come.
   attr_reader :server_settings, :goaway
+  # How often the server has confirmed a PING.
+  attr_reader :pongs
   # Whether the server may send on, as much as it has sent.
   attr_accessor :takes
 
@@ -55,6 +57,7 @@ class Http2Client < ClientConnection
   def greet(settings = {})
     @answers = Hash.new { |answers, stream| answers[stream] = Answer.new([], +"".b, nil, false) }
     @takes = true
+    @pongs = 0
     pairs = { HEADER_TABLE_SIZE => 0 }.merge(settings).map { |name, value| [name, value].pack("nN") }
     write(PREFACE)
     write_frame(SETTINGS, 0, 0, pairs.join)
@@ -110,8 +113,15 @@ class Http2Client < ClientConnection
     begin_wait(within)
     nil while read_frame(optional: true)
     goaway&.last
-  rescue Errno::ECONNRESET, Errno::EPIPE
+  rescue Errno::ECONNRESET, Errno::EPIPE, EOFError
     goaway&.last
+  end
+
+  # Reads the frames that are there, without a wait.
+  def glance
+    bytes = @socket.read_nonblock(READ_BYTES, exception: false)
+    @buffer << bytes if bytes.is_a?(String)
+    read_frame while @buffer.bytesize >= 9 && @buffer.bytesize >= 9 + "\0#{@buffer[0, 3]}".unpack1("N")
   end
 
   # The next frame; nil at the end of the connection, if that may come.
@@ -149,7 +159,7 @@ class Http2Client < ClientConnection
   def note(frame)
     case frame.type
     when SETTINGS then note_settings(frame)
-    when PING then write_frame(PING, ACK, 0, frame.payload) if frame.flags.nobits?(ACK)
+    when PING then frame.flags.anybits?(ACK) ? @pongs += 1 : write_frame(PING, ACK, 0, frame.payload)
     when GOAWAY then @goaway = frame.payload.unpack("NN")
     when HEADERS then @answers[frame.stream].statuses << status_of(frame.payload)
     when DATA then note_data(frame)

@@ -209,8 +209,10 @@ impl Http2Connection {
     async fn close(self) {
         let Http2Connection { h2, socket, shared, counted, .. } = self;
         drop(h2);
-        let until_ms = closing::begin_linger(&socket.borrow(), &shared, &counted.deadline);
         let deadline = &counted.deadline;
+        closing::begin_linger(&socket.borrow(), &shared, deadline);
+        // The client reads while it sends.
+        let until_ms = now_ms() + GOODBYE.as_millis() as u64;
         // Streams that are still served use the socket too.
         let poll = |context: &mut Context<'_>| {
             closing::poll_linger(context, &mut socket.borrow_mut(), &shared, deadline, until_ms)
