@@ -95,7 +95,7 @@ class Http2Test < Http2TestCase
       answer = client.answer(1)
       assert_equal [413, true], [answer.status, answer.is_complete]
       client.send_request(3, "POST", "/upload", {}, is_complete: false)
-      send_pieces(client, 3, 9 * MIB)
+      client.send_body(3, "x" * (9 * MIB))
       assert_equal 413, client.answer(3).status
       client.send_request(5, "GET", "/")
       assert_equal 200, client.answer(5).status
@@ -165,26 +165,6 @@ class Http2Test < Http2TestCase
     client.greet.use do
       client.send_request(1, "GET", "/echo")
       assert_equal "192.0.2.7", JSON.parse(client.answer(1).body).dig("env", "REMOTE_ADDR")
-    end
-  end
-
-  private
-
-  # Sends as much of a body as the server takes, until it has answered.
-  def send_pieces(client, stream, bytes)
-    piece = "x" * 16_384
-    window = client.server_settings.fetch(Http2Client::INITIAL_WINDOW_SIZE)
-    sent = 0
-    until sent >= bytes || client.part(stream).statuses.any?
-      if window >= piece.bytesize
-        client.write_frame(Http2Client::DATA, 0, stream, piece)
-        sent += piece.bytesize
-        window -= piece.bytesize
-      else
-        frame = client.read_frame
-        given = frame.type == Http2Client::WINDOW_UPDATE && frame.stream == stream
-        window += frame.payload.unpack1("N") if given
-      end
     end
   end
 end

@@ -16,6 +16,8 @@ class Http2Client < ClientConnection
   WINDOW_UPDATE = 8
   CONTINUATION = 9
 
+  FRAME_BYTES = 16_384 # at most
+
   END_STREAM = 1
   ACK = 1
   END_HEADERS = 4
@@ -56,6 +58,8 @@ class Http2Client < ClientConnection
   # Sends the preface, and settings.
   def greet(settings = {})
     @answers = Hash.new { |answers, stream| answers[stream] = Answer.new([], +"".b, nil, false) }
+    @windows = Hash.new { |windows, stream| windows[stream] = server_settings.fetch(INITIAL_WINDOW_SIZE, 65_535) }
+    @windows[0] = 65_535
     @takes = true
     @pongs = 0
     pairs = { HEADER_TABLE_SIZE => 0 }.merge(settings).map { |name, value| [name, value].pack("nN") }
@@ -86,6 +90,22 @@ class Http2Client < ClientConnection
     flags = END_HEADERS | (is_complete && body.nil? ? END_STREAM : 0)
     write_frame(HEADERS, flags, stream, head(method, path, fields, **options))
     write_frame(DATA, is_complete ? END_STREAM : 0, stream, body) if body
+  end
+
+  # Sends as much of a body as the server takes, until it has answered or all is sent.
+  def send_body(stream, bytes, is_complete: true)
+    sent = 0
+    while sent < bytes.bytesize
+      room = [@windows[0], @windows[stream], FRAME_BYTES].min
+      next read_frame if room < 1
+      return if part(stream).over?
+
+      piece = bytes.byteslice(sent, room)
+      sent += piece.bytesize
+      [0, stream].each { |number| @windows[number] -= piece.bytesize }
+      write_frame(DATA, is_complete && sent == bytes.bytesize ? END_STREAM : 0, stream, piece)
+      glance
+    end
   end
 
   def reset(stream, code = CANCEL) = write_frame(RST_STREAM, 0, stream, [code].pack("N"))
@@ -163,6 +183,7 @@ class Http2Client < ClientConnection
     when GOAWAY then @goaway = frame.payload.unpack("NN")
     when HEADERS then @answers[frame.stream].statuses << status_of(frame.payload)
     when DATA then note_data(frame)
+    when WINDOW_UPDATE then @windows[frame.stream] += frame.payload.unpack1("N")
     when RST_STREAM then @answers[frame.stream].reset = frame.payload.unpack1("N")
     end
     @answers[frame.stream].is_complete = true if frame.ends_stream?

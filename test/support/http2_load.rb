@@ -61,7 +61,7 @@ class Http2Load
     count { answer.status == 200 && answer.is_complete ? @answers += 1 : @failures << answer.to_a.inspect }
   end
 
-  # The server has said that it does not serve this one.
+  # The server has announced that it does not serve this one.
   def unread?(client, stream) = client.goaway && stream > client.goaway.first
 
   def count(&) = @lock.synchronize(&)

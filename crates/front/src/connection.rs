@@ -173,7 +173,8 @@ pub(crate) async fn serve(
         match preface::read(&mut stream, buffer, &shared, &counted).await {
             Some(Beginning::Http1(bytes)) => buffer = bytes,
             Some(Beginning::Http2(bytes)) => {
-                return http2::serve(stream, bytes, peer, shared, counted).await;
+                // A connection of HTTP/1 does not have the room that this one needs.
+                return Box::pin(http2::serve(stream, bytes, peer, shared, counted)).await;
             }
             None => return,
         }
@@ -194,7 +195,7 @@ async fn serve_stream(
     running: Running,
 ) {
     let counted = Counted::of_stream(Rc::clone(&shared));
-    let http2 = Http2::new(Rc::clone(&stream));
+    let mut http2 = Http2::new(Rc::clone(&stream));
     let mut head = RequestHead::new();
     let read = http2.read_head(&request, &shared.settings.limits, &mut head);
     let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));

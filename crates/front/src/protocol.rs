@@ -154,6 +154,7 @@ impl Protocol {
     ) -> Result<&'b [u8], Unreadable> {
         match self {
             Protocol::Http1(_) => Ok(bytes),
+            Protocol::Http2(http2) if http2.can_be_taken_over() => Ok(bytes),
             Protocol::Http2(_) => Ok(&[]),
             Protocol::Gateway(gateway) => gateway.read_ahead(bytes, limits).map(|()| &[][..]),
         }
@@ -241,7 +242,7 @@ impl Protocol {
     pub(crate) fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Http1(http1) => http1.writer.bytes(bytes, out),
-            Protocol::Http2(_) => out.extend_from_slice(bytes),
+            Protocol::Http2(http2) => http2.write_bytes(bytes, out),
             Protocol::Gateway(gateway) => gateway.write_bytes(bytes, out),
         }
     }
@@ -281,6 +282,18 @@ impl Protocol {
 
     /// Whether the application can take the connection over as it is, before a head was sent.
     pub(crate) fn can_be_taken_over_whole(&self) -> bool {
-        matches!(self, Protocol::Http1(_))
+        match self {
+            Protocol::Http1(_) => true,
+            Protocol::Http2(http2) => http2.can_be_taken_over(),
+            Protocol::Gateway(_) => false,
+        }
+    }
+
+    /// The application has taken the connection over. Whether the client has already ended its side.
+    pub(crate) fn begin_relay(&mut self) -> bool {
+        match self {
+            Protocol::Http2(http2) => http2.begin_relay(),
+            Protocol::Http1(_) | Protocol::Gateway(_) => false,
+        }
     }
 }

@@ -119,6 +119,7 @@ async fn greet(
         .max_concurrent_streams(limits.http2_streams)
         .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(PIECE_BYTES)
+        .enable_connect_protocol()
         .handshake::<Socket, Piece>(socket));
     let greeted = poll_fn(|context| {
         if deadline.has_passed(context) {

@@ -6,13 +6,27 @@
 
 use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::request::Parts;
-use http::Uri;
+use http::{Method, Uri};
 
 use highball_config::Limits;
 
 use crate::http_syntax::parse_length;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, RequestHead, Version, MAX_FIELDS};
+
+/// By these fields, an application knows a request for a WebSocket, whatever the protocol of the client. The key shows a client
+/// that its server has understood it; here nothing looks at that.
+const WEB_SOCKET: [(&[u8], &[u8]); 3] = [
+    (b"connection", b"upgrade"),
+    (b"upgrade", b"websocket"),
+    (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ=="),
+];
+
+/// Whether a client asks for a WebSocket (RFC 8441 section 5).
+pub(super) fn is_for_web_socket(request: &Parts) -> bool {
+    let protocol = request.extensions.get::<h2::ext::Protocol>();
+    request.method == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == "websocket")
+}
 
 /// Reads the head of `request` into `head`. Returns what that has spans of. `has_body`: whether a body follows.
 ///
@@ -24,6 +38,11 @@ pub(super) fn read(
     limits: &Limits,
     head: &mut RequestHead,
 ) -> Result<Vec<u8>, Refusal> {
+    let is_for_web_socket = is_for_web_socket(request);
+    let method = if is_for_web_socket { "GET" } else { request.method.as_str() }.as_bytes();
+    if method == b"CONNECT" {
+        return Err(Refusal::ConnectMethod);
+    }
     let target = target(&request.uri)?;
     if target.len() > limits.target_bytes {
         return Err(Refusal::TargetTooLong);
@@ -32,7 +51,10 @@ pub(super) fn read(
         return Err(Refusal::TooManyFields);
     }
     let host = host(request)?;
-    let text = text_of(request, target, host);
+    let fields = fields(request, is_for_web_socket);
+    let text =
+        [method, target, host].into_iter().chain(fields.iter().flat_map(|(name, value)| [*name, *value]));
+    let text = text.collect::<Vec<_>>().concat();
     if text.len() > limits.head_bytes {
         return Err(Refusal::HeadTooLarge);
     }
@@ -42,39 +64,37 @@ pub(super) fn read(
         rest = behind;
         part
     };
-    head.begin(next(request.method.as_str().len()), &text);
+    head.begin(next(method.len()), &text);
     let (target, host) = (next(target.len()), next(host.len()));
-    for (name, value) in &request.headers {
-        let (name, value) = (next(name.as_str().len()), next(value.len()));
+    for (name, value) in fields {
         if value.trim_ascii().len() < value.len() {
             return Err(Refusal::BadFieldValue); // RFC 9113 section 8.2.1
         }
+        let (name, value) = (next(name.len()), next(value.len()));
         head.add_field(name, value, &text);
     }
     head.set_target(target, Some(host), &text)?;
     head.version = Version::Http2;
-    head.framing = framing(request, has_body)?;
+    // What follows the request for a WebSocket is not a body.
+    head.framing = framing(request, has_body && !is_for_web_socket)?;
     head.expect_continue = expects_continue(request)? && head.framing != BodyFraming::None;
     // The stream ends with the answer.
-    (head.keep_alive, head.upgrade) = (false, false);
+    (head.keep_alive, head.upgrade) = (false, is_for_web_socket);
     Ok(text)
 }
 
-/// Everything that the head has spans of, without anything in between.
-fn text_of(request: &Parts, target: &[u8], host: &[u8]) -> Vec<u8> {
-    let fields = || request.headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-    let field_bytes: usize = fields().map(|(name, value)| name.len() + value.len()).sum();
-    let method = request.method.as_str().as_bytes();
-    let mut text = Vec::with_capacity(method.len() + target.len() + host.len() + field_bytes);
-    for part in [method, target, host].into_iter().chain(fields().flat_map(|(name, value)| [name, value])) {
-        text.extend_from_slice(part);
-    }
-    text
+/// All fields, and those that make an HTTP/1 request of one for a WebSocket.
+fn fields(request: &Parts, is_for_web_socket: bool) -> Vec<(&[u8], &[u8])> {
+    let added = if is_for_web_socket { &WEB_SOCKET[..] } else { &[] };
+    let sent = request.headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+    sent.filter(|(name, _)| !added.iter().any(|(added, _)| added == name))
+        .chain(added.iter().copied())
+        .collect()
 }
 
-/// `:path`. CONNECT has none.
+/// `:path`.
 fn target(uri: &Uri) -> Result<&[u8], Refusal> {
-    let path = uri.path_and_query().ok_or(Refusal::ConnectMethod)?;
+    let path = uri.path_and_query().ok_or(Refusal::BadTarget)?;
     Ok(path.as_str().as_bytes())
 }
 

@@ -8,16 +8,20 @@ use crate::message::answer::AnswerHead;
 use crate::message::refusal::Refusal;
 use crate::protocol::cgi::fields_of;
 
-/// The head with these field lines, but for those that concern a connection: there are none in HTTP/2 (RFC 9113 section
-/// 8.2.2).
-pub(super) fn response(head: &AnswerHead, lines: &[u8], date: &DateCache) -> Result<Response<()>, Refusal> {
+/// The head with these field lines, but for those that concern a connection, and the answer to a WebSocket's key: there are none
+/// in HTTP/2 (RFC 9113 section 8.2.2, RFC 8441 section 5). `date` adds one where there is none.
+pub(super) fn response(
+    head: &AnswerHead,
+    lines: &[u8],
+    date: Option<&DateCache>,
+) -> Result<Response<()>, Refusal> {
     if head.status == 101 {
         return Err(bad("answers 101, which HTTP/2 does not have"));
     }
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(head.status).map_err(|_| bad("has an unknown status"))?;
     let fields = response.headers_mut();
-    if !head.has_date && !head.is_interim() {
+    if let Some(date) = date.filter(|_| !head.has_date && !head.is_interim()) {
         add(fields, DATE, &date.now())?;
     }
     for (name, value) in fields_of(lines).filter(|(name, _)| !is_of_connection(name)) {
@@ -37,8 +41,14 @@ fn add(fields: &mut HeaderMap, name: HeaderName, value: &[u8]) -> Result<(), Ref
 }
 
 fn is_of_connection(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 5] =
-        [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
+    const NAMES: [&[u8]; 6] = [
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+        b"sec-websocket-accept",
+    ];
     NAMES.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
@@ -52,7 +62,7 @@ mod tests {
 
     fn fields(lines: &[u8]) -> Vec<(String, String)> {
         let head = AnswerHead { has_date: true, ..AnswerHead::new(200) };
-        let response = response(&head, lines, &DateCache::new()).unwrap();
+        let response = response(&head, lines, Some(&DateCache::new())).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }
@@ -73,7 +83,8 @@ mod tests {
 
     #[test]
     fn interim_heads_have_no_date() {
-        let of = |status| response(&AnswerHead::new(status), b"link: </a>\r\n", &DateCache::new()).unwrap();
+        let of =
+            |status| response(&AnswerHead::new(status), b"link: </a>\r\n", Some(&DateCache::new())).unwrap();
         assert!(!of(103).headers().contains_key(DATE));
         assert!(of(200).headers().contains_key(DATE));
     }
@@ -81,7 +92,7 @@ mod tests {
     #[test]
     fn there_is_no_switching_of_protocols() {
         let head = AnswerHead { is_upgrade: true, ..AnswerHead::new(101) };
-        let refused = response(&head, b"", &DateCache::new()).unwrap_err();
+        let refused = response(&head, b"", Some(&DateCache::new())).unwrap_err();
         assert_eq!(refused.status(), 502);
     }
 }

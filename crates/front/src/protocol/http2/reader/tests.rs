@@ -124,6 +124,28 @@ fn limits_are_those_of_every_protocol() {
 #[test]
 fn there_are_no_tunnels() {
     assert_eq!(refusal(&request("CONNECT", "example.org:443", &[]), true), Refusal::ConnectMethod);
+    assert_eq!(refusal(&connect("connect-udp", &[]), true), Refusal::ConnectMethod);
+}
+
+fn connect(protocol: &'static str, fields: &[(&str, &str)]) -> Parts {
+    let mut request = request("CONNECT", "http://example.org/cable", fields);
+    request.extensions.insert(h2::ext::Protocol::from_static(protocol));
+    request
+}
+
+#[test]
+fn a_websocket_is_what_it_is_in_http_1() {
+    let fields = [("sec-websocket-version", "13"), ("sec-websocket-key", "of the client")];
+    let (head, text) = read_with(&connect("websocket", &fields), true, &limits()).unwrap();
+    assert_eq!(
+        (head.method, head.method_name(&text), head.framing),
+        (Method::Get, &b"GET"[..], BodyFraming::None)
+    );
+    assert!(head.upgrade && !head.may_be_for_file());
+    assert_eq!(head.field(known_key::UPGRADE, &text), Some(&b"websocket"[..]));
+    assert_eq!(head.field(known_key::CONNECTION, &text), Some(&b"upgrade"[..]));
+    let keys = head.fields(&text).filter(|(name, _)| *name == b"sec-websocket-key");
+    assert_eq!(keys.collect::<Vec<_>>(), [(&b"sec-websocket-key"[..], &b"dGhlIHNhbXBsZSBub25jZQ=="[..])]);
 }
 
 #[test]
