@@ -60,6 +60,23 @@ class Http2ConnectionsTest < Http2TestCase
     end
   end
 
+  # The windows are wide open, and the socket is slow: each stream has its turn.
+  def test_large_responses_share_a_socket_that_is_slow
+    server = serve_http2(probe_with("public/large.bin" => "x" * (8 * MIB)))
+    socket = Socket.new(:INET, :STREAM)
+    socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_RCVBUF, 65_536)
+    socket.connect(Socket.sockaddr_in(server.port, "127.0.0.1"))
+    Http2Client.new(socket).greet({ WINDOW => 0x7fff_ffff }).use do |client|
+      client.give(0, 0x7fff_0000)
+      streams = [1, 3, 5, 7, 9]
+      streams.each { |stream| client.send_request(stream, "GET", "/large.bin") }
+      bytes = -> { streams.map { |stream| client.part(stream).body.bytesize } }
+      client.read_until { bytes.call.sum > 15 * MIB }
+      assert_operator bytes.call.min, :>, MIB
+      assert_equal [8 * MIB] * 5, (streams.map { |stream| client.answer(stream).body.bytesize })
+    end
+  end
+
   def test_a_window_of_a_byte_at_a_time
     server = serve_http2("probe")
     http2(server, { WINDOW => 1 }) do |client|

@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use tokio::task::yield_now;
+
 use super::{Connection, End};
 use crate::clock::{now_ms, Deadline};
 use crate::shared::Shared;
@@ -25,7 +27,13 @@ impl Connection {
             End::Linger if matches!(self.stream, Stream::Http2(..)) => {}
             End::Linger => self.linger().await,
             End::CutOff if self.send_abort().await => self.linger().await,
-            End::CutOff => self.stream.reset_at_close(),
+            End::CutOff => {
+                if matches!(self.stream, Stream::Http2(..)) {
+                    // What was written before is discarded, unless the connection that all streams share has sent it.
+                    yield_now().await;
+                }
+                self.stream.reset_at_close();
+            }
         }
     }
 

@@ -65,18 +65,20 @@ struct Http2Connection {
     shared: Rc<Shared>,
     counted: Counted,
     streams: Rc<Streams>,
-    state: State,
+    activity: Activity,
+    /// The client knows that it can send no more requests.
+    is_leaving: bool,
 }
 
 /// What it is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It serves requests, or may.
-    Busy,
+enum Activity {
+    /// It serves requests.
+    Serving,
+    /// It has served all, and this number of bytes is not sent yet.
+    Sending(usize),
     /// It waits for a request.
     Idle,
-    /// The client knows that it can send no more requests.
-    Leaving,
 }
 
 /// The client's socket, with what was read of it before.
@@ -99,8 +101,8 @@ pub(super) async fn serve(stream: Stream, read: Vec<u8>, peer: Peer, shared: Rc<
         unsent: Rc::default(),
         deadline: Rc::clone(&counted.deadline),
     });
-    let state = State::Busy;
-    let mut connection = Http2Connection { h2, socket, peer, shared, counted, streams, state };
+    let (activity, is_leaving) = (Activity::Serving, false);
+    let mut connection = Http2Connection { h2, socket, peer, shared, counted, streams, activity, is_leaving };
     poll_fn(|context| connection.poll(context)).await;
     connection.close().await;
 }
@@ -139,8 +141,8 @@ async fn greet(
 impl Http2Connection {
     /// Serves requests until the connection has ended.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.state != State::Leaving && self.shared.leaving() != Leaving::No {
-            self.say_goodbye(self.shared.time_for_last_request());
+        if !self.is_leaving && self.shared.leaving() != Leaving::No {
+            self.say_goodbye();
         }
         loop {
             match self.h2.poll_accept(context) {
@@ -153,11 +155,12 @@ impl Http2Connection {
                 Poll::Pending => break,
             }
         }
-        if self.streams.resets.get().0 == 0 && self.state != State::Leaving {
-            self.state = State::Leaving;
+        if self.streams.resets.get().0 == 0 && !self.is_leaving {
+            self.is_leaving = true;
             self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             context.waker().wake_by_ref();
         }
+        self.look_at_activity();
         self.poll_time(context)
     }
 
@@ -170,46 +173,68 @@ impl Http2Connection {
         spawn_local(serve_stream(request, stream, socket, peer, Rc::clone(&self.shared), running));
     }
 
-    /// An idle connection ends after some time; one that serves requests has none to keep.
+    /// The time of a connection is limited while it serves no request: a request has limits itself.
+    fn look_at_activity(&mut self) {
+        let activity = match (self.streams.running.get(), self.streams.unsent.bytes()) {
+            (0, 0) => Activity::Idle,
+            (0, bytes) => Activity::Sending(bytes),
+            _ => Activity::Serving,
+        };
+        if activity == self.activity {
+            return;
+        }
+        self.activity = activity;
+        let limits = &self.shared.settings.limits;
+        match activity {
+            Activity::Idle if self.is_leaving => self.limit_goodbye(),
+            Activity::Idle => return self.counted.rest(limits.idle_timeout),
+            Activity::Sending(_) => self.counted.deadline.set(Some(limits.send_timeout)),
+            Activity::Serving => self.counted.deadline.set(None),
+        }
+        self.counted.work();
+    }
+
     fn poll_time(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let is_idle = self.streams.running.get() == 0;
-        match (self.state, is_idle) {
-            (State::Busy, true) => {
-                self.state = State::Idle;
-                self.counted.rest(self.shared.settings.limits.idle_timeout);
+        let has_passed = self.counted.deadline.has_passed(context);
+        match self.activity {
+            Activity::Idle if self.counted.is_dismissed() => {
+                // Another connection has its place. The client learns, as far as it can be sent now, what was not served.
+                self.h2.abrupt_shutdown(Reason::NO_ERROR);
+                let _ = self.h2.poll_accept(context);
+                Poll::Ready(())
             }
-            (State::Idle, false) => {
-                self.state = State::Busy;
-                self.counted.work();
-                self.counted.deadline.set(None);
-            }
-            _ => {}
-        }
-        if !self.counted.deadline.has_passed(context) && !self.counted.is_dismissed() {
-            return Poll::Pending;
-        }
-        match self.state {
-            State::Leaving if is_idle => Poll::Ready(()),
-            State::Idle => {
-                self.say_goodbye(GOODBYE);
+            _ if !has_passed => Poll::Pending,
+            Activity::Idle if !self.is_leaving => {
+                self.say_goodbye();
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            State::Busy | State::Leaving => Poll::Pending,
+            Activity::Idle | Activity::Sending(_) => Poll::Ready(()),
+            Activity::Serving => Poll::Pending,
         }
     }
 
     /// Tells the client to send its next requests on another connection. Those that are on their way are served.
-    fn say_goodbye(&mut self, idle_time: Duration) {
-        self.state = State::Leaving;
+    fn say_goodbye(&mut self) {
+        self.is_leaving = true;
         self.h2.graceful_shutdown();
-        self.counted.deadline.set(Some(idle_time));
+        if self.activity == Activity::Idle {
+            self.limit_goodbye();
+            self.counted.work();
+        }
+    }
+
+    fn limit_goodbye(&self) {
+        self.counted.deadline.set(Some(GOODBYE.min(self.shared.time_for_last_request())));
     }
 
     /// Closes the socket so that the client gets everything that was sent.
     async fn close(self) {
         let Http2Connection { h2, socket, shared, counted, .. } = self;
         drop(h2);
+        if counted.is_dismissed() {
+            return;
+        }
         let deadline = &counted.deadline;
         closing::begin_linger(&socket.borrow(), &shared, deadline);
         // The client reads while it sends.

@@ -5,6 +5,7 @@
 //! goes on once the client's flow-control windows have room, and the socket has taken what all streams have written before.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -30,6 +31,8 @@ pub(crate) struct Http2Stream(RefCell<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// By which the client knows it.
+    id: u32,
     body: RecvStream,
     /// What has come of the body and was not read.
     rest: Bytes,
@@ -73,26 +76,44 @@ pub(crate) struct Piece {
 #[derive(Debug, Default)]
 pub(crate) struct Unsent {
     bytes: Cell<usize>,
-    /// Those that wait.
-    wakers: RefCell<Vec<Waker>>,
+    /// Streams that have something to write and wait for their turn.
+    waiting: RefCell<VecDeque<(u32, Waker)>>,
 }
 
 impl Unsent {
-    fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
-        if self.bytes.get() < UNSENT_BYTES {
+    /// How many bytes there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Waits for this stream's turn to write.
+    fn poll_turn(&self, stream: u32, context: &Context<'_>) -> Poll<()> {
+        let mut waiting = self.waiting.borrow_mut();
+        let is_next = waiting.front().is_none_or(|(next, _)| *next == stream);
+        if is_next && self.bytes.get() < UNSENT_BYTES {
             return Poll::Ready(());
         }
-        let mut wakers = self.wakers.borrow_mut();
-        if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            wakers.push(context.waker().clone());
+        match waiting.iter_mut().find(|(other, _)| *other == stream) {
+            Some((_, waker)) => waker.clone_from(context.waker()),
+            None => waiting.push_back((stream, context.waker().clone())),
         }
         Poll::Pending
     }
 
+    /// The stream has had its turn, or has ended.
+    fn end_turn(&self, stream: u32) {
+        self.waiting.borrow_mut().retain(|(other, _)| *other != stream);
+        self.wake_next();
+    }
+
     fn take_off(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() - bytes);
+        self.wake_next();
+    }
+
+    fn wake_next(&self) {
         if self.bytes.get() < UNSENT_BYTES {
-            self.wakers.take().into_iter().for_each(Waker::wake);
+            self.waiting.borrow().front().into_iter().for_each(|(_, waker)| waker.wake_by_ref());
         }
     }
 }
@@ -131,8 +152,8 @@ impl Http2Stream {
     /// A stream of a request, and of the answer to it.
     pub(crate) fn new(body: RecvStream, respond: SendResponse<Piece>, unsent: Rc<Unsent>) -> Self {
         let body_end = if body.is_end_stream() { BodyEnd::Reached } else { BodyEnd::Ahead };
-        let (rest, answer) = (Bytes::new(), Answer::Awaited(respond));
-        let inner = Inner { body, rest, body_end, answer, missing: None, is_last: false, unsent };
+        let (id, rest, answer) = (respond.stream_id().as_u32(), Bytes::new(), Answer::Awaited(respond));
+        let inner = Inner { id, body, rest, body_end, answer, missing: None, is_last: false, unsent };
         Http2Stream(RefCell::new(inner))
     }
 
@@ -223,7 +244,7 @@ impl Http2Stream {
 
     /// Waits until the client takes something.
     pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow_mut().poll_room(context, PIECE_BYTES).map_ok(drop)
+        self.0.borrow_mut().poll_window(context, PIECE_BYTES).map_ok(drop)
     }
 
     /// Writes some of `bytes`. Returns their number.
@@ -265,12 +286,17 @@ impl Inner {
         Poll::Ready(reset.map_or_else(broken, |reason| broken(reason.into())))
     }
 
-    /// Waits until the client takes something. Returns how much, at most this.
+    /// Waits until something can be written. Returns how much, at most this.
     fn poll_room(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        let room = ready!(self.poll_window(context, most))?;
+        self.unsent.poll_turn(self.id, context).map(|()| Ok(room))
+    }
+
+    /// Waits until the client's windows have room. Returns how much, at most this.
+    fn poll_window(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         let Answer::Begun(stream) = &mut self.answer else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        ready!(self.unsent.poll_room(context));
         let most = most.min(PIECE_BYTES);
         stream.reserve_capacity(most);
         while stream.capacity() == 0 {
@@ -289,6 +315,7 @@ impl Inner {
         self.missing = self.missing.map(|missing| missing.saturating_sub(length as u64));
         let ends = is_last || self.missing == Some(0);
         stream.send_data(Piece::new(bytes, &self.unsent), ends).map_err(broken)?;
+        self.unsent.end_turn(self.id);
         if ends {
             self.answer = Answer::Ended;
         }
@@ -296,6 +323,56 @@ impl Inner {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.unsent.end_turn(self.id);
+    }
+}
+
 fn broken(error: h2::Error) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_write(unsent: &Unsent, stream: u32) -> bool {
+        unsent.poll_turn(stream, &Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Writes as much as one stream may.
+    fn write(unsent: &Rc<Unsent>, stream: u32) -> Piece {
+        let piece = Piece::new(vec![0; UNSENT_BYTES], unsent);
+        unsent.end_turn(stream);
+        piece
+    }
+
+    #[test]
+    fn streams_write_in_turns() {
+        let unsent = Rc::default();
+        assert!(may_write(&unsent, 1));
+        let mut piece = write(&unsent, 1);
+        let turns = [1, 3, 5].map(|stream| may_write(&unsent, stream));
+        assert_eq!(turns, [false; 3], "the socket takes nothing");
+        for next in [1, 3, 5, 1, 3] {
+            piece.advance(UNSENT_BYTES);
+            let others = [1, 3, 5].into_iter().filter(|other| *other != next);
+            assert!(!others.into_iter().any(|other| may_write(&unsent, other)), "it is {next}'s turn");
+            assert!(may_write(&unsent, next));
+            piece = write(&unsent, next);
+            assert!(!may_write(&unsent, next));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_gives_its_turn_to_the_next() {
+        let unsent = Rc::default();
+        let piece = write(&unsent, 1);
+        assert!(!may_write(&unsent, 3) && !may_write(&unsent, 5));
+        drop(piece);
+        assert_eq!((unsent.bytes(), may_write(&unsent, 5)), (0, false));
+        unsent.end_turn(3);
+        assert!(may_write(&unsent, 5));
+    }
 }
