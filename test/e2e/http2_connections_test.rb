@@ -11,7 +11,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_a_reset_takes_a_request_out_of_the_queue
     server = serve_http2("probe", threads: 1)
     http2(server) do |client|
-      client.send_request(1, "GET", "/sleep?ms=500")
+      client.send_request(1, "GET", "/sleep?ms=3000")
       wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
       client.send_request(3, "GET", "/reset")
       client.send_request(5, "GET", "/kept")
@@ -26,7 +26,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_the_end_of_a_connection_takes_all_of_its_requests_out_of_the_queue
     server = serve_http2("probe", threads: 1)
     http2(server) do |client|
-      client.send_request(1, "GET", "/sleep?ms=500")
+      client.send_request(1, "GET", "/sleep?ms=3000")
       wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
       [3, 5, 7].each { |stream| client.send_request(stream, "GET", "/left") }
       wait_for("the queue") { server.status["queue"] == 3 }
@@ -38,7 +38,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_the_queue_is_bounded_for_the_streams_of_a_connection_too
     server = serve_http2("probe", "--max-queue", "3", threads: 1)
     http2(server) do |client|
-      client.send_request(1, "GET", "/sleep?ms=500")
+      client.send_request(1, "GET", "/sleep?ms=3000")
       wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
       streams = Array.new(10) { |number| 3 + (2 * number) }
       streams.each { |stream| client.send_request(stream, "GET", "/") }
@@ -120,7 +120,7 @@ class Http2ConnectionsTest < Http2TestCase
     server = serve_http2("probe", "--http2-streams", "2")
     http2(server) do |client|
       assert_equal 2, client.server_settings.fetch(Http2Client::MAX_CONCURRENT_STREAMS)
-      [1, 3].each { |stream| client.send_request(stream, "GET", "/sleep?ms=200") }
+      [1, 3].each { |stream| client.send_request(stream, "GET", "/sleep?ms=1000") }
       client.send_request(5, "GET", "/beyond")
       assert_equal Http2Client::REFUSED_STREAM, client.answer(5).reset
       assert_equal [200, 200], [client.answer(1).status, client.answer(3).status]
@@ -166,7 +166,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_a_server_that_stops_finishes_what_it_has_begun
     server = serve_http2("probe", threads: 1)
     client = http2(server)
-    client.send_request(1, "GET", "/sleep?ms=300")
+    client.send_request(1, "GET", "/sleep?ms=3000")
     wait_for("the first to begin") { server.log.include?("probe begins /sleep") }
     client.send_request(3, "GET", "/") # waits in the queue
     client.send_request(5, "POST", "/echo", {}, "a", is_complete: false) # is not there yet
