@@ -33,6 +33,7 @@ pub(crate) struct ServerFields {
     pub(crate) max_tls_handshakes: usize,
     pub(crate) redirect_https: bool,
     pub(crate) hsts: Option<Duration>,
+    pub(crate) http2_cleartext: bool,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.

@@ -279,6 +279,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
               closed; those to a Unix socket are trusted, as its file permissions decide who can connect.",
     },
     Opt {
+        name: "http2_cleartext",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.http2_cleartext = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example \
+              load balancers and service meshes. See [protocols.md](protocols.md).",
+    },
+    Opt {
         name: "environment",
         scope: Scope::App,
         short: Some('e'),
@@ -621,6 +633,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "200",
         doc: "TLS handshakes that are computed or wait for a processor at a time. Clients beyond it are turned away at once. Those \
               that have begun a handshake and send nothing do not count: others take their places, as those of idle connections.",
+    },
+    Opt {
+        name: "http2_streams",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=100_000, |f, count| fit(count, &mut f.server.limits.http2_streams)),
+        default: Default::Is("100"),
+        section: Section::Sizes,
+        example: "250",
+        doc: "Most requests that an HTTP/2 connection may have open at a time. Clients learn of it and wait; a request beyond it \
+              is refused unread, so that the client may repeat it. Each one counts for the request queue, and for what one \
+              client may hold of buffers and spool files, as one on a separate connection does.",
     },
     Opt {
         name: "max_queue",

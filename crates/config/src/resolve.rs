@@ -500,6 +500,7 @@ fn server(
         binds,
         tls,
         proxy_protocol: fields.proxy_protocol,
+        http2_cleartext: fields.http2_cleartext,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },

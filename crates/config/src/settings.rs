@@ -26,6 +26,8 @@ pub struct Settings {
     pub proxy_protocol: ProxyProtocol,
     /// How clients of HTTPS addresses are served.
     pub tls: TlsSettings,
+    /// Whether HTTP connections without TLS may be of HTTP/2.
+    pub http2_cleartext: bool,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
@@ -449,6 +451,8 @@ pub struct Limits {
     pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
+    /// Most requests at a time on an HTTP/2 connection.
+    pub http2_streams: u32,
     /// How much all buffers together may hold.
     pub buffer_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.

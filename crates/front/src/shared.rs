@@ -355,6 +355,8 @@ fn access_log(settings: &Settings) -> Option<AccessLog> {
 #[derive(Debug)]
 pub(crate) struct Counted {
     shared: Rc<Shared>,
+    /// It is one of those that share a socket: that is what counts.
+    is_stream: bool,
     key: u64,
     /// Its deadline.
     pub(crate) deadline: Rc<Deadline>,
@@ -364,8 +366,17 @@ pub(crate) struct Counted {
 impl Counted {
     pub(crate) fn new(shared: Rc<Shared>) -> Self {
         shared.connections.set(shared.connections.get() + 1);
+        Counted::of(shared, false)
+    }
+
+    /// One of those that share a socket, which is counted by itself.
+    pub(crate) fn of_stream(shared: Rc<Shared>) -> Self {
+        Counted::of(shared, true)
+    }
+
+    fn of(shared: Rc<Shared>, is_stream: bool) -> Self {
         let (key, deadline) = shared.deadlines.add();
-        Counted { shared, key, deadline, hijacked: false }
+        Counted { shared, is_stream, key, deadline, hijacked: false }
     }
 
     /// It waits for a request for this time, and ends for a new connection where there are too many.
@@ -405,11 +416,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let shared = &self.shared;
         shared.deadlines.remove(self.key);
-        shared.change_use(&self.deadline, Use::Busy);
-        shared.connections.set(shared.connections.get() - 1);
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);
         }
+        if self.is_stream {
+            return;
+        }
+        shared.change_use(&self.deadline, Use::Busy);
+        shared.connections.set(shared.connections.get() - 1);
         // All acceptors: a single one may have no connection to accept.
         shared.freed.notify_waiters();
         shared.tell_if_drained();

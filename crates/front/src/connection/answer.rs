@@ -76,7 +76,7 @@ impl Connection {
                 Err(End::CutOff)
             }
             Answered::Hijacked(_) if status == 0 && !self.protocol.can_be_taken_over_whole() => {
-                tracing::error!("the application has taken over a connection of a web server, which expects an answer by FastCGI or LSAPI; a partial hijack (the header rack.hijack) works there");
+                tracing::error!("the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there");
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => {

@@ -22,7 +22,6 @@ use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
 use crate::shared::Leaving;
-use crate::transport::stream::Stream;
 
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;
@@ -255,7 +254,7 @@ impl Connection {
     /// A client of an address for HTTP, where all are to use HTTPS.
     fn send_to_https(&mut self, bytes: &[u8]) -> Option<Step> {
         let https = self.shared.https.as_ref().filter(|https| https.redirects && !self.peer.is_tls)?;
-        if !matches!((&self.stream, &self.protocol), (Stream::Tcp(_), Protocol::Http1(_))) {
+        if !self.stream.is_tcp() || matches!(self.protocol, Protocol::Gateway(_)) {
             return None;
         }
         let to = https.url_of(&self.head, &self.peer.server_name, bytes);
@@ -381,7 +380,11 @@ impl Connection {
             return;
         }
         let head = &self.head;
-        let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        };
         let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
         self.entry = Some(Entry {

@@ -11,11 +11,10 @@ use rustls::{InvalidMessage, ServerConnection};
 use tokio::net::TcpStream;
 
 use crate::https::Https;
-use crate::protocol::Protocol;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
-use crate::transport::tls::{Handshake, Tls};
+use crate::transport::tls::{Alpn, Handshake, Tls};
 
 use super::closing;
 
@@ -40,14 +39,15 @@ enum Failed {
     Gone,
 }
 
-/// Leads the handshake on a connection of which these bytes were received already. `None`: it has been closed.
+/// Leads the handshake on a connection of which these bytes were received already. Returns it with the protocol that the client
+/// has chosen; `None`: it has been closed.
 pub(super) async fn secure(
     stream: Stream,
     received: Vec<u8>,
     peer: &mut Peer,
     shared: &Shared,
     counted: &Counted,
-) -> Option<(Stream, Protocol)> {
+) -> Option<(Stream, Alpn)> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
     let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
     let failed = match client.lead(&received).await {
@@ -55,8 +55,8 @@ pub(super) async fn secure(
             tls.count(Handshake::Completed);
             peer.is_tls = true;
             let stream = TlsStream::new(client.tcp, connection);
-            let protocol = Protocol::of_alpn(stream.protocol());
-            return Some((Stream::Tls(Box::new(stream)), protocol));
+            let alpn = stream.alpn();
+            return Some((Stream::Tls(Box::new(stream)), alpn));
         }
         Err(failed) => failed,
     };

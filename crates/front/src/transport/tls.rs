@@ -20,8 +20,17 @@ use served::Served;
 use tickets::TicketKeys;
 use zeroize::Zeroizing;
 
-/// The protocols that clients may choose from (RFC 7301), the best first. `Protocol::of_alpn` has the reader of each.
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+/// What the protocols are called that clients may choose from (RFC 7301), the best first.
+const PROTOCOLS: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
+const HTTP_2: &[u8] = b"h2";
+
+/// What a client has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alpn {
+    /// HTTP/1.1, by name or by naming none.
+    Http1,
+    Http2,
+}
 
 /// Most sessions of clients that know no tickets.
 const SESSIONS: usize = 1024;

@@ -38,6 +38,7 @@ pub mod known_key {
     pub const PATH_INFO: FieldKey = key_of("PATH_INFO");
     pub const QUERY_STRING: FieldKey = key_of("QUERY_STRING");
     pub const REQUEST_URI: FieldKey = key_of("REQUEST_URI");
+    pub const SERVER_PROTOCOL: FieldKey = key_of("SERVER_PROTOCOL");
     pub const SERVER_NAME: FieldKey = key_of("SERVER_NAME");
     pub const SERVER_PORT: FieldKey = key_of("SERVER_PORT");
     pub const REMOTE_ADDR: FieldKey = key_of("REMOTE_ADDR");

@@ -1,7 +1,7 @@
 //! A connection after its handshake, as the others use it: by polling.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::task::{ready, Context, Poll};
 
@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::aside::file_reads::{FileProgress, Next};
 use crate::message::answer::FilePart;
+use crate::transport::tls::{Alpn, HTTP_2};
 
 /// Most bytes that are encrypted at a time, so that one client does not keep the others waiting: some 20 µs.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -43,7 +44,7 @@ impl Write for Socket<'_> {
         self.0.try_write(bytes)
     }
 
-    fn write_vectored(&mut self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.0.try_write_vectored(pieces)
     }
 
@@ -91,13 +92,17 @@ pub(crate) fn poll_receive(
 }
 
 impl TlsStream {
-    pub(crate) fn new(tcp: TcpStream, tls: ServerConnection) -> Self {
+    pub(crate) fn new(tcp: TcpStream, mut tls: ServerConnection) -> Self {
+        tls.set_buffer_limit(Some(PIECE_BYTES));
         TlsStream { tcp, tls, encrypted: 0 }
     }
 
-    /// The protocol that the client has chosen (ALPN); `None`: it named none.
-    pub(crate) fn protocol(&self) -> Option<&[u8]> {
-        self.tls.alpn_protocol()
+    /// The protocol that the client has chosen.
+    pub(crate) fn alpn(&self) -> Alpn {
+        match self.tls.alpn_protocol() {
+            Some(HTTP_2) => Alpn::Http2,
+            _ => Alpn::Http1, // only what is offered is chosen
+        }
     }
 
     /// The socket below.
@@ -133,9 +138,18 @@ impl TlsStream {
     /// Writes some of `bytes`. Returns their number once the socket has taken what they have become; while it is pending,
     /// they have to stay.
     pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    /// The same for bytes in several places. They may be divided in another way the next time.
+    pub(crate) fn poll_write_vectored(
+        &mut self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         if self.encrypted == 0 {
             ready!(poll_flush(&mut self.tls, &self.tcp, context))?;
-            self.encrypted = self.tls.writer().write(&bytes[..bytes.len().min(PIECE_BYTES)])?;
+            self.encrypted = self.tls.writer().write_vectored(slices)?;
         }
         self.poll_sent(context)
     }
