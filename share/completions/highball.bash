@@ -95,8 +95,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
-            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -139,6 +138,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -263,6 +266,10 @@ _highball() {
                     return 0
                     ;;
                 --max-tls-handshakes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -392,8 +399,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
+            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -436,6 +442,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -560,6 +570,10 @@ _highball() {
                     return 0
                     ;;
                 --max-tls-handshakes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -683,8 +697,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -727,6 +740,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -851,6 +868,10 @@ _highball() {
                     return 0
                     ;;
                 --max-tls-handshakes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1228,8 +1249,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
+            opts="-p -b -e -w -t -c -h --port --bind --tls-certificate --tls-key --redirect-https --hsts --proxy-protocol --proxy-protocol-from --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --compress --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1272,6 +1292,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1396,6 +1420,10 @@ _highball() {
                     return 0
                     ;;
                 --max-tls-handshakes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,7 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= tls-certificate= tls-key= redirect-https= hsts= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= tls-certificate= tls-key= redirect-https= hsts= proxy-protocol= proxy-protocol-from= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -33,6 +32,7 @@ complete -c highball -n "__fish_highball_needs_command" -l redirect-https -d 'Wh
 complete -c highball -n "__fish_highball_needs_command" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -60,6 +60,7 @@ complete -c highball -n "__fish_highball_needs_command" -l response-spool -d 'Ho
 complete -c highball -n "__fish_highball_needs_command" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -108,6 +109,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l redirect-htt
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -135,6 +137,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l response-spo
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -170,6 +173,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirect-ht
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -197,6 +201,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-sp
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
@@ -233,6 +238,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l redirect-ht
 complete -c highball -n "__fish_highball_using_subcommand config" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -260,6 +266,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l response-sp
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-connections -d 'Most open client connections [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
