@@ -2,8 +2,8 @@
 
 require_relative "../support/e2e_test"
 
-# Whether requests of a worker compute or wait for something is learned from its threads. The front wakes more of them only
-# where that is of use.
+# Whether requests of a worker compute or wait for something is learned from its threads. The front wakes more of them
+# only where that is of use.
 class OverlapTest < E2ETest
   APP = <<~RUBY
     def cpu_ms = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :float_millisecond)

@@ -2,7 +2,7 @@
 
 use highball_config::Settings;
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
-use tracing::warn;
+use tracing::{info, warn};
 
 /// Files that are none of connections: rings, logs, libraries, files in memory.
 const OTHERS: u64 = 1000;
@@ -19,11 +19,11 @@ pub(crate) fn make_room(settings: &Settings) {
             warn!(%error, "the limit on open files could not be raised");
         }
     }
-    // A developer does not need as many.
+    // A developer does not need as many. In containers, the usual max_connections is often more than what is allowed.
     let are_needed = settings.apps.iter().any(|app| !app.is_development());
     let has_too_few = |limit: Rlimit| limit.current.is_some_and(|current| current < connections + OTHERS);
     if are_needed && has_too_few(getrlimit(Resource::Nofile)) {
-        warn!(
+        info!(
             remedy = "Raise the limit (`ulimit -Hn`, or LimitNOFILE= in a systemd unit), or set max_connections to less.",
             "max_connections is {connections}, but this process may open only {wanted} files: idle connections are \
              closed for new ones before there are as many",

@@ -31,6 +31,7 @@ struct Shared {
     ready: Vec<AtomicU64>,
     bell: AtomicU32,
     sleepers: AtomicU32,
+    computes: AtomicU32,
     front_asleep: AtomicU32,
     cursor: AtomicU64,
     slots: Vec<Slot>,
@@ -70,6 +71,7 @@ impl Memory {
             ready: words(READY_WORDS),
             bell: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
+            computes: AtomicU32::new(0),
             front_asleep: AtomicU32::new(0),
             cursor: AtomicU64::new(0),
             slots: (0..geometry.slots).map(|_| Slot::new(geometry)).collect(),
@@ -106,6 +108,11 @@ impl Memory {
     /// The bell of the worker's threads.
     pub fn bell(&self) -> Bell<'_> {
         Bell { word: &self.shared.bell, sleepers: &self.shared.sleepers }
+    }
+
+    /// Whether the worker's requests compute.
+    pub fn computes(&self) -> &AtomicU32 {
+        &self.shared.computes
     }
 
     /// Whether the front sleeps.
