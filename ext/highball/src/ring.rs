@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
@@ -26,6 +26,9 @@ use crate::own_process::OwnProcess;
 use crate::slot::{Slot, Stage};
 use crate::this::This;
 use crate::turns::{Turns, Wait};
+
+/// A request that was begun less than this time ago is likely to end soon.
+const DONE_SOON: Duration = Duration::from_millis(2);
 
 /// The Ruby object.
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
@@ -185,9 +188,14 @@ impl Ring {
     fn claim_next(&self) -> Result<Option<Ticket>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
-        if self.is_serving() {
-            let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
-            nogvl::yield_gvl()?;
+        if self.is_serving() && !self.stopped.get() {
+            if self.leaves_requests_to_others() {
+                // They come for what is there when they are done. If they do not, the front wakes this one.
+                self.sleep(self.ring.announce_rest()).inspect_err(|_| self.ring.pass_on())?;
+            } else {
+                let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
+                nogvl::yield_gvl()?;
+            }
         }
         while !self.stopped.get() && self.worker.is_here() {
             if let Some(ticket) = self.ring.claim() {
@@ -219,6 +227,14 @@ impl Ring {
         waited
     }
 
+    /// Whether one more thread would only take turns with others, which compute and are done soon; or it is time to see
+    /// whether it would.
+    fn leaves_requests_to_others(&self) -> bool {
+        let are_done_soon =
+            || self.slots.iter().filter_map(Slot::open_since).any(|since| since.elapsed() < DONE_SOON);
+        self.has_turns() && self.overlap.is_to_be_tried() && are_done_soon()
+    }
+
     /// Whether threads of this worker are at a request.
     fn is_serving(&self) -> bool {
         self.serving.load(Relaxed) > 0
@@ -234,6 +250,7 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
+        slot.begun.set(self.has_turns().then(Instant::now));
         self.serving.fetch_add(1, Relaxed);
         Some(ticket)
     }
