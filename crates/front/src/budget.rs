@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{statfs, statvfs};
 
-use crate::clock::now_ms;
+use crate::clock::Seldom;
 
 /// A file system in memory (statfs(2)).
 const TMPFS: u64 = 0x0102_1994;
@@ -53,8 +53,7 @@ pub struct Budget {
     used: AtomicU64,
     /// Applications with a share.
     shares: AtomicUsize,
-    /// 0: never.
-    logged_ms: AtomicU64,
+    logged: Seldom,
 }
 
 /// What one application may hold.
@@ -90,8 +89,8 @@ pub struct Permit {
 impl Budget {
     /// A budget of this many bytes.
     pub fn new(limit: u64, kind: Kind) -> Arc<Budget> {
-        let (used, shares, logged_ms) = (0.into(), 0.into(), 0.into());
-        Arc::new(Budget { limit, kind, used, shares, logged_ms })
+        let (used, shares, logged) = (0.into(), 0.into(), Seldom::default());
+        Arc::new(Budget { limit, kind, used, shares, logged })
     }
 
     /// Half of what is free in this folder, so that others find room there too; a quarter where it lies in memory, which
@@ -202,12 +201,10 @@ impl Account {
 
     /// Says in the log, once in a while, that there is no room.
     pub fn note_full(&self) {
-        let (now, share, budget) = (now_ms(), &self.share, &self.share.budget);
-        let logged = budget.logged_ms.load(Relaxed);
-        if logged > 0 && now < logged + LOG_MS {
+        let (share, budget) = (&self.share, &self.share.budget);
+        if !budget.logged.is_due(LOG_MS) {
             return;
         }
-        budget.logged_ms.store(now, Relaxed);
         let what = match budget.kind {
             Kind::SpoolFiles | Kind::SpoolFilesInMemory => {
                 "spool files are full: large uploads get 503, and workers wait for slow clients. --max-spool and \

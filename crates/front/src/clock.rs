@@ -1,4 +1,4 @@
-//! The front's clocks and deadlines.
+//! The front's clocks and deadlines, and what is done only once in a while.
 //!
 //! A timer per request would cost more than the request. So each connection has one [`Deadline`], which a ticker
 //! looks at a few times a second; deadlines are late by up to [`TICK`].
@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -42,6 +43,25 @@ fn coarse_ms() -> u64 {
 pub(crate) fn now_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+}
+
+/// Something that is done only once in a while, however often there is a reason to: a line in the log, above all.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom {
+    next_ms: AtomicU64,
+}
+
+impl Seldom {
+    /// Whether it is to be done now; if so, not again for this number of milliseconds. (Two threads that ask at the same
+    /// moment may both do it.)
+    pub(crate) fn is_due(&self, every_ms: u64) -> bool {
+        let now = now_ms();
+        let is_due = now >= self.next_ms.load(Relaxed);
+        if is_due {
+            self.next_ms.store(now + every_ms, Relaxed);
+        }
+        is_due
+    }
 }
 
 /// The idle connections that are found in one look at all of them.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
 
 use crate::canary;
-use crate::clock::{self, now_ms, TICK};
+use crate::clock::{self, now_ms, Seldom, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
@@ -153,7 +153,7 @@ async fn accept_all(acceptor: Acceptor, shared: Rc<Shared>) {
 async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
     // Fails only when the front is gone.
     let _ = shared.open.subscribe().wait_for(|open| *open).await;
-    let mut logged_ms = None;
+    let logged = Seldom::default();
     loop {
         while !shared.makes_room() {
             shared.freed.notified().await;
@@ -163,8 +163,7 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
             () = shared.full.notified() => continue,
         };
         let Err(error) = take(accepted, acceptor.protocol, shared) else { continue };
-        if logged_ms.is_none_or(|at_ms| now_ms() - at_ms >= LOG_MS) {
-            logged_ms = Some(now_ms());
+        if logged.is_due(LOG_MS) {
             tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n, LimitNOFILE= of systemd); until then, idle connections are closed for new ones");
         }
         if is_about_room(&error) && shared.dismiss_longest_idle() {

@@ -8,7 +8,7 @@ use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use highball_secrets::path_without_tokens;
 
-use crate::clock::now_ms;
+use crate::clock::Seldom;
 use crate::exchange::{Body, Inner};
 use crate::message::refusal::Refusal;
 
@@ -173,7 +173,7 @@ pub(crate) fn received_us(block: &[u8]) -> u64 {
 /// What the log says of a queue that is full: one line for many requests, as there are most when there is least time.
 #[derive(Debug, Default)]
 pub(crate) struct ShedLog {
-    logged_ms: Cell<Option<u64>>,
+    logged: Seldom,
     refused: Cell<u64>,
 }
 
@@ -181,11 +181,9 @@ impl ShedLog {
     /// One more was refused.
     pub(crate) fn note(&self, load: &Load) {
         self.refused.set(self.refused.get() + 1);
-        let now = now_ms();
-        if self.logged_ms.get().is_some_and(|logged| now < logged + SHED_LOG_MS) {
+        if !self.logged.is_due(SHED_LOG_MS) {
             return;
         }
-        self.logged_ms.set(Some(now));
         tracing::error!(
             refused = self.refused.take(),
             waiting = load.waiting,

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::clock::now_ms;
+use crate::clock::Seldom;
 
 /// They are logged once in this time, as every client can cause them.
 const LOG_EVERY_MS: u64 = 60_000;
@@ -11,18 +11,16 @@ const LOG_EVERY_MS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     since_log: Cell<u64>,
-    next_log_ms: Cell<u64>,
+    logged: Seldom,
 }
 
 impl Refusals {
     /// Counts one, and logs it if none was logged for a while.
     pub(crate) fn note(&self, from: &str, why: &str) {
         self.since_log.set(self.since_log.get() + 1);
-        let now = now_ms();
-        if now < self.next_log_ms.get() {
+        if !self.logged.is_due(LOG_EVERY_MS) {
             return;
         }
-        self.next_log_ms.set(now + LOG_EVERY_MS);
         let connections = self.since_log.take();
         tracing::warn!(%from, connections, "a connection was closed: {why}");
     }
