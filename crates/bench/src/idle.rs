@@ -6,7 +6,7 @@
 use std::fs;
 use std::time::Instant;
 
-use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+use highball_proc::allow_open_files;
 use serde::Serialize;
 
 use crate::check::connection::{Connection, Rest};
@@ -189,21 +189,14 @@ impl Clients<'_> {
 
 /// Raises this process's limit on open files, which the server inherits.
 fn allow_files(wanted: u64) -> Result<(), Failure> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
+    match allow_open_files(wanted) {
+        Ok(allowed) if allowed >= wanted => Ok(()),
+        Ok(allowed) => Err(Failure(format!(
+            "{CONNECTIONS} connections need {wanted} open files, and this user may have {allowed}: raise the limit \
+             (`ulimit -Hn`)"
+        ))),
+        Err(error) => Err(Failure(format!("{CONNECTIONS} connections need {wanted} open files: {error}"))),
     }
-    let problem = || {
-        Failure(format!(
-            "{CONNECTIONS} connections need {wanted} open files, and this user may have {}: raise the limit \
-             (`ulimit -Hn`)",
-            limit.maximum.unwrap_or_default()
-        ))
-    };
-    if limit.maximum.is_some_and(|most| most < wanted) {
-        return Err(problem());
-    }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).map_err(|_| problem())
 }
 
 impl NewClients {

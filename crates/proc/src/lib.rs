@@ -1,5 +1,8 @@
-//! What the kernel reports about a process in `/proc`: read by the server (`highball memory`) and by the benchmark.
+//! What the server and the benchmark both ask of the kernel: what it reports about a process in `/proc` (for
+//! `highball memory`), and more open files.
 
+mod open_files;
 mod process_memory;
 
+pub use open_files::allow_open_files;
 pub use process_memory::{ProcessMemory, RingMemory};
