@@ -133,15 +133,7 @@ impl Front {
 
     /// Waits until the front's report is such. If it never is, the last report is in the message.
     pub(crate) fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let report = self.report();
-            if condition(&report) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}; {report:#?}");
-            std::thread::park_timeout(Duration::from_millis(2));
-        }
+        wait_while(what, || Some(self.report()).filter(|report| !condition(report)));
     }
 
     /// Adds a worker with this number of threads.
@@ -288,9 +280,14 @@ pub(crate) fn app_of(settings: &mut Settings, app: usize) -> &mut App {
 
 /// Waits until `condition` holds.
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_while(what, || (!condition()).then_some("it is not so"));
+}
+
+/// Waits until nothing is in the way any more. What is then, ends up in the message.
+fn wait_while<T: std::fmt::Debug>(what: &str, mut obstacle: impl FnMut() -> Option<T>) {
     let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+    while let Some(obstacle) = obstacle() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}; {obstacle:#?}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }
