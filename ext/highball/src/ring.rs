@@ -7,7 +7,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -37,7 +36,7 @@ pub(crate) struct Ring {
     seats: Vec<Seat>,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
-    /// Requests that threads of this worker have begun. Changed with the GVL held.
+    /// Requests that threads of this worker have begun. Changed with the GVL held, so that it takes no atomic addition.
     serving: AtomicU32,
     overlap: Overlap,
     /// The watch over its threads' turns, if it has several.
@@ -234,7 +233,7 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
-        self.serving.fetch_add(1, Relaxed);
+        self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)
     }
 
