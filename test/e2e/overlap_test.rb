@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../support/e2e_test"
+require_relative "../support/load"
 
 # Whether requests of a worker compute or wait for something is learned from its threads. The front wakes more of them
 # only where that is of use.
@@ -25,23 +26,14 @@ class OverlapTest < E2ETest
   def test_it_is_learned_from_threads_that_wait_for_the_gvl
     server = serve(folder_with("config.ru" => APP), threads: 3)
     [["/compute", 1], ["/wait", 0], ["/compute", 1]].each do |path, expected|
-      under_load(server, path) { wait_for("#{path} to be noticed") { computes(server) == expected } }
+      outcomes = Load.during(server, clients: CLIENTS, target: path) do
+        wait_for("#{path} to be noticed") { computes(server) == expected }
+      end
+      assert_equal [200], outcomes.map(&:result).uniq
     end
   end
 
   private
-
-  # Runs the block while clients ask for this path, without a pause.
-  def under_load(server, path)
-    ended = false
-    clients = Array.new(CLIENTS) do
-      Thread.new { server.connect { |connection| connection.get(path) until ended } }
-    end
-    yield
-  ensure
-    ended = true
-    clients&.each(&:join)
-  end
 
   # What the only worker says, in the memory that it shares with the server.
   def computes(server)
