@@ -17,6 +17,8 @@ module AlbumApp
   # A block of the document that changes a file, which its first line names.
   DIFF = /^```diff (\S+)\n(.*?)^```$/m
   GEMS = %w[rails sqlite3 puma debug capybara selenium-webdriver].freeze
+  # Debian's own Bundler, which knows that packages need no folder as gems have. Ruby's may be newer, and asks for one.
+  BUNDLER = Gem::Specification.stubs_for("bundler").reject(&:default_gem?).map { |gem| gem.version.to_s }.first
 
   # Prepared once for all tests of a process, and copied for each.
   class Templates
@@ -38,13 +40,18 @@ module AlbumApp
     def on_highball
       @on_highball ||= copy_of(on_puma, "highball").tap do |app|
         AlbumApp.documented_diffs.each { |diff| run(app, "patch", "-p1", "--no-backup-if-mismatch", input: diff) }
-        run(app, "bundle", "install", "--local", env: own_gem.environment)
+        run(app, "bundle", "install", "--local", env: { "BUNDLER_VERSION" => BUNDLER, **own_gem.environment })
       end
     end
 
     private
 
-    def copy_of(folder, name) = File.join(@folder, name).tap { |app| FileUtils.cp_r(folder, app) }
+    def copy_of(folder, name)
+      File.join(@folder, name).tap do |app|
+        FileUtils.rm_rf(app) # left by an attempt that failed
+        FileUtils.cp_r(folder, app)
+      end
+    end
 
     def run(app, *command, env: {}, input: "")
       environment = HighballServer::ENVIRONMENT.merge(BundledBlog::ENVIRONMENT, env)
