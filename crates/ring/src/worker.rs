@@ -89,6 +89,11 @@ impl WorkerRing {
         Some(seen)
     }
 
+    /// The same for a thread that leaves what there is to others of this worker.
+    pub fn announce_rest(&self) -> u32 {
+        self.memory.bell().announce()
+    }
+
     /// Sleeps until rung, interrupted or `timeout` has passed. May return early; look again.
     pub fn sleep(&self, seen: u32, timeout: Option<Duration>) {
         futex_wait(self.memory.bell().word, seen, timeout);

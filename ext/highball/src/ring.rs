@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
@@ -25,6 +25,9 @@ use crate::own_process::OwnProcess;
 use crate::slot::{Slot, Stage};
 use crate::this::This;
 use crate::turns::{Turns, Wait};
+
+/// A request that was begun less than this time ago is likely to end soon.
+const ENDS_SOON: Duration = Duration::from_millis(2);
 
 /// The Ruby object.
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]
@@ -182,11 +185,13 @@ impl Ring {
     }
 
     fn claim_next(&self) -> Result<Option<Ticket>, Error> {
-        // Other threads of this worker are in the middle of a request: one that was waiting for the
-        // GVL goes first, or it would wait for as long as there is something to claim.
-        if self.is_serving() {
-            let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
-            nogvl::yield_gvl()?;
+        if self.is_serving() && !self.stopped.get() {
+            if self.leaves_requests_to_others() {
+                // They come for what is there when they are done. If they do not, the front wakes this one.
+                self.sleep(self.ring.announce_rest()).inspect_err(|_| self.ring.pass_on())?;
+            } else {
+                self.step_behind_others()?;
+            }
         }
         while !self.stopped.get() && self.worker.is_here() {
             if let Some(ticket) = self.ring.claim() {
@@ -200,6 +205,30 @@ impl Ring {
         Ok(None)
     }
 
+    /// Other threads of this worker are in the middle of a request: one that was waiting for the GVL goes first, or it
+    /// would wait for as long as there is something to claim.
+    fn step_behind_others(&self) -> Result<(), Error> {
+        let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
+        let asked = Instant::now();
+        nogvl::yield_gvl()?;
+        self.note_overlap(asked);
+        Ok(())
+    }
+
+    /// Whether this thread would only take turns with others, which compute and are done soon.
+    fn leaves_requests_to_others(&self) -> bool {
+        let are_done_soon =
+            || self.slots.iter().filter_map(Slot::open_since).any(|since| since.elapsed() < ENDS_SOON);
+        self.overlap.computes() && self.has_turns() && are_done_soon()
+    }
+
+    /// This thread has asked for the GVL then, beside others, and has it now.
+    fn note_overlap(&self, asked: Instant) {
+        if let Some(computes) = self.overlap.note(asked, self.is_serving()) {
+            self.ring.set_computes(computes);
+        }
+    }
+
     /// Sleeps, as was announced, with the GVL released.
     fn sleep(&self, seen: u32) -> Result<(), Error> {
         let (has_turns, wait, beside_others) = (self.has_turns(), Cell::new(None), Cell::new(None));
@@ -211,9 +240,8 @@ impl Ring {
         let waited = nogvl::without_gvl(&sleep, &|| self.ring.interrupt());
         drop(wait);
         self.ring.awake();
-        let change = beside_others.get().and_then(|woken| self.overlap.note(woken, self.is_serving()));
-        if let Some(computes) = change {
-            self.ring.set_computes(computes);
+        if let Some(woken) = beside_others.get() {
+            self.note_overlap(woken);
         }
         waited
     }
@@ -232,6 +260,7 @@ impl Ring {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
+        slot.begun.set(self.has_turns().then(Instant::now));
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
         self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)

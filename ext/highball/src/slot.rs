@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 /// How far an answer has come. The front treats frames out of order as a protocol error, so a method that is
 /// called at the wrong stage writes nothing.
@@ -32,6 +33,8 @@ pub(crate) struct Slot {
     pub(crate) is_logged: Cell<bool>,
     /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
     pub(crate) begun_us: Cell<Option<u64>>,
+    /// When it was claimed, in a worker with several threads.
+    pub(crate) begun: Cell<Option<Instant>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
     /// The descriptor that another thread has received for this request (the file of its body, or its socket), and the
@@ -40,6 +43,11 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// Since when its request is open, if one is.
+    pub(crate) fn open_since(&self) -> Option<Instant> {
+        self.begun.get().filter(|_| self.position.get() != 0)
+    }
+
     /// Ready for the answer to the request at `position`.
     pub(crate) fn begin(&self, position: u64) {
         self.position.set(position);
