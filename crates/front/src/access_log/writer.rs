@@ -3,18 +3,18 @@
 
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::task::{spawn_blocking, JoinHandle};
 use tracing::{error, info, warn};
 
 use super::place::{OpenLog, Place};
+use crate::clock::Seldom;
 use crate::line_buffer::LineBuffer;
 
 /// Waiting bytes that are written at once instead of at the next tick.
 const PIECE_BYTES: usize = 64 * 1024;
 /// How often the log reports that lines are dropped.
-const NOTICE_EVERY: Duration = Duration::from_secs(10);
+const NOTICE_MS: u64 = 10_000;
 
 /// A log, for the event loop and for the thread that writes it at the moment.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct State {
     cannot_write: bool,
     /// Why lines do not come where they should.
     problem: Option<String>,
-    noticed_at: Option<Instant>,
+    noticed: Seldom,
 }
 
 impl Writer {
@@ -163,11 +163,9 @@ impl Writer {
     /// Says how many lines were dropped, from time to time.
     fn give_notice(&self) {
         let mut state = self.state();
-        let is_due = state.noticed_at.is_none_or(|at| at.elapsed() >= NOTICE_EVERY);
-        if !state.lines.has_dropped() || !is_due {
+        if !state.lines.has_dropped() || !state.noticed.is_due(NOTICE_MS) {
             return;
         }
-        state.noticed_at = Some(Instant::now());
         let lines = state.lines.take_dropped();
         drop(state);
         warn!(path = %self.place.path.display(), lines, "the access log was too slow, or full: lines were dropped");
