@@ -5,6 +5,7 @@ use crate::{interrupt, Failure};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, Stdio};
@@ -45,6 +46,17 @@ impl Generator {
         Ok(Generator { name, child, output, complaints })
     }
 
+    /// The same for a generator with one thread: it keeps to one CPU.
+    ///
+    /// It stands for clients on other machines. Where it moves between the CPUs, it drives the server's threads before it:
+    /// what they then use depends on the scheduler, and more so the more threads a server has.
+    pub(super) fn start_on_one_cpu(command: &mut Command) -> Result<Generator, Failure> {
+        // A child has the CPUs of the thread that starts it, and this thread starts nothing else.
+        let start = || keep_to_last_cpu().and_then(|()| Generator::start(command));
+        std::thread::scope(|scope| scope.spawn(start).join())
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
     /// Waits for its end, for `at_most`.
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
         let ended = ended_within(&self.child, at_most);
@@ -80,6 +92,16 @@ impl Drop for Generator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Keeps the calling thread to the last of the CPUs that it may use (sched_setaffinity(2)).
+fn keep_to_last_cpu() -> Result<(), Failure> {
+    let failure = |error: Errno| Failure(format!("the load generator cannot be kept to one CPU: {error}"));
+    let usable = sched_getaffinity(None).map_err(failure)?;
+    let mut one = CpuSet::new();
+    let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| usable.is_set(*cpu)).unwrap_or(0);
+    one.set(last);
+    sched_setaffinity(None, &one).map_err(failure)
 }
 
 /// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time, and before an
@@ -123,6 +145,15 @@ mod tests {
         assert!(words.contains("did not end"), "{words}");
         assert!(began.elapsed() < Duration::from_secs(30));
         assert!(Stat::of(pid).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn one_kept_to_one_cpu_has_one_and_leaves_the_others_to_us() -> Result<(), Failure> {
+        let ours = sched_getaffinity(None).expect("our CPUs");
+        let generator = Generator::start_on_one_cpu(Command::new("nproc").env_remove("OMP_NUM_THREADS"))?;
+        assert_eq!(generator.finish(Duration::from_secs(20))?.output.trim(), "1");
+        assert_eq!(sched_getaffinity(None).expect("our CPUs"), ours);
         Ok(())
     }
 

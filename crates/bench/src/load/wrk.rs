@@ -1,7 +1,7 @@
 //! Saturation, by wrk: it is packaged, and uses the least CPU time per request (8 µs, half of what oha does), so that it
 //! takes little from the server on the same machine.
 //!
-//! - One thread. Its figures come from a Lua function that runs after the load; none runs per answer, and one per
+//! - One thread, on one CPU. Its figures come from a Lua function that runs after the load; none runs per answer, and one per
 //!   request only when there are several.
 //! - Without keep-alive each request has `Connection: close`, which the server has to repeat. Latency then does not
 //!   contain the kernel's part of the connection's set-up, and does contain the wait for the server's `accept`.
@@ -61,7 +61,8 @@ pub(super) fn run(target: &Target, load: &Load, time: Duration) -> Result<Outcom
     command.args(["--threads", "1", "--connections", &load.connections.to_string()]);
     command.args(["--duration", &format!("{seconds}s"), "--timeout", &format!("{}s", TIME_OUT.as_secs())]);
     command.arg("--script").arg(script.path()).arg(format!("http://{}/", target.address));
-    let ended = Generator::start(&mut command)?.finish(Duration::from_secs_f64(seconds) + 3 * TIME_OUT)?;
+    let ended =
+        Generator::start_on_one_cpu(&mut command)?.finish(Duration::from_secs_f64(seconds) + 3 * TIME_OUT)?;
     outcome(&ended.output, load.connections, ended.cpu_us)
 }
 
