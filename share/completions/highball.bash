@@ -95,7 +95,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help --version serve doctor config init status restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -122,6 +122,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -363,7 +367,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --via --host --help nginx apache caddy haproxy lighttpd systemd"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -390,6 +394,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -625,7 +633,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -652,6 +660,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1141,7 +1153,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
+            opts="-p -b -e -w -t -c -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-queue --spool-dir --max-spool --app-max-spool --head-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --static-files --follow-symlinks --boot-timeout --drain-timeout --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --max-boot-failures --max-output --log-format --access-log --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1168,6 +1180,10 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

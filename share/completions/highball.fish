@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -28,6 +28,7 @@ complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP por
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_needs_command" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -96,6 +97,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -151,6 +153,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -207,6 +210,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r

@@ -488,6 +488,7 @@ fn server(
     Ok(Settings {
         binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
         proxy_protocol: fields.proxy_protocol,
+        trusted_proxies: fields.trusted_proxies,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },

@@ -24,6 +24,8 @@ pub struct Settings {
     pub binds: Vec<Bind>,
     /// How proxies report the clients of HTTP connections.
     pub proxy_protocol: ProxyProtocol,
+    /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
+    pub trusted_proxies: Vec<Network>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.

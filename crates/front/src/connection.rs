@@ -8,6 +8,7 @@
 
 mod answer;
 mod closing;
+mod forwarded;
 mod output;
 mod proxied;
 mod received;
@@ -55,6 +56,8 @@ const PAGES_TIME: Duration = Duration::from_secs(5);
 struct Connection {
     stream: Stream,
     peer: Peer,
+    /// The peer itself, while a request is at hand whose client it reports.
+    proxy: Option<Box<Peer>>,
     /// The client by the peer's address, for the budgets.
     origin: Option<Origin>,
     shared: Rc<Shared>,
@@ -166,6 +169,7 @@ pub(crate) async fn serve(
         stream,
         origin: Origin::of(&peer.remote_addr),
         peer,
+        proxy: None,
         shared,
         counted,
         buffer: Received::of(buffer),

@@ -33,7 +33,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 4;
 
 /// The peer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Peer {
     /// The client's address, without port.
     pub(crate) remote_addr: String,
