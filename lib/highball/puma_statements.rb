@@ -192,8 +192,7 @@ module Highball
                                                         remedy: "Use ActiveSupport::CurrentAttributes, or reset them in a " \
                                                                 "middleware."),
       named("set_remote_address", here: "REMOTE_ADDR is the address of the connection.",
-                                  remedy: "Rails and Rack read X-Forwarded-For themselves (request.ip, request.remote_ip); " \
-                                          "for the PROXY protocol, set `proxy_protocol`."),
+                                  remedy: "For X-Forwarded-For, set `trusted_proxies`; for the PROXY protocol, `proxy_protocol`."),
       named("supported_http_methods", here: "Every method goes to the application.",
                                       remedy: "Refuse methods in config.ru or in the web server in front.")
     ].freeze
