@@ -27,6 +27,13 @@ pub(crate) struct ServerFields {
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
     pub(crate) proxy_protocol: ProxyProtocol,
+    pub(crate) tls_certificates: Vec<PathBuf>,
+    pub(crate) tls_keys: Vec<PathBuf>,
+    pub(crate) tls_handshake_timeout: Duration,
+    pub(crate) max_tls_handshakes: usize,
+    pub(crate) redirect_https: bool,
+    pub(crate) hsts: Option<Duration>,
+    pub(crate) http2_cleartext: bool,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.
@@ -57,6 +64,7 @@ pub(crate) struct AppFields {
     pub(crate) max_output_bytes: Option<u64>,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
+    pub(crate) compress: bool,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

@@ -60,7 +60,8 @@ fn become_client(peer: &mut Peer, header: &ProxyHeader) {
 fn is_trusted(stream: &Stream, peer: &Peer, rules: &ProxyProtocol) -> bool {
     match stream {
         Stream::Unix(_) => true,
-        Stream::Tcp(_) => {
+        Stream::Http2(..) => false, // it is not the beginning of a connection
+        Stream::Tcp(_) | Stream::Tls(_) => {
             let address = peer.remote_addr.parse::<IpAddr>();
             address.is_ok_and(|address| rules.from.iter().any(|network| network.contains(address)))
         }
