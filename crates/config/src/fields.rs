@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::given::Origin;
+use crate::network::Network;
 use crate::settings::{
     AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis, StaticFiles,
 };
@@ -34,6 +35,7 @@ pub(crate) struct ServerFields {
     pub(crate) redirect_https: bool,
     pub(crate) hsts: Option<Duration>,
     pub(crate) http2_cleartext: bool,
+    pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.

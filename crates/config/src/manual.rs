@@ -103,7 +103,7 @@ fn range(form: &Form) -> Option<String> {
             range.end()
         )),
         Form::Networks(_) => {
-            Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`".into())
+            Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`".into())
         }
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),

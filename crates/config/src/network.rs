@@ -14,7 +14,8 @@ pub struct Network {
 }
 
 /// Words for several networks.
-const WORDS: [(&str, &[Network]); 2] = [
+const WORDS: [(&str, &[Network]); 3] = [
+    ("none", &[]),
     ("loopback", &[v4([127, 0, 0, 0], 8), v6([0, 0, 0, 0, 0, 0, 0, 1], 128)]),
     // RFC 1918, RFC 4193, and the link-local addresses of RFC 3927 and RFC 4291.
     (
@@ -64,7 +65,7 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
         return Ok(networks.to_vec());
     }
     one(text).map(|network| vec![network]).ok_or_else(|| {
-        format!("`{text}` is not a network; write an IP address or a network, such as 10.0.0.0/8, or loopback or private")
+        format!("`{text}` is not a network; write an IP address or a network, such as 10.0.0.0/8, or loopback, private or none")
     })
 }
 

@@ -279,6 +279,22 @@ pub(crate) static OPTIONS: &[Opt] = &[
               closed; those to a Unix socket are trusted, as its file permissions decide who can connect.",
     },
     Opt {
+        name: "trusted_proxies",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Networks(|f, networks| f.server.trusted_proxies = networks),
+        default: Default::Is("none"),
+        section: Section::Server,
+        example: "10.0.0.0/8",
+        doc: "Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network. May be given \
+              several times (in the file: a list). `REMOTE_ADDR` is then the client in `X-Forwarded-For` or `Forwarded`, and \
+              `rack.url_scheme` the scheme in `X-Forwarded-Proto` or `Forwarded`. Of requests from other addresses, applications \
+              get none of these fields, nor `X-Forwarded-Host`, `X-Real-IP` and the like. Connections to a Unix socket are \
+              trusted. With `none`, applications get these fields from everybody, and judge for themselves. See \
+              [behind a web server](deploying/behind-a-web-server.md).",
+    },
+    Opt {
         name: "http2_cleartext",
         scope: Scope::Server,
         short: None,

@@ -28,6 +28,8 @@ pub struct Settings {
     pub tls: TlsSettings,
     /// Whether HTTP connections without TLS may be of HTTP/2.
     pub http2_cleartext: bool,
+    /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
+    pub trusted_proxies: Vec<Network>,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.

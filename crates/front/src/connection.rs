@@ -9,6 +9,7 @@
 
 mod answer;
 mod closing;
+mod forwarded;
 mod http2;
 mod output;
 mod preface;
@@ -68,6 +69,8 @@ const PAGES_TIME: Duration = Duration::from_secs(5);
 struct Connection {
     stream: Stream,
     peer: Peer,
+    /// The peer itself, while a request is at hand whose client it reports.
+    proxy: Option<Box<Peer>>,
     /// The client by the peer's address, for the budgets.
     origin: Option<Origin>,
     shared: Rc<Shared>,
@@ -237,7 +240,7 @@ async fn serve_stream(
         connection.last_app = Some(app);
         connection.exchange = Rc::new(Exchange::after(generation));
     }
-    let end = match read {
+    let end = match read.and_then(|text| connection.learn_client(&text).map(|()| text)) {
         Ok(text) => {
             connection.again = Some(Again { text, waits: 0 });
             connection.serve_all().await
@@ -257,6 +260,7 @@ impl Connection {
             stream,
             origin: Origin::of(&peer.remote_addr),
             peer,
+            proxy: None,
             shared,
             counted,
             buffer: Received::default(),

@@ -2,5 +2,6 @@
 //! which the front answers itself. None of them knows a protocol.
 
 pub mod answer;
+pub mod forwarded;
 pub mod refusal;
 pub mod request_head;

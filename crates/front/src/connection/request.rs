@@ -39,6 +39,7 @@ impl Connection {
         if let Some(again) = self.again.take() {
             return Ok(self.route_again(again));
         }
+        self.forget_client();
         self.protocol.finish(&mut self.peer).map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -152,11 +153,15 @@ impl Connection {
             Err(Unreadable::Gone) => return (Some(Err(End::Gone)), bytes.len()),
         };
         self.protocol.begin_answer(&self.head);
-        let step = match self.protocol.take_head_text(&mut self.peer) {
-            Some(text) => {
-                self.origin = Origin::of(&self.peer.remote_addr);
-                self.route_again(Again { text, waits: 0 })
-            }
+        let text = self.protocol.take_head_text(&mut self.peer);
+        if text.is_some() {
+            self.origin = Origin::of(&self.peer.remote_addr);
+        }
+        if let Err(refusal) = self.learn_client(text.as_deref().unwrap_or(&bytes[..used])) {
+            return (Some(Ok(Step::Refuse(refusal))), used);
+        }
+        let step = match text {
+            Some(text) => self.route_again(Again { text, waits: 0 }),
             None => {
                 let step = self.route(&bytes[..used], 0);
                 if let Step::Wait(_) = step {

@@ -50,6 +50,8 @@ pub enum Refusal {
     HostInvalid,
     /// A Host field that names another host than `:authority` does.
     HostDiffers,
+    /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
+    BadForwarded,
     /// A Content-Length that is not a number of bytes.
     BadContentLength,
     /// More than one Content-Length field.
@@ -137,7 +139,7 @@ impl Refusal {
             BadRequestLine | BadTarget | BadVersion | BareLineFeed | BareCarriageReturn => 400,
             SpaceBeforeFirstField | FoldedField | SpaceBeforeColon => 400,
             BadFieldName | BadFieldValue => 400,
-            HostMissing | HostRepeated | HostInvalid | HostDiffers => 400,
+            HostMissing | HostRepeated | HostInvalid | HostDiffers | BadForwarded => 400,
             BadContentLength | ContentLengthRepeated | LengthAndTransferEncoding => 400,
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
@@ -182,6 +184,7 @@ impl Refusal {
             HostRepeated => "the Host field is repeated",
             HostInvalid => "the Host field is malformed",
             HostDiffers => "the Host field names another host than :authority",
+            BadForwarded => "the Forwarded field is malformed",
             BadContentLength => "the Content-Length field is malformed",
             ContentLengthRepeated => "the Content-Length field is repeated",
             LengthAndTransferEncoding => "Content-Length beside Transfer-Encoding",

@@ -9,7 +9,7 @@ mod ring;
 mod target;
 
 use crate::message::refusal::Refusal;
-use field_names::FieldName;
+use field_names::{FieldName, KEY_DROPPED};
 
 pub use field_names::{known_key, FieldKey};
 pub use ring::{append_content_length, append_mark_of_probe, patch_body, RingContext};
@@ -204,6 +204,16 @@ impl RequestHead {
         Ok(())
     }
 
+    /// Takes fields with such names away: no application gets them.
+    pub(crate) fn drop_fields(&mut self, buffer: &[u8], is_dropped: impl Fn(&[u8]) -> bool) {
+        for field in self.fields.iter_mut().filter(|field| is_dropped(field.name.of_buffer(buffer))) {
+            let others = !field.key.bit().unwrap_or(0);
+            self.seen &= others;
+            self.repeated &= others;
+            field.key = KEY_DROPPED;
+        }
+    }
+
     // --- What it says --------------------------------------------------------------------------------
 
     /// The method as it was sent.
@@ -259,7 +269,7 @@ impl RequestHead {
         &self,
         key: FieldKey,
         buffer: &'a [u8],
-    ) -> impl Iterator<Item = &'a [u8]> + use<'a, '_> {
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, '_> {
         let fields = self.fields.iter().filter(move |field| field.key == key);
         fields.map(|field| field.value.of_buffer(buffer))
     }

@@ -4,6 +4,7 @@
 use super::answers::Content;
 use super::failure::DevelopmentPages;
 use crate::developer_key::DeveloperKey;
+use crate::message::forwarded::is_report;
 use crate::message::request_head::{known_key, RequestHead};
 use crate::refusals::page::{Escaped, STYLE};
 use highball_config::{Bind, ShowDiagnosis};
@@ -18,25 +19,9 @@ const WHERE: &str = "What happened is in the terminal that Highball runs in, or 
 const HOW: &str =
     "Open the link that Highball printed there (it ends with ?highball=…), once in each browser.";
 
-/// Fields that proxies add: the client behind a proxy is unknown. (That there is none proves nothing.)
-const OF_PROXIES: [&[u8]; 16] = [
-    b"forwarded",
-    b"via",
-    b"x-forwarded-for",
-    b"x-forwarded-host",
-    b"x-forwarded-proto",
-    b"x-forwarded-server",
-    b"x-real-ip",
-    b"x-client-ip",
-    b"x-cluster-client-ip",
-    b"x-original-forwarded-for",
-    b"x-original-host",
-    b"cf-connecting-ip",
-    b"cf-ray",
-    b"true-client-ip",
-    b"fastly-client-ip",
-    b"fly-client-ip",
-];
+/// Fields that proxies add, beside those in which they report clients: the client behind a proxy is unknown. (That there is
+/// none proves nothing.)
+const OF_PROXIES: [&[u8]; 2] = [b"via", b"cf-ray"];
 
 /// The page names no other place, and is for no other place.
 const FIELDS: &str =
@@ -94,7 +79,8 @@ impl Evidence<'_> {
         let is_local = self.remote_addr.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         let host = self.head.field(known_key::HOST, self.bytes);
         let host = host.and_then(|host| std::str::from_utf8(host).ok());
-        let is_of_proxy = |name: &[u8]| OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field));
+        let is_of_proxy =
+            |name: &[u8]| is_report(name) || OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field));
         let is_proxied = self.head.fields(self.bytes).any(|(name, _)| is_of_proxy(name));
         is_local && !is_proxied && host.is_some_and(|host| is_ours(host, self.binds))
     }
@@ -281,7 +267,8 @@ mod tests {
             }
         }
         let others = ["forwarded: for=192.0.2.1", "Via: 1.1 x", "Sec-Fetch-Site: cross-site"];
-        let addresses = OF_PROXIES.iter().map(|name| format!("{}: 192.0.2.1", String::from_utf8_lossy(name)));
+        let of_proxies = [&b"X-Forwarded-For"[..], b"X-Real-IP"].into_iter().chain(OF_PROXIES);
+        let addresses = of_proxies.map(|name| format!("{}: 192.0.2.1", String::from_utf8_lossy(name)));
         for field in addresses.chain(others.map(String::from)) {
             for rule in [ShowDiagnosis::Link, ShowDiagnosis::Local] {
                 let fields = format!("{}\r\n{field}", with_cookie("localhost"));

@@ -60,6 +60,9 @@ pub mod known_key {
     pub const RANGE: FieldKey = key_of("HTTP_RANGE");
     pub const USER_AGENT: FieldKey = key_of("HTTP_USER_AGENT");
     pub const REFERER: FieldKey = key_of("HTTP_REFERER");
+    pub const FORWARDED: FieldKey = key_of("HTTP_FORWARDED");
+    pub const X_FORWARDED_FOR: FieldKey = key_of("HTTP_X_FORWARDED_FOR");
+    pub const X_FORWARDED_PROTO: FieldKey = key_of("HTTP_X_FORWARDED_PROTO");
 }
 
 /// A field name on its way to a key.
