@@ -18,14 +18,16 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How long it may go on sending: a client in the middle of an upload reads no answer before it has noticed one.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// How much of a body is read that nothing needs, in bytes.
+const MOST_DISCARDED: usize = 1 << 20;
+
 impl Connection {
     /// Ends the connection.
     pub(super) async fn close(mut self, end: End) {
         match end {
-            End::Done => self.stream.end(),
             End::Gone => {}
-            // The rest of a socket is not its business.
-            End::Linger if matches!(self.stream, Stream::Http2(..)) => {}
+            End::Done | End::Linger if matches!(self.stream, Stream::Http2(..)) => self.discard_body().await,
+            End::Done => self.stream.end(),
             End::Linger => self.linger().await,
             End::CutOff if self.send_abort().await => self.linger().await,
             End::CutOff => {
@@ -36,6 +38,28 @@ impl Connection {
                 self.stream.reset_at_close();
             }
         }
+    }
+
+    /// Reads what a client of HTTP/2 is still sending of a body that nothing needs. It should take a stream that is closed behind
+    /// a complete answer for an answer (RFC 9113 section 8.1), but curl takes it for a failure. A large body is stopped so.
+    async fn discard_body(&mut self) {
+        let Connection { stream, counted, protocol, shared, .. } = self;
+        if let Stream::Http2(stream, _) = stream {
+            stream.await_end_of_body();
+        }
+        counted.deadline.set(Some(PAUSE));
+        let mut left = MOST_DISCARDED;
+        let discarded = poll_fn(|context| {
+            let mut scratch = shared.scratch.borrow_mut();
+            while left > 0 && !protocol.has_read_body() && !counted.deadline.has_passed(context) {
+                match ready!(stream.poll_read_some(context, &mut scratch)) {
+                    Ok(length) if length > 0 => left = left.saturating_sub(length),
+                    _ => break,
+                }
+            }
+            Poll::Ready(())
+        });
+        discarded.await;
     }
 
     /// Sends what shows the client that its answer is cut off, where the protocol has such a thing. `false`: the
