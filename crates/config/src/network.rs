@@ -51,6 +51,11 @@ impl Network {
         };
         differing >= u32::from(self.prefix_bits)
     }
+
+    /// Whether the address belongs to one of these.
+    pub fn any_contains(networks: &[Network], address: IpAddr) -> bool {
+        networks.iter().any(|network| network.contains(address))
+    }
 }
 
 impl fmt::Display for Network {

@@ -62,14 +62,14 @@ impl Protocol {
 
     // --- Reading -------------------------------------------------------------------------------------
 
-    /// The answer to the request before has been sent. `peer` is again the other end of the connection.
+    /// The answer to the request before has been sent.
     ///
     /// # Errors
     /// The connection cannot be used for another.
-    pub(crate) fn finish(&mut self, peer: &mut Peer) -> Result<(), Unreadable> {
+    pub(crate) fn finish(&mut self) -> Result<(), Unreadable> {
         match self {
             Protocol::Http1(_) => Ok(()),
-            Protocol::Gateway(gateway) => gateway.finish(peer),
+            Protocol::Gateway(gateway) => gateway.finish(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Protocol {
         }
     }
 
-    /// What the head has spans of, where that is not what was read; and takes over what the web server reports of the client.
-    pub(crate) fn take_head_text(&mut self, peer: &mut Peer) -> Option<Vec<u8>> {
+    /// What the head has spans of, where that is not what was read; and the client that the web server, `peer`, reports.
+    pub(crate) fn take_head_text(&mut self, peer: &Peer) -> Option<(Vec<u8>, Peer)> {
         match self {
             Protocol::Http1(_) => None,
             Protocol::Gateway(gateway) => Some(gateway.take_head_text(peer)),

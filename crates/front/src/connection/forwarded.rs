@@ -1,14 +1,13 @@
 //! Whose a request is that a proxy passes on: what a trusted one reports counts for this request, and what any other reports
 //! reaches no application.
 
-use std::net::IpAddr;
+use highball_config::Network;
 
 use super::Connection;
 use crate::budget::Origin;
-use crate::message::forwarded::{is_report, reported, Malformed, Reported};
+use crate::message::forwarded::{is_by_forwarded, is_report, reported, Malformed, Reported};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::known_key;
-use crate::transport::stream::Stream;
+use crate::transport::stream::Peer;
 
 impl Connection {
     /// Makes the peer the client that a trusted proxy reports in the head, which was read from `bytes`, until
@@ -18,35 +17,32 @@ impl Connection {
         if networks.is_empty() {
             return Ok(());
         }
-        let is_trusted = |address| networks.iter().any(|network| network.contains(address));
-        let address = self.peer.remote_addr.parse::<IpAddr>();
-        // The permissions of a Unix socket's file decide who can connect to it.
-        let is_by_file = matches!(self.stream, Stream::Unix(_)) && !self.peer.is_reported;
-        if !is_by_file && !address.is_ok_and(is_trusted) {
+        if !self.stream.is_trusted(&self.peer, networks) {
             self.head.drop_fields(bytes, is_report);
             return Ok(());
         }
+        let is_trusted = |address| Network::any_contains(networks, address);
         let reported = reported(&self.head, bytes, is_trusted).map_err(|Malformed| Refusal::BadForwarded)?;
-        let has = |key| self.head.field(key, bytes).is_some();
-        if has(known_key::X_FORWARDED_FOR) || has(known_key::X_FORWARDED_PROTO) {
+        if !is_by_forwarded(&self.head, bytes) {
             // Frameworks that prefer it would believe what the client has sent.
             self.head.drop_fields(bytes, |name| name.eq_ignore_ascii_case(b"forwarded"));
         }
-        self.become_client(reported);
+        if reported != Reported::default() {
+            let mut client = Peer { is_reported: true, ..self.peer.clone() };
+            client.is_tls = reported.is_tls.unwrap_or(client.is_tls);
+            if let Some(address) = reported.address {
+                client.remote_addr = address.to_string();
+            }
+            self.become_client(client);
+        }
         Ok(())
     }
 
-    fn become_client(&mut self, reported: Reported) {
-        if reported == Reported::default() {
-            return;
-        }
-        let mut client = self.peer.clone();
-        client.is_reported = true;
-        client.is_tls = reported.is_tls.unwrap_or(client.is_tls);
-        if let Some(address) = reported.address {
-            client.remote_addr = address.to_string();
-        }
-        self.proxy = Some(Box::new(std::mem::replace(&mut self.peer, client)));
+    /// The client that is reported for the request at hand stands in the place of the peer.
+    pub(super) fn become_client(&mut self, client: Peer) {
+        let peer = std::mem::replace(&mut self.peer, client);
+        // A proxy may be another's client.
+        self.proxy.get_or_insert_with(|| Box::new(peer));
         self.origin = Origin::of(&self.peer.remote_addr);
     }
 

@@ -1,10 +1,7 @@
 //! The header of the PROXY protocol on a connection: read before anything else, from trusted peers alone, in limited time.
 
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::task::{ready, Context, Poll};
-
-use highball_config::ProxyProtocol;
 
 use crate::clock::Deadline;
 use crate::shared::{Leaving, Shared};
@@ -25,7 +22,7 @@ pub(super) async fn read(
         return Some(Vec::new());
     }
     let refuse = |why: &str| shared.proxy_refusals.note(&peer.remote_addr, why);
-    if !is_trusted(stream, peer, rules) {
+    if !stream.is_trusted(peer, &rules.from) {
         refuse("its address is not in `proxy_protocol_from`");
         return None;
     }
@@ -53,17 +50,6 @@ fn become_client(peer: &mut Peer, header: &ProxyHeader) {
             peer.server_name = as_host(destination.ip());
         }
         peer.server_port = destination.port();
-    }
-}
-
-/// The permissions of a Unix socket's file decide who can connect to it.
-fn is_trusted(stream: &Stream, peer: &Peer, rules: &ProxyProtocol) -> bool {
-    match stream {
-        Stream::Unix(_) => true,
-        Stream::Tcp(_) => {
-            let address = peer.remote_addr.parse::<IpAddr>();
-            address.is_ok_and(|address| rules.from.iter().any(|network| network.contains(address)))
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
-use crate::budget::Origin;
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
@@ -39,7 +38,7 @@ impl Connection {
             return Ok(self.route_again(again));
         }
         self.forget_client();
-        self.protocol.finish(&mut self.peer).map_err(|_| End::Done)?;
+        self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
             self.counted.work();
@@ -152,10 +151,10 @@ impl Connection {
             Err(Unreadable::Gone) => return (Some(Err(End::Gone)), bytes.len()),
         };
         self.protocol.begin_answer(&self.head);
-        let text = self.protocol.take_head_text(&mut self.peer);
-        if text.is_some() {
-            self.origin = Origin::of(&self.peer.remote_addr);
-        }
+        let text = self.protocol.take_head_text(&self.peer).map(|(text, client)| {
+            self.become_client(client);
+            text
+        });
         if let Err(refusal) = self.learn_client(text.as_deref().unwrap_or(&bytes[..used])) {
             return (Some(Ok(Step::Refuse(refusal))), used);
         }

@@ -55,17 +55,22 @@ pub fn reported(
     buffer: &[u8],
     is_trusted: impl Fn(IpAddr) -> bool,
 ) -> Result<Reported, Malformed> {
-    let has = |key| head.field(key, buffer).is_some();
-    if !has(known_key::X_FORWARDED_FOR) && !has(known_key::X_FORWARDED_PROTO) {
+    if is_by_forwarded(head, buffer) {
         return by_forwarded(head, buffer, is_trusted);
     }
     let addresses = head.values_of(known_key::X_FORWARDED_FOR, buffer);
     let addresses = addresses.rev().flat_map(|value| value.rsplit(|byte| *byte == b','));
-    let client = client(addresses.map(|text| (address(text), ())), is_trusted);
+    let senders = addresses.map(|text| Reported { address: address(text), is_tls: None });
     // Proxies replace it. Where one has added to it, what the client uses comes first.
     let scheme = head.field(known_key::X_FORWARDED_PROTO, buffer);
     let scheme = scheme.and_then(|value| value.split(|byte| *byte == b',').next());
-    Ok(Reported { address: client.map(|(address, ())| address), is_tls: scheme.and_then(is_tls) })
+    Ok(Reported { is_tls: scheme.and_then(is_tls), ..client(senders, is_trusted) })
+}
+
+/// Whether `Forwarded` counts.
+pub(crate) fn is_by_forwarded(head: &RequestHead, buffer: &[u8]) -> bool {
+    let has = |key| head.field(key, buffer).is_some();
+    !has(known_key::X_FORWARDED_FOR) && !has(known_key::X_FORWARDED_PROTO)
 }
 
 fn by_forwarded(
@@ -73,27 +78,22 @@ fn by_forwarded(
     buffer: &[u8],
     is_trusted: impl Fn(IpAddr) -> bool,
 ) -> Result<Reported, Malformed> {
-    let mut elements = Vec::new();
+    let mut senders = Vec::new();
     for value in head.values_of(known_key::FORWARDED, buffer) {
         for element in split(value, b',')? {
-            elements.push(Element::of(element)?);
+            senders.push(Reported::of_element(element)?);
         }
     }
-    let elements = elements.into_iter().rev().map(|element| (element.address, element.is_tls));
-    let client = client(elements, is_trusted);
-    Ok(client.map_or_else(Reported::default, |(address, is_tls)| Reported { address: Some(address), is_tls }))
+    Ok(client(senders.into_iter().rev(), is_trusted))
 }
 
 /// The client among the senders that were reported, the last one first: the first that is no trusted proxy. Behind one that is
 /// unknown, none can be believed.
-fn client<T>(
-    senders: impl Iterator<Item = (Option<IpAddr>, T)>,
-    is_trusted: impl Fn(IpAddr) -> bool,
-) -> Option<(IpAddr, T)> {
-    let mut client = None;
-    for (address, more) in senders {
-        let Some(address) = address else { break };
-        client = Some((address, more));
+fn client(senders: impl Iterator<Item = Reported>, is_trusted: impl Fn(IpAddr) -> bool) -> Reported {
+    let mut client = Reported::default();
+    for sender in senders {
+        let Some(address) = sender.address else { break };
+        client = sender;
         if !is_trusted(address) {
             break;
         }
@@ -101,16 +101,10 @@ fn client<T>(
     client
 }
 
-/// One of the elements of `Forwarded`: what one proxy reports.
-#[derive(Default)]
-struct Element {
-    address: Option<IpAddr>,
-    is_tls: Option<bool>,
-}
-
-impl Element {
-    fn of(text: &[u8]) -> Result<Element, Malformed> {
-        let mut element = Element::default();
+impl Reported {
+    /// What one proxy reports: an element of `Forwarded`.
+    fn of_element(text: &[u8]) -> Result<Reported, Malformed> {
+        let mut element = Reported::default();
         for pair in split(text, b';')? {
             let pair = pair.trim_ascii();
             if pair.is_empty() {

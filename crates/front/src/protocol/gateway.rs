@@ -17,8 +17,6 @@ const REPLY_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     reader: Box<dyn CgiReader>,
-    /// The web server itself, while its client stands in its place.
-    web_server: Option<Peer>,
     /// To be sent to the web server, and no part of an answer.
     replies: Vec<u8>,
     /// A body that is read may have this many more bytes.
@@ -34,7 +32,6 @@ impl Gateway {
     pub(super) fn new(reader: impl CgiReader + 'static) -> Self {
         Gateway {
             reader: Box::new(reader),
-            web_server: None,
             replies: Vec::new(),
             allowance: u64::MAX,
             is_whole: false,
@@ -45,12 +42,8 @@ impl Gateway {
 
     // --- Reading -------------------------------------------------------------------------------------
 
-    pub(super) fn finish(&mut self, peer: &mut Peer) -> Result<(), Unreadable> {
+    pub(super) fn finish(&mut self) -> Result<(), Unreadable> {
         self.is_whole = false;
-        // What is not reported with the next request must not be of the client before.
-        if let Some(web_server) = self.web_server.take() {
-            *peer = web_server;
-        }
         self.reader.finish().then_some(()).ok_or(Unreadable::Gone)
     }
 
@@ -83,7 +76,7 @@ impl Gateway {
         Ok(BytesRead { used: bytes.len() - rest.len(), is_complete })
     }
 
-    pub(super) fn take_head_text(&mut self, peer: &mut Peer) -> Vec<u8> {
+    pub(super) fn take_head_text(&mut self, peer: &Peer) -> (Vec<u8>, Peer) {
         let read = self.reader.head_mut();
         let address = read.remote_addr.map(|address| address.to_canonical().to_string());
         let name = Some(read.server_name()).filter(|name| !name.is_empty());
@@ -94,8 +87,7 @@ impl Gateway {
             is_tls: read.https,
             is_reported: true,
         };
-        self.web_server = Some(std::mem::replace(peer, client));
-        read.take_buffer()
+        (read.take_buffer(), client)
     }
 
     pub(super) fn begin_body(&mut self, most_bytes: Option<u64>) {

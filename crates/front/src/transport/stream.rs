@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use highball_config::Network;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -65,6 +66,14 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Whether `peer`, the other end, is trusted where these networks are. The permissions of a Unix socket's file decide who
+    /// can connect to it; behind it, a client that is reported counts by its address.
+    pub(crate) fn is_trusted(&self, peer: &Peer, networks: &[Network]) -> bool {
+        let address = peer.remote_addr.parse();
+        let is_by_file = matches!(self, Stream::Unix(_)) && !peer.is_reported;
+        is_by_file || address.is_ok_and(|address| Network::any_contains(networks, address))
+    }
+
     /// Whether the process at the other end, on this machine, runs as `starter`, the user who started Highball, or as root.
     pub(crate) fn is_of_trusted_user(&self, starter: u32) -> bool {
         match self {
