@@ -3,24 +3,17 @@
 require "openssl"
 require_relative "../support/e2e_test"
 require_relative "../support/behind_web_servers"
+require_relative "../support/env_mirror"
 
 # The PROXY protocol: behind HAProxy, and against peers that do not keep to it.
 class ProxyProtocolTest < E2ETest
   include BehindWebServers
+  include EnvMirror
 
   VISITOR = "127.0.0.9"
   V1 = "PROXY TCP4 192.0.2.7 198.51.100.1 56324 8443\r\n"
   V2_START = "\r\n\r\n\0\r\nQUIT\n".b
   LOCAL = "#{V2_START}\x20\0\0\0".b
-  # It answers with the strings of its env, or raises an exception.
-  APP = <<~RUBY
-    require "json"
-    run lambda { |env|
-      raise "the secret reason" if env["PATH_INFO"] == "/raise"
-
-      [200, { "content-type" => "application/json" }, [env.select { |_, value| value.is_a?(String) }.to_json]]
-    }
-  RUBY
   ECHO = "GET / HTTP/1.1\r\nHost: probe.localhost\r\n\r\n"
   # HTTP/1.0 needs no Host: SERVER_NAME and SERVER_PORT are then those of the connection.
   OLD_ECHO = "GET / HTTP/1.0\r\n\r\n"
@@ -169,17 +162,9 @@ class ProxyProtocolTest < E2ETest
     assert_equal ["127.0.0.1", proxy.port.to_s, "http"], env.values_at("SERVER_NAME", "SERVER_PORT", "rack.url_scheme")
   end
 
-  def env_of(body)
-    JSON.parse(body)
-  end
-
   # A connection without a header of this test's.
   def raw(server, &block)
     connect_from(server, "127.0.0.1", &block)
-  end
-
-  def connect_from(server, address, &block)
-    HttpConnection.tcp(server.port, from: address).use(&block)
   end
 
   # Without a word: an end, or a reset, as bytes may be left.

@@ -267,8 +267,25 @@ mod tests {
             }
         }
         let others = ["forwarded: for=192.0.2.1", "Via: 1.1 x", "Sec-Fetch-Site: cross-site"];
-        let of_proxies = [&b"X-Forwarded-For"[..], b"X-Real-IP"].into_iter().chain(OF_PROXIES);
-        let addresses = of_proxies.map(|name| format!("{}: 192.0.2.1", String::from_utf8_lossy(name)));
+        let of_proxies = [
+            "forwarded",
+            "via",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-forwarded-server",
+            "x-real-ip",
+            "x-client-ip",
+            "x-cluster-client-ip",
+            "x-original-forwarded-for",
+            "x-original-host",
+            "cf-connecting-ip",
+            "cf-ray",
+            "true-client-ip",
+            "fastly-client-ip",
+            "fly-client-ip",
+        ];
+        let addresses = of_proxies.into_iter().map(|name| format!("{name}: 192.0.2.1"));
         for field in addresses.chain(others.map(String::from)) {
             for rule in [ShowDiagnosis::Link, ShowDiagnosis::Local] {
                 let fields = format!("{}\r\n{field}", with_cookie("localhost"));
