@@ -87,6 +87,20 @@ class GatewayTest < GatewayTestCase
     end
   end
 
+  # A web server reports its client; a client that is a trusted proxy reports its own. The next request has neither.
+  def test_a_trusted_proxy_in_front_of_the_web_server
+    mirror = 'run ->(env) { [200, {}, [env.values_at("REMOTE_ADDR", "HTTP_X_FORWARDED_FOR").inspect]] }'
+    server = serve_all(folder_with("config.ru" => mirror), "--trusted-proxies", "10.0.0.1")
+    reports = { "X-Forwarded-For" => "203.0.113.66, 192.0.2.9" }
+    with_each(server) do |connection, protocol|
+      [["10.0.0.1", reports, %w[192.0.2.9] + reports.values], ["10.0.0.1", {}, ["10.0.0.1", nil]],
+       ["192.0.2.7", reports, ["192.0.2.7", nil]], [nil, {}, ["127.0.0.1", nil]]].each do |address, fields, due|
+        seen = connection.get("/", fields, params: { "REMOTE_ADDR" => address })
+        assert_equal due.inspect, seen.body, protocol
+      end
+    end
+  end
+
   private
 
   # Pages without what Rails makes for each: keys against forgery.
