@@ -22,9 +22,12 @@ class OverlapTest < E2ETest
   # PROTOCOL.md of the ring: the word in which the worker says it.
   COMPUTES_AT = 144
   CLIENTS = 3
+  # More than there are requests: some sleep, and are woken while others compute. Where all are busy, none is woken, and
+  # nothing can be learned.
+  THREADS = 8
 
   def test_it_is_learned_from_threads_that_wait_for_the_gvl
-    server = serve(folder_with("config.ru" => APP), threads: 3)
+    server = serve(folder_with("config.ru" => APP), threads: THREADS)
     [["/compute", 1], ["/wait", 0], ["/compute", 1]].each do |path, expected|
       outcomes = Load.during(server, clients: CLIENTS, target: path) do
         wait_for("#{path} to be noticed") { computes(server) == expected }
