@@ -43,6 +43,8 @@ pub(crate) enum Form {
     DurationOrNone(RangeInclusive<Duration>, fn(&mut Fields, Option<Duration>)),
     /// A file or folder.
     Path(fn(&mut Fields, PathBuf)),
+    /// Files; may be given several times.
+    Paths(fn(&mut Fields, Vec<PathBuf>)),
     /// A folder that can be written to.
     WritableFolder(fn(&mut Fields, PathBuf)),
     /// A program: a path, or a name that is looked up in `PATH`.
@@ -125,6 +127,7 @@ impl Form {
                 )?;
             }
             Form::Path(set) => put(raws, path, |value| set(to, value))?,
+            Form::Paths(set) => set(to, all(raws, path)?),
             Form::WritableFolder(set) => {
                 put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
             }
@@ -172,6 +175,7 @@ impl Form {
             self,
             Form::Addresses(_)
                 | Form::Networks(_)
+                | Form::Paths(_)
                 | Form::Hosts(_)
                 | Form::Variables(_)
                 | Form::VariableNames(_)
@@ -180,7 +184,10 @@ impl Form {
 
     /// Whether a value is, or may be, a path.
     pub(crate) fn is_path(&self) -> bool {
-        matches!(self, Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_))
+        matches!(
+            self,
+            Form::Path(_) | Form::Paths(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_)
+        )
     }
 
     /// Whether this text is a path, and not a keyword of the option.
@@ -202,7 +209,11 @@ impl Form {
             Form::SizeOrNone(..) => "SIZE|none",
             Form::Duration(..) => "TIME",
             Form::DurationOrNone(..) => "TIME|none",
-            Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_) => "PATH",
+            Form::Path(_)
+            | Form::Paths(_)
+            | Form::WritableFolder(_)
+            | Form::Program(_)
+            | Form::LogFile(_) => "PATH",
             Form::UrlPath(_) | Form::Prefix(_) => "PATH",
             Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
             Form::OneOf(_) => "FORM",

@@ -159,6 +159,7 @@ impl Opt {
 
 /// Times without a natural limit end here; a year is for ever, to a server.
 const YEAR: Duration = Duration::from_secs(365 * 86400);
+const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const KIB: u64 = 1 << 10;
@@ -191,7 +192,57 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
               a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
               `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \
-              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md).",
+              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md). \
+              `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
+    },
+    Opt {
+        name: "tls_certificate",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.server.tls_certificates = paths),
+        default: Default::Without("none; an address for HTTPS needs one"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.pem",
+        doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
+              `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
+              name, or else the first. Read again after HUP, and when it changes. See [https.md](https.md).",
+    },
+    Opt {
+        name: "tls_key",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.server.tls_keys = paths),
+        default: Default::Without("the file of the certificate"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.key",
+        doc: "File with the private key of the certificate (PEM, not encrypted). With several certificates, a key for each, in the \
+              same order.",
+    },
+    Opt {
+        name: "redirect_https",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.redirect_https = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether clients of HTTP addresses are sent to HTTPS (status 308). A client that names no port is sent to port 443, another \
+              to the first address for HTTPS. Unix sockets, FastCGI and LSAPI are served as before.",
+    },
+    Opt {
+        name: "hsts",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(Duration::ZERO..=TWO_YEARS, |f, time| f.server.hsts = time),
+        default: Default::Is("none"),
+        section: Section::Server,
+        example: "365d",
+        doc: "Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`). An \
+              answer of the application that has this header keeps its own. `0s` ends it in browsers that know of it.",
     },
     Opt {
         name: "proxy_protocol",
@@ -242,6 +293,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
               get none of these fields, nor `X-Forwarded-Host`, `X-Real-IP` and the like. Connections to a Unix socket are \
               trusted. With `none`, applications get these fields from everybody, and judge for themselves. See \
               [behind a web server](deploying/behind-a-web-server.md).",
+    },
+    Opt {
+        name: "http2_cleartext",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.http2_cleartext = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example \
+              load balancers and service meshes. See [protocols.md](protocols.md).",
     },
     Opt {
         name: "environment",
@@ -576,6 +639,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               are closed for new ones.",
     },
     Opt {
+        name: "max_tls_handshakes",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.max_tls_handshakes)),
+        default: Default::Is("1000"),
+        section: Section::Sizes,
+        example: "200",
+        doc: "TLS handshakes that are computed or wait for a processor at a time. Clients beyond it are turned away at once. Those \
+              that have begun a handshake and send nothing do not count: others take their places, as those of idle connections.",
+    },
+    Opt {
+        name: "http2_streams",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=100_000, |f, count| fit(count, &mut f.server.limits.http2_streams)),
+        default: Default::Is("100"),
+        section: Section::Sizes,
+        example: "250",
+        doc: "Most requests that an HTTP/2 connection may have open at a time. Clients learn of it and wait; a request beyond it \
+              is refused unread, so that the client may repeat it. Each one counts for the request queue, and for what one \
+              client may hold of buffers and spool files, as one on a separate connection does.",
+    },
+    Opt {
         name: "max_queue",
         scope: Scope::App,
         short: None,
@@ -633,6 +721,17 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Times,
         example: "5s",
         doc: "Time for a request head to arrive whole, from its first byte. A slower one is answered 408.",
+    },
+    Opt {
+        name: "tls_handshake_timeout",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.tls_handshake_timeout = time),
+        default: Default::Is("10s"),
+        section: Section::Times,
+        example: "5s",
+        doc: "Time for the TLS handshake of a connection. One that takes longer is closed.",
     },
     Opt {
         name: "body_timeout",
@@ -713,6 +812,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Files,
         example: "off",
         doc: "Whether symbolic links in the `public` folder are followed.",
+    },
+    Opt {
+        name: "compress",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.compress = on),
+        default: Default::InDevelopment { yes: "off", no: "on" },
+        section: Section::Files,
+        example: "off",
+        doc: "Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip). See \
+              `docs/compression.md`.",
     },
     Opt {
         name: "boot_timeout",

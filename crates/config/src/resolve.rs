@@ -8,7 +8,7 @@ use highball_users::{with_rights_of, User};
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
-use crate::fields::AppFields;
+use crate::fields::{AppFields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
 use crate::form::Place;
 use crate::given::{Given, Origin};
@@ -16,7 +16,9 @@ use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
-use crate::settings::{AccessLog, App, AppId, Limits, Log, Named, RunsAs, Settings};
+use crate::settings::{
+    AccessLog, App, AppId, BindProtocol, CertificateFiles, Limits, Log, Named, RunsAs, Settings, TlsSettings,
+};
 use crate::value;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
@@ -398,6 +400,7 @@ fn app(
         max_output_bytes: fields.max_output_bytes,
         limits: fields.limits,
         static_files: fields.static_files,
+        compress: fields.compress,
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
@@ -483,11 +486,21 @@ fn server(
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let access = fields.access_log.flatten();
     let fields = fields.server;
+    let tls = tls(&fields)?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
+    let binds: Vec<_> = fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect();
+    let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
+    if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
+        return Err(ConfigError::Usage(format!(
+            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`"
+        )));
+    }
     Ok(Settings {
-        binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        binds,
+        tls,
         proxy_protocol: fields.proxy_protocol,
+        http2_cleartext: fields.http2_cleartext,
         trusted_proxies: fields.trusted_proxies,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
@@ -498,6 +511,31 @@ fn server(
         apps,
         named,
         ignored,
+    })
+}
+
+/// Each certificate with its key.
+fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
+    let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
+    if !keys.is_empty() && keys.len() != certificates.len() {
+        return Err(ConfigError::Usage(format!(
+            "`tls_certificate` names {} files and `tls_key` {}: give a key for each certificate, in the same order, or no key where \
+             each is in the file of its certificate",
+            certificates.len(),
+            keys.len()
+        )));
+    }
+    let keys = if keys.is_empty() { certificates } else { keys };
+    let files = |(certificate, key): (&PathBuf, &PathBuf)| CertificateFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    };
+    Ok(TlsSettings {
+        certificates: certificates.iter().zip(keys).map(files).collect(),
+        handshake_timeout: fields.tls_handshake_timeout,
+        max_handshakes: fields.max_tls_handshakes,
+        redirect: fields.redirect_https,
+        hsts: fields.hsts,
     })
 }
 

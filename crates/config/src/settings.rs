@@ -24,6 +24,10 @@ pub struct Settings {
     pub binds: Vec<Bind>,
     /// How proxies report the clients of HTTP connections.
     pub proxy_protocol: ProxyProtocol,
+    /// How clients of HTTPS addresses are served.
+    pub tls: TlsSettings,
+    /// Whether HTTP connections without TLS may be of HTTP/2.
+    pub http2_cleartext: bool,
     /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
     pub trusted_proxies: Vec<Network>,
     /// A file to write the process id to, removed at the end.
@@ -133,6 +137,8 @@ pub struct App {
     pub limits: AppLimits,
     /// How files below the public folder are served.
     pub static_files: StaticFiles,
+    /// Whether answers and files are compressed for clients that ask for it.
+    pub compress: bool,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
@@ -305,6 +311,8 @@ pub enum BindAddress {
 pub enum BindProtocol {
     /// HTTP/1.
     Http,
+    /// The same within TLS.
+    Https,
     /// FastCGI, as web servers speak it.
     FastCgi,
     /// LSAPI, as LiteSpeed's web servers speak it.
@@ -313,13 +321,14 @@ pub enum BindProtocol {
 
 impl BindProtocol {
     /// All of them.
-    pub(crate) const ALL: [BindProtocol; 3] =
-        [BindProtocol::Http, BindProtocol::FastCgi, BindProtocol::Lsapi];
+    pub(crate) const ALL: [BindProtocol; 4] =
+        [BindProtocol::Http, BindProtocol::Https, BindProtocol::FastCgi, BindProtocol::Lsapi];
 
     /// The scheme in addresses: `fastcgi`.
     pub fn scheme(self) -> &'static str {
         match self {
             BindProtocol::Http => "http",
+            BindProtocol::Https => "tls",
             BindProtocol::FastCgi => "fastcgi",
             BindProtocol::Lsapi => "lsapi",
         }
@@ -329,6 +338,7 @@ impl BindProtocol {
     pub fn name(self) -> &'static str {
         match self {
             BindProtocol::Http => "HTTP",
+            BindProtocol::Https => "HTTPS",
             BindProtocol::FastCgi => "FastCGI",
             BindProtocol::Lsapi => "LSAPI",
         }
@@ -364,8 +374,11 @@ impl Bind {
 
     /// The address for people and in the log: as text, and as a URL where a browser reaches it.
     pub fn url(&self) -> String {
-        let is_of_browsers = self.protocol == BindProtocol::Http && self.tcp_address().is_some();
-        format!("{}{self}", if is_of_browsers { "http://" } else { "" })
+        match (&self.address, self.protocol) {
+            (BindAddress::Tcp(address), BindProtocol::Http) => format!("http://{address}"),
+            (BindAddress::Tcp(address), BindProtocol::Https) => format!("https://{address}"),
+            _ => self.to_string(),
+        }
     }
 }
 
@@ -379,6 +392,30 @@ impl fmt::Display for Bind {
             (BindAddress::Unix(path), _) => write!(f, "{scheme}+unix:{}", path.display()),
         }
     }
+}
+
+/// How clients of HTTPS addresses are served.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSettings {
+    /// Certificates, and the keys that belong to them. The first is for clients that name no host, or one that is in none.
+    pub certificates: Vec<CertificateFiles>,
+    /// Time for a handshake.
+    pub handshake_timeout: Duration,
+    /// Most handshakes that are computed or wait for that at a time; clients beyond it are turned away.
+    pub max_handshakes: usize,
+    /// Whether clients of HTTP addresses are sent to those for HTTPS.
+    pub redirect: bool,
+    /// For how long browsers are to use HTTPS alone (HSTS); `None`: that is left to the application.
+    pub hsts: Option<Duration>,
+}
+
+/// The files of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateFiles {
+    /// The certificate, and behind it those that lead to its authority.
+    pub certificate: PathBuf,
+    /// Its key; the same file may have both.
+    pub key: PathBuf,
 }
 
 /// How proxies report the clients of HTTP connections: in a header of the PROXY protocol at the beginning of each connection.
@@ -416,6 +453,8 @@ pub struct Limits {
     pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
+    /// Most requests at a time on an HTTP/2 connection.
+    pub http2_streams: u32,
     /// How much all buffers together may hold.
     pub buffer_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.

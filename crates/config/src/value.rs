@@ -298,6 +298,11 @@ impl Address {
 pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
     let (protocol, rest) = split_protocol(text);
     if let Some(path) = rest.strip_prefix("unix:") {
+        if protocol == BindProtocol::Https {
+            return Err(format!(
+                "`{text}`: HTTPS is served at TCP addresses alone; write unix:{path} for HTTP"
+            ));
+        }
         let path = path.strip_prefix("//").unwrap_or(path);
         return Ok(Address { place: Place::Unix(unix_path(path, folder)?), protocol });
     }
@@ -306,8 +311,9 @@ pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
     })?;
     if protocol != BindProtocol::Http && port.is_none() {
         return Err(format!(
-            "`{text}` names no port; write one, such as {}://{rest}:9000",
-            protocol.scheme()
+            "`{text}` names no port; write one, such as {}://{rest}:{}",
+            protocol.scheme(),
+            if protocol == BindProtocol::Https { 443 } else { 9000 }
         ));
     }
     Ok(Address { place: Place::Tcp(ip, port), protocol })
@@ -321,6 +327,9 @@ fn split_protocol(text: &str) -> (BindProtocol, &str) {
             rest.strip_prefix("://").or(rest.strip_prefix('+').filter(|rest| rest.starts_with("unix:")))?;
         Some((protocol, rest))
     };
+    if let Some(rest) = text.strip_prefix("https://") {
+        return (BindProtocol::Https, rest);
+    }
     let found = BindProtocol::ALL.into_iter().find_map(of);
     found.unwrap_or((BindProtocol::Http, text.strip_prefix("tcp://").unwrap_or(text)))
 }

@@ -1,5 +1,6 @@
 //! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
 
+use crate::certificates;
 use crate::control_places::ControlPlaces;
 use crate::developer_key;
 use crate::instance::InstanceSocket;
@@ -25,9 +26,10 @@ use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracing::warn;
+use zeroize::Zeroizing;
 
 /// Time for reading the configuration.
 const READ_TIME: Duration = Duration::from_secs(10);
@@ -41,11 +43,15 @@ static OPENERS: OnceLock<Openers> = OnceLock::new();
 /// Root's secret for developers' browsers, as a process of root's has read it.
 static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
+/// The files of certificates, as a process of root's has read them last.
+static ROOTS_CERTIFICATES: Mutex<Option<Result<Vec<front::Pem>, String>>> = Mutex::new(None);
+
 /// What a process of root's has read.
 #[derive(Debug, Serialize, Deserialize)]
 enum Read {
-    /// These settings, of a server, and root's secret for developers' browsers, if one is needed and can be kept.
-    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>),
+    /// These settings, of a server; root's secret for developers' browsers, if one is needed and can be kept; the files of
+    /// certificates, or what is wrong with them.
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Vec<front::Pem>, String>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -89,7 +95,8 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     let mut read = File::from(read);
     read.rewind()?;
     match serde_json::from_reader(BufReader::new(read)).map_err(io::Error::from)? {
-        Read::Settings(settings, secret) => {
+        Read::Settings(settings, secret, pems) => {
+            *ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner) = Some(pems);
             secret.map(|secret| ROOTS_SECRET.get_or_init(|| secret));
             let settings = settings.renumbered();
             for app in &settings.apps {
@@ -114,14 +121,19 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
     let read = match read_here() {
         Ok(Invocation::Serve(settings)) => {
             let secret = has_developers(&settings).then(developer_key::secret).and_then(Result::ok);
-            Read::Settings(settings, secret)
+            let pems = if certificates::are_needed(&settings) {
+                certificates::read(&settings)
+            } else {
+                Ok(Vec::new())
+            };
+            Read::Settings(settings, secret, pems.map_err(|error| error.to_string()))
         }
         Ok(_) => Read::NoServer,
         Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
     };
     let pass = || -> io::Result<()> {
         let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
-        file.write_all(&serde_json::to_vec(&read)?)?;
+        file.write_all(&Zeroizing::new(serde_json::to_vec(&read)?))?;
         send(&socket, &[0], Some(file.as_fd()))
     };
     match pass() {
@@ -129,6 +141,21 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
         Err(error) => {
             complain(format_args!("the configuration cannot be passed on: {error}"));
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// The files of the certificates, read with root's rights where root's configuration names them: no tenant can read a key, and
+/// the server itself none later.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Vec<front::Pem>, String> {
+    match launcher {
+        Launcher::Direct => certificates::read(settings).map_err(|error| error.to_string()),
+        Launcher::Spawner(_) => {
+            let read = ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner).take();
+            read.unwrap_or_else(|| Err("the certificates were not read with the configuration".into()))
         }
     }
 }

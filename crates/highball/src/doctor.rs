@@ -1,5 +1,6 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
+use crate::certificates;
 use crate::output::print;
 use highball_config::{App, LogFormat, PumaNote, Settings};
 use highball_front as front;
@@ -111,6 +112,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     );
     checks.extend(app.puma_notes.iter().map(not_carried_out));
     checks.extend(settings.binds.iter().map(address));
+    checks.extend(all_certificates(settings));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
@@ -189,6 +191,34 @@ fn address(bind: &highball_config::Bind) -> Check {
             command: Some("ss -ltnp".into()),
         },
     }
+}
+
+/// Whether clients with TLS could be served.
+fn all_certificates(settings: &Settings) -> Vec<Check> {
+    if !certificates::are_needed(settings) {
+        return Vec::new();
+    }
+    let read = certificates::read(settings).and_then(|pems| certificates::check(&pems));
+    match read {
+        Ok(certificates) => certificates.iter().flat_map(certificate).collect(),
+        Err(error) => {
+            vec![Check { state: State::Failed, ..Check::ok("certificate", error.to_string()) }]
+        }
+    }
+}
+
+fn certificate(certificate: &front::Certificate) -> Vec<Check> {
+    let file = certificate.file().display();
+    if certificate.flaws().is_empty() {
+        let what = format!("{file} is for {}", certificate.hosts().join(" "));
+        return vec![Check::ok("certificate", what)];
+    }
+    let flaw = |flaw: &front::Flaw| {
+        let is_refused = matches!(flaw, front::Flaw::Expired(_) | front::Flaw::NotYet(_));
+        let state = if is_refused { State::Failed } else { State::Warning };
+        Check { state, ..Check::ok("certificate", format!("{file}: {flaw}")) }
+    };
+    certificate.flaws().iter().map(flaw).collect()
 }
 
 /// Boots the application, and ends it again as soon as a worker is ready.

@@ -127,16 +127,20 @@ impl Readiness {
 
 /// Where people find the application: at its host for this machine, if it has one, else at its first.
 pub(crate) fn url(app: &App, binds: &[String]) -> String {
-    let bind = binds.iter().find(|bind| bind.starts_with("http://")).or_else(|| binds.first());
+    let of_browsers = |scheme: &str| binds.iter().find(|bind| bind.starts_with(scheme));
+    let bind = of_browsers("http://").or_else(|| of_browsers("https://")).or_else(|| binds.first());
     let bind = bind.map(String::as_str).unwrap_or_default();
     let local = app.hosts.iter().find(|host| host.ends_with(".localhost"));
     let (Some(host), Some((_, port))) = (local.or_else(|| app.hosts.first()), bind.rsplit_once(':')) else {
         return format!("{bind}{}/", app.prefix);
     };
-    if !bind.starts_with("http://") {
-        return format!("{bind}, host {host}{}/", app.prefix);
+    match bind.split_once("://") {
+        Some((scheme @ ("http" | "https"), _)) => {
+            let port = if (scheme, port) == ("https", "443") { String::new() } else { behind_colon(port) };
+            format!("{scheme}://{host}{port}{}/", app.prefix)
+        }
+        _ => format!("{bind}, host {host}{}/", app.prefix),
     }
-    format!("http://{host}{}{}/", behind_colon(port), app.prefix)
 }
 
 /// The link that lets a developer's browser see what goes wrong with an application: in development, where it is reached
@@ -147,7 +151,7 @@ pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> O
     }
     // What listens on every address is reached on this machine by these.
     let url = url(app, binds).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
-    let rest = url.strip_prefix("http://")?;
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let host = rest.split([':', '/']).next().unwrap_or_default();
     let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
     is_local.then(|| key.link(&url))

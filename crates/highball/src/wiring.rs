@@ -5,8 +5,8 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status,
-    UpgradeStatus, WorkerStatus,
+    heap_time, Answer, AppStatus, CertificateStatus, MoldStatus, Question, ReforkStatus, RestartStatus,
+    RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
 use highball_config::{App, AppId};
@@ -14,8 +14,8 @@ use highball_front::developer_key::DeveloperKey;
 use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
-    files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
-    Report as FrontReport,
+    files, AppCommand, AppEvent, AppFailure, AppLoad, CertificateReport, Command, Event, Failure, NewWorker,
+    Report as FrontReport, Tls, TlsReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
@@ -197,6 +197,7 @@ pub(crate) struct ControlHandler {
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) key: Arc<DeveloperKey>,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) ports: Vec<u16>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
@@ -301,11 +302,26 @@ impl ControlHandler {
             buffer_bytes: requests.buffer_bytes,
             max_buffer_bytes: requests.max_buffer_bytes,
             log_problem: requests.log_problem.clone(),
+            tls: self.tls.as_ref().map(|tls| tls_status(tls.report())),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
             apps: processes.apps.into_iter().filter_map(app).collect(),
         }
+    }
+}
+
+fn tls_status(report: TlsReport) -> TlsStatus {
+    let TlsReport { certificates, problem, completed, failed, timed_out, refused } = report;
+    let certificate =
+        |CertificateReport { file, hosts, expires_at, .. }| CertificateStatus { file, hosts, expires_at };
+    TlsStatus {
+        certificates: certificates.into_iter().map(certificate).collect(),
+        problem,
+        handshakes: completed,
+        failed_handshakes: failed,
+        slow_handshakes: timed_out,
+        refused_handshakes: refused,
     }
 }
 

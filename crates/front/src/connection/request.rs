@@ -10,12 +10,13 @@ use highball_config::{AppId, ShowDiagnosis};
 use super::{Again, Client, Connection, End, Step};
 use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
+use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
-use crate::protocol::{BytesRead, Unreadable};
+use crate::protocol::{BytesRead, Protocol, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
@@ -194,6 +195,9 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        if let Some(step) = self.send_to_https(bytes) {
+            return step;
+        }
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         if let Some(step) = self.follow_link(bytes) {
@@ -248,6 +252,23 @@ impl Connection {
             self.protocol.end_connection(); // the body would stand before the next request
         }
         redirect(&target, cookie, &mut self.events);
+        Some(Step::Answer)
+    }
+
+    /// A client of an address for HTTP, where all are to use HTTPS.
+    fn send_to_https(&mut self, bytes: &[u8]) -> Option<Step> {
+        let https = self.shared.https.as_ref().filter(|https| https.redirects && !self.peer.is_tls)?;
+        if !self.stream.is_tcp() || matches!(self.protocol, Protocol::Gateway(_)) {
+            return None;
+        }
+        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        if self.head.framing != BodyFraming::None {
+            self.protocol.end_connection(); // the body would stand before the next request
+        }
+        self.events
+            .push_whole(308, self.head.method == Method::Head, b"", |fields| fields.add(b"location", &to));
         Some(Step::Answer)
     }
 
@@ -329,6 +350,11 @@ impl Connection {
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));
+        self.compression = if settings.compress {
+            Stage::new(&self.head, bytes, &app.compression, self.origin)
+        } else {
+            None
+        };
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();
@@ -360,7 +386,11 @@ impl Connection {
             return;
         }
         let head = &self.head;
-        let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        };
         let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
         self.entry = Some(Entry {

@@ -138,6 +138,21 @@ impl AnswerEvents {
         self.bytes.len() - self.at
     }
 
+    /// The length of the body, where all of it waits here, in memory, and is next.
+    pub fn whole_body_bytes(&self) -> Option<usize> {
+        let (last, events) = self.events[self.next..].split_last()?;
+        let lengths = events.iter().map(|event| match event {
+            AnswerEvent::Bytes(length) => Some(*length),
+            _ => None,
+        });
+        lengths.sum::<Option<usize>>().filter(|_| matches!(last, AnswerEvent::End))
+    }
+
+    /// Whether all that waits here are bytes of the body.
+    pub fn has_only_bytes(&self) -> bool {
+        self.events[self.next..].iter().all(|event| matches!(event, AnswerEvent::Bytes(_)))
+    }
+
     /// Forgets all, and gives the memory back.
     pub fn clear(&mut self) {
         (self.next, self.at) = (0, 0);
@@ -262,6 +277,14 @@ impl AnswerEvents {
         let begin = self.begin_head();
         write(&mut FieldLines(&mut self.bytes));
         self.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
+    }
+
+    /// Adds what waits in `other`, which is empty then.
+    pub fn append(&mut self, other: &mut AnswerEvents) {
+        self.take_memory();
+        self.events.extend(other.events.drain(other.next..));
+        self.bytes.extend_from_slice(&other.bytes[other.at..]);
+        other.clear();
     }
 
     // --- Taking --------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ pub enum Refusal {
     HostRepeated,
     /// A Host field that is not `host[:port]`.
     HostInvalid,
+    /// A Host field that names another host than `:authority` does.
+    HostDiffers,
     /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
     BadForwarded,
     /// A Content-Length that is not a number of bytes.
@@ -137,7 +139,7 @@ impl Refusal {
             BadRequestLine | BadTarget | BadVersion | BareLineFeed | BareCarriageReturn => 400,
             SpaceBeforeFirstField | FoldedField | SpaceBeforeColon => 400,
             BadFieldName | BadFieldValue => 400,
-            HostMissing | HostRepeated | HostInvalid | BadForwarded => 400,
+            HostMissing | HostRepeated | HostInvalid | HostDiffers | BadForwarded => 400,
             BadContentLength | ContentLengthRepeated | LengthAndTransferEncoding => 400,
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
@@ -181,6 +183,7 @@ impl Refusal {
             HostMissing => "the Host field is missing",
             HostRepeated => "the Host field is repeated",
             HostInvalid => "the Host field is malformed",
+            HostDiffers => "the Host field names another host than :authority",
             BadForwarded => "the Forwarded field is malformed",
             BadContentLength => "the Content-Length field is malformed",
             ContentLengthRepeated => "the Content-Length field is repeated",

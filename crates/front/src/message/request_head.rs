@@ -54,6 +54,8 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 /// A request's method (RFC 9110 section 9); case matters.

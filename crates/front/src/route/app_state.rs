@@ -15,6 +15,7 @@ use crate::access_log::AccessLog;
 use crate::aside::Turn;
 use crate::budget::{Budgets, Share};
 use crate::clock::now_ms;
+use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
 use crate::files::{Assets, Finder, StaticFiles};
@@ -59,6 +60,8 @@ pub(crate) struct AppState {
     pub(crate) spool: Arc<Share>,
     /// What its requests and answers may hold in memory.
     pub(crate) buffers: Arc<Share>,
+    /// What the compression of its answers may take.
+    pub(crate) compression: AppRoom,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     events: AppEvents,
@@ -85,6 +88,7 @@ impl AppState {
         limits: &Limits,
         log: Option<&Rc<AccessLog>>,
         budgets: &Budgets,
+        compression: AppRoom,
         events: UnboundedSender<Event>,
     ) -> Self {
         let events = AppEvents { app: app.id, events };
@@ -100,6 +104,7 @@ impl AppState {
             reads: Turn::of_reads(),
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
+            compression,
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             events,
@@ -190,7 +195,8 @@ impl AppState {
                 Some(assets) => finder.with_assets(*assets, rules.follow_symlinks),
                 None => finder,
             };
-            StaticFiles::new(finder, settings.runs_as.another(), &self.turn)
+            let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.turn);
+            statics.compressed_in(Some(&self.compression).filter(|_| settings.compress))
         });
         *self.statics.borrow_mut() = statics.map(Rc::new);
         self.files_are_known();
@@ -201,6 +207,7 @@ impl AppState {
         let settings = self.settings();
         let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
         let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
+        let site = site.compressed_in(Some(&self.compression).filter(|_| settings.compress));
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });

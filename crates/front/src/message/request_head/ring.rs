@@ -41,7 +41,7 @@ impl RequestHead {
     ///
     /// Flags and length of the body are added by [`patch_body`]. Left to the worker's
     /// template, because they are nearly always the same: `SCRIPT_NAME` and `QUERY_STRING` where they are empty, and
-    /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag).
+    /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag) but for HTTP/2.
     pub fn encode_for_ring(&self, buffer: &[u8], context: &RingContext<'_>, out: &mut Vec<u8>) {
         out.clear();
         out.reserve(FIXED_BYTES + 512);
@@ -86,6 +86,9 @@ impl RequestHead {
             block.known(known_key::QUERY_STRING, self.query(buffer));
         }
         block.known(known_key::REQUEST_URI, self.target(buffer));
+        if self.version == Version::Http2 {
+            block.known(known_key::SERVER_PROTOCOL, b"HTTP/2");
+        }
         block.known(known_key::REMOTE_ADDR, context.remote_addr.as_bytes());
         match &self.host {
             Some(host) => {

@@ -84,7 +84,7 @@ impl Writer {
     fn frame(&mut self, head: &AnswerHead, out: &mut Vec<u8>) {
         let ends_with_connection = match (head.body, self.version) {
             (AnswerBody::None | AnswerBody::Length(_), _) => false,
-            (AnswerBody::Unknown, Version::Http11) => {
+            (AnswerBody::Unknown, Version::Http11 | Version::Http2) => {
                 self.framing = Framing::Chunked;
                 out.extend_from_slice(b"transfer-encoding: chunked\r\n");
                 false
@@ -99,7 +99,7 @@ impl Writer {
         match (self.keep_alive, self.version) {
             (false, _) => out.extend_from_slice(b"connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
-            (true, Version::Http11) => {}
+            (true, Version::Http11 | Version::Http2) => {}
         }
     }
 

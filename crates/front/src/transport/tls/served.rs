@@ -1,0 +1,78 @@
+//! The certificate for a host name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::SignatureScheme;
+
+use super::certificate::Certificate;
+use super::CertificateReport;
+
+/// The certificates in use.
+#[derive(Debug)]
+pub(super) struct Served(RwLock<Arc<ByHost>>);
+
+#[derive(Debug)]
+struct ByHost {
+    all: Vec<Certificate>,
+    /// By name, in small letters; `*.example.com` is for every host one label below. Indices of `all`.
+    hosts: HashMap<String, Vec<usize>>,
+}
+
+impl Served {
+    pub(super) fn new(certificates: Vec<Certificate>) -> Self {
+        Served(RwLock::new(Arc::new(ByHost::new(certificates))))
+    }
+
+    pub(super) fn replace(&self, certificates: Vec<Certificate>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
+    }
+
+    fn now(&self) -> Arc<ByHost> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn report(&self) -> Vec<CertificateReport> {
+        self.now().all.iter().map(Certificate::report).collect()
+    }
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.now().find(hello.server_name(), hello.signature_schemes()).map(|found| Arc::clone(found.key()))
+    }
+}
+
+impl ByHost {
+    fn new(all: Vec<Certificate>) -> Self {
+        let mut hosts: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, certificate) in all.iter().enumerate() {
+            for host in certificate.hosts() {
+                hosts.entry(host.to_ascii_lowercase()).or_default().push(index);
+            }
+        }
+        ByHost { all, hosts }
+    }
+
+    /// The one for this host, else the first, as other web servers do. Of several for a host (RSA and ECDSA), the first that
+    /// the client can check.
+    fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Certificate> {
+        let host = host.map(str::to_ascii_lowercase);
+        let named = host.as_deref().and_then(|host| {
+            let above = || host.split_once('.').map(|(_, above)| format!("*.{above}"));
+            self.hosts.get(host).or_else(|| self.hosts.get(&above()?))
+        });
+        let found = named.into_iter().flatten().map(|index| &self.all[*index]);
+        let mut found: Vec<&Certificate> = found.collect();
+        if found.is_empty() {
+            // The default, or another for the same hosts with another kind of key.
+            let first = self.all.first()?;
+            let alike = |other: &&Certificate| other.hosts() == first.hosts();
+            found = self.all.iter().filter(alike).collect();
+        }
+        let can_check = |found: &&&Certificate| found.key().key.choose_scheme(schemes).is_some();
+        found.iter().find(can_check).or(found.first()).copied()
+    }
+}
