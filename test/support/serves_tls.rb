@@ -10,8 +10,9 @@ module ServesTls
   def authority = @authority ||= TlsFiles.authority
 
   # A folder with a certificate for these hosts and its key: [certificate's path, key's path, pair].
-  def certificate_for(*hosts, folder: folder_with, name: "site", **options)
-    pair = TlsFiles.issue(hosts, by: authority, **options)
+  # The block may add extensions.
+  def certificate_for(*hosts, folder: folder_with, name: "site", **options, &)
+    pair = TlsFiles.issue(hosts, by: authority, **options, &)
     write_pair(pair, File.join(folder, "#{name}.pem"), File.join(folder, "#{name}.key"))
   end
 

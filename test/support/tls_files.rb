@@ -18,6 +18,7 @@ module TlsFiles
     issue([], name: name, by: by) do |certificate, factory|
       certificate.add_extension(factory.create_extension("basicConstraints", "CA:TRUE", true))
       certificate.add_extension(factory.create_extension("keyUsage", "keyCertSign,cRLSign", true))
+      certificate.add_extension(factory.create_extension("subjectKeyIdentifier", "hash"))
     end
   end
 
