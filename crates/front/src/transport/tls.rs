@@ -130,7 +130,10 @@ pub(crate) fn provider() -> CryptoProvider {
     // All are strong, so the cheapest for this server comes first: AES with 128 bits. (A stable sort: TLS 1.3 stays first.)
     provider.cipher_suites.sort_by_key(|suite| {
         let name = suite.suite().as_str().unwrap_or_default();
-        (suite.tls13().is_none(), ["_128_", "_256_GCM"].iter().position(|part| name.contains(part)).unwrap_or(2))
+        (
+            suite.tls13().is_none(),
+            ["_128_", "_256_GCM"].iter().position(|part| name.contains(part)).unwrap_or(2),
+        )
     });
     provider
 }
