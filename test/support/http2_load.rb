@@ -9,9 +9,8 @@ class Http2Load
 
   # Runs the block while the clients send requests; returns the load with its results.
   def self.during(server, clients: 4, path: "/")
-    load = new(server, clients, path)
-    wait = -> { Deadline.wait("answers", within: 30) { load.answers >= clients * AT_A_TIME || load.failures.any? } }
-    wait.call
+    load = new(clients, path) { Http2Client.tcp(server.port) }
+    load.more
     yield
     load.stop
     load
@@ -21,14 +20,21 @@ class Http2Load
 
   attr_reader :answers, :failures, :connections
 
-  def initialize(server, clients, path)
-    @server = server
+  # The block connects.
+  def initialize(clients, path, &connect)
+    @connect = connect
     @path = path
     @answers = 0
     @connections = 0
     @failures = []
     @lock = Mutex.new
     @threads = Array.new(clients) { Thread.new { ask_on_new_connection until @stopping || @failures.any? } }
+  end
+
+  # Waits for some answers, or a failure.
+  def more
+    wanted = answers + (@threads.length * AT_A_TIME)
+    Deadline.wait("answers", within: 30) { answers >= wanted || failures.any? }
   end
 
   def stop
@@ -42,7 +48,7 @@ class Http2Load
 
   def ask_on_new_connection
     count { @connections += 1 }
-    Http2Client.tcp(@server.port).greet.use do |client|
+    @connect.call.greet.use do |client|
       stream = -1
       until client.goaway || @stopping
         streams = Array.new(AT_A_TIME) { stream += 2 }
@@ -50,7 +56,7 @@ class Http2Load
       end
     end
   rescue SystemCallError, EOFError, ClientConnection::TimedOut => e
-    count { @failures << "#{e.class}: #{e.message}" }
+    count { @failures << "HTTP/2: #{e.class}: #{e.message}" }
   end
 
   def check(client, stream)
@@ -58,7 +64,7 @@ class Http2Load
     return if unread?(client, stream)
 
     answer = client.answer(stream)
-    count { answer.status == 200 && answer.is_complete ? @answers += 1 : @failures << answer.to_a.inspect }
+    count { answer.status == 200 && answer.is_complete ? @answers += 1 : @failures << "HTTP/2: #{answer.to_a}" }
   end
 
   # The server has announced that it does not serve this one.
