@@ -65,6 +65,10 @@ pub(crate) enum Form {
     Switch(fn(&mut Fields, bool)),
     /// Whole numbers in a range, with commas between them, or `off`. Where they were given is stored, too.
     CountsOrOff(RangeInclusive<u64>, fn(&mut Fields, Vec<u64>, &Origin)),
+    /// Names that an authority issues certificates for; may be given several times.
+    Domains(fn(&mut Fields, Vec<String>)),
+    /// E-mail addresses; may be given several times.
+    Emails(fn(&mut Fields, Vec<String>)),
     /// Host names; may be given several times.
     Hosts(fn(&mut Fields, Vec<String>)),
     /// The beginning of a URL's path.
@@ -96,6 +100,8 @@ impl Form {
             Form::Networks(set) => {
                 set(to, all::<_, Vec<_>>(raws, |raw| networks(&raw.text))?.concat());
             }
+            Form::Domains(set) => set(to, all(raws, |raw| value::domain(&raw.text))?),
+            Form::Emails(set) => set(to, all(raws, |raw| value::email(&raw.text))?),
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
@@ -177,6 +183,8 @@ impl Form {
                 | Form::Networks(_)
                 | Form::Paths(_)
                 | Form::Hosts(_)
+                | Form::Domains(_)
+                | Form::Emails(_)
                 | Form::Variables(_)
                 | Form::VariableNames(_)
         )
@@ -220,6 +228,8 @@ impl Form {
             Form::Switch(_) => "on|off",
             Form::CountsOrOff(..) => "N,N,…|off",
             Form::Hosts(_) => "HOST",
+            Form::Domains(_) => "NAME",
+            Form::Emails(_) => "ADDRESS",
             Form::Variables(_) => "NAME=VALUE",
             Form::VariableNames(_) => "NAME",
         }

@@ -17,9 +17,10 @@ use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
-    AccessLog, App, AppId, BindProtocol, CertificateFiles, Limits, Log, Named, RunsAs, Settings, TlsSettings,
+    AccessLog, AcmeSettings, App, AppId, Bind, BindAddress, BindProtocol, CertificateFiles, Limits, Log,
+    Named, RunsAs, Settings, TlsSettings,
 };
-use crate::value;
+use crate::value::{self, Address};
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
@@ -486,14 +487,20 @@ fn server(
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let access = fields.access_log.flatten();
     let fields = fields.server;
-    let tls = tls(&fields)?;
+    let tls = tls(&fields, place.env, given.names("bind"))?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
-    let binds: Vec<_> = fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect();
+    let of_domains =
+        if tls.acme.is_some() && !given.names("bind") { Some(Address::of_domains().to_vec()) } else { None };
+    let binds = of_domains.unwrap_or(fields.binds);
+    let binds: Vec<_> = binds.iter().map(|bind| bind.at_port(fields.port)).collect();
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
-    if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
+    if tls.acme.is_some() {
+        check_binds_of_domains(&binds)?;
+    } else if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
         return Err(ConfigError::Usage(format!(
-            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`"
+            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`; or name the \
+             site with `domain`, and one is obtained"
         )));
     }
     Ok(Settings {
@@ -515,7 +522,11 @@ fn server(
 }
 
 /// Each certificate with its key.
-fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
+fn tls(
+    fields: &ServerFields,
+    env: &dyn Fn(&str) -> Option<String>,
+    has_binds: bool,
+) -> Result<TlsSettings, ConfigError> {
     let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
     if !keys.is_empty() && keys.len() != certificates.len() {
         return Err(ConfigError::Usage(format!(
@@ -534,9 +545,70 @@ fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
         certificates: certificates.iter().zip(keys).map(files).collect(),
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
-        redirect: fields.redirect_https,
+        redirect: fields.redirect_https.unwrap_or(!fields.domains.is_empty() && !has_binds),
         hsts: fields.hsts,
+        acme: acme(fields, env)?,
     })
+}
+
+/// How certificates are obtained, if some are.
+fn acme(
+    fields: &ServerFields,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<AcmeSettings>, ConfigError> {
+    if fields.domains.is_empty() {
+        return Ok(None);
+    }
+    let directory = fields.acme_directory.clone();
+    if !directory.starts_with("https://") {
+        return Err(ConfigError::Usage(format!(
+            "`acme_directory` is `{directory}`: write the URL of the authority's directory, which begins with https://"
+        )));
+    }
+    let state_dir = fields.state_dir.clone().or_else(|| default_state_dir(env)).ok_or_else(|| {
+        ConfigError::Usage(
+            "name a folder for the certificates of `domain` with `state_dir`: there is no HOME".into(),
+        )
+    })?;
+    let mut domains = fields.domains.clone();
+    domains.sort();
+    domains.dedup();
+    Ok(Some(AcmeSettings {
+        domains,
+        directory,
+        contacts: fields.acme_contacts.clone(),
+        authorities: fields.acme_authorities.clone(),
+        state_dir,
+    }))
+}
+
+/// Clients are served over HTTPS, and the authority looks over HTTP whether the name is ours.
+fn check_binds_of_domains(binds: &[Bind]) -> Result<(), ConfigError> {
+    let has = |protocol| {
+        binds.iter().any(|bind| bind.protocol == protocol && matches!(bind.address, BindAddress::Tcp(_)))
+    };
+    match (has(BindProtocol::Https), has(BindProtocol::Http)) {
+        (true, true) => Ok(()),
+        (false, _) => Err(ConfigError::Usage(
+            "`domain` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`; without `bind` there is one".into(),
+        )),
+        (true, false) => Err(ConfigError::Usage(
+            "`domain` needs an address for HTTP, such as `bind = \"0.0.0.0:80\"`: the authority looks there (port 80 of the name) \
+             whether the name is yours"
+                .into(),
+        )),
+    }
+}
+
+/// Where systemd, or the XDG base directory specification, has a service keep what it needs for longer.
+fn default_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
+    let first = |list: String| absolute(PathBuf::from(list.split(':').next().unwrap_or_default()));
+    let below = |folder: String, rest: &str| absolute(PathBuf::from(folder).join(rest));
+    env("STATE_DIRECTORY")
+        .and_then(first)
+        .or_else(|| below(env("XDG_STATE_HOME")?, "highball"))
+        .or_else(|| below(env("HOME")?, ".local/state/highball"))
 }
 
 fn twice_given(path: &Path) -> String {

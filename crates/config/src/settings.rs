@@ -407,6 +407,23 @@ pub struct TlsSettings {
     pub redirect: bool,
     /// For how long browsers are to use HTTPS alone (HSTS); `None`: that is left to the application.
     pub hsts: Option<Duration>,
+    /// Names whose certificates are obtained from an authority; `None`: none are, and no authority is asked.
+    pub acme: Option<AcmeSettings>,
+}
+
+/// How certificates are obtained (ACME, RFC 8555).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcmeSettings {
+    /// The names, each of which gets a certificate.
+    pub domains: Vec<String>,
+    /// The authority: the URL of its directory.
+    pub directory: String,
+    /// E-mail addresses for the authority.
+    pub contacts: Vec<String>,
+    /// A file with the certificate that vouches for the authority's own server; `None`: this machine knows it.
+    pub authorities: Option<PathBuf>,
+    /// The folder for accounts, certificates and keys.
+    pub state_dir: PathBuf,
 }
 
 /// The files of a certificate.

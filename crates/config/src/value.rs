@@ -167,6 +167,40 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
 }
 
+/// A name that an authority issues a certificate for, by looking what answers there.
+pub(crate) fn domain(text: &str) -> Result<String, String> {
+    if text.starts_with("*.") {
+        return Err(format!(
+            "`{text}` stands for many names, and such certificates need an entry in the DNS: name each of them, or get one elsewhere \
+             and name its file with `tls_certificate`"
+        ));
+    }
+    let name = host(text)?;
+    let labels: Vec<&str> = name.split('.').collect();
+    let is_label = |label: &&str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.contains('_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
+    if labels.len() < 2 || !labels.iter().all(is_label) || labels.last().is_some_and(is_number) {
+        return Err(format!("`{text}` is not the name of a site; write it as in blog.example.org"));
+    }
+    Ok(name)
+}
+
+/// An e-mail address.
+pub(crate) fn email(text: &str) -> Result<String, String> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'@');
+    match text.split_once('@') {
+        Some((user, host)) if is_plain(user) && is_plain(host) => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is not an e-mail address; write it as in admin@example.org")),
+    }
+}
+
 /// The beginning of a URL's path: `/blog`. One slash alone is none.
 pub(crate) fn prefix(text: &str) -> Result<String, String> {
     let prefix = text.strip_suffix('/').unwrap_or(text);
@@ -282,6 +316,15 @@ enum Place {
 }
 
 impl Address {
+    /// What a server for names with certificates listens on: HTTPS, and HTTP for the authority and for clients that are sent on.
+    pub(crate) fn of_domains() -> [Address; 2] {
+        let at = |protocol, port| Address {
+            place: Place::Tcp(Ipv4Addr::UNSPECIFIED.into(), Some(port)),
+            protocol,
+        };
+        [at(BindProtocol::Https, 443), at(BindProtocol::Http, 80)]
+    }
+
     /// With this port, if it names none.
     pub(crate) fn at_port(&self, port: u16) -> Bind {
         let address = match &self.place {

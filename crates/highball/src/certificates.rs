@@ -1,11 +1,13 @@
 //! Certificates for HTTPS: read at the start, and again after HUP and when a file changes.
 
 use crate::configuration::Configuration;
+use highball_acme::certificate_file;
 use highball_config::{BindProtocol, CertificateFiles, Settings};
 use highball_front::{Certificate, CertificateError, Pem, SetupError, Tls};
 use highball_supervisor::Launcher;
 use std::fs::metadata;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -24,7 +26,25 @@ pub(crate) fn are_needed(settings: &Settings) -> bool {
 /// # Errors
 /// What is wrong with one of them.
 pub(crate) fn read(settings: &Settings) -> Result<Vec<Pem>, CertificateError> {
-    settings.tls.certificates.iter().map(Pem::read).collect()
+    let mut pems: Vec<Pem> = settings.tls.certificates.iter().map(Pem::read).collect::<Result<_, _>>()?;
+    pems.extend(kept(settings));
+    Ok(pems)
+}
+
+/// Those that an authority has issued. One that is missing or cannot be used is being obtained, and the log says why.
+fn kept(settings: &Settings) -> impl Iterator<Item = Pem> + '_ {
+    let acme = settings.tls.acme.iter();
+    let files = acme.flat_map(|acme| acme.domains.iter().map(|host| certificate_file(&acme.state_dir, host)));
+    files.filter_map(|file| kept_in(&file).ok())
+}
+
+/// What an authority has issued, with its key, in one file.
+///
+/// # Errors
+/// Why clients cannot get it.
+pub(crate) fn kept_in(file: &Path) -> Result<Pem, CertificateError> {
+    let pem = Pem::read(&CertificateFiles { certificate: file.into(), key: file.into() })?;
+    pem.check().map(|_| pem)
 }
 
 /// Makes sure of what clients will get.

@@ -5,8 +5,8 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, TlsStatus, UpgradeStatus,
-    WorkerStatus,
+    Answer, AppStatus, DomainStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, TlsStatus,
+    UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -509,6 +509,21 @@ fn tls_facts(text: &mut String, tls: &TlsStatus) {
     }
     if let Some(problem) = &tls.problem {
         fact(text, "", &format!("newer files are not used: {problem}"));
+    }
+    for domain in &tls.domains {
+        domain_facts(text, domain);
+    }
+}
+
+fn domain_facts(text: &mut String, domain: &DomainStatus) {
+    let DomainStatus { name, expires_at, failures, problem, remedy, .. } = domain;
+    let has = if expires_at.is_some() { "its certificate is kept" } else { "it has no certificate" };
+    match problem {
+        None => fact(text, "domain", &format!("{name}: {has}")),
+        Some(problem) => {
+            fact(text, "domain", &format!("{name}: {has}, and {problem} (failures in a row: {failures})"));
+            fact(text, "", remedy.as_deref().unwrap_or_default());
+        }
     }
 }
 

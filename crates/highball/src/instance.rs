@@ -195,6 +195,25 @@ pub(crate) struct TlsStatus {
     pub(crate) slow_handshakes: u64,
     /// or were turned away, as too many were under way.
     pub(crate) refused_handshakes: u64,
+    /// Names whose certificates are obtained from an authority.
+    #[serde(default)]
+    pub(crate) domains: Vec<DomainStatus>,
+}
+
+/// A name whose certificate is obtained from an authority.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DomainStatus {
+    pub(crate) name: String,
+    /// When its certificate expires: seconds since 1970; `None`: there is none.
+    pub(crate) expires_at: Option<u64>,
+    /// When it is renewed, or tried again.
+    pub(crate) next_at: Option<u64>,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// Why the last attempt has failed, if so,
+    pub(crate) problem: Option<String>,
+    /// and what to do.
+    pub(crate) remedy: Option<String>,
 }
 
 /// A certificate in use.

@@ -15,6 +15,7 @@
 
 mod asking;
 mod at_root;
+mod authority;
 mod benchmark;
 mod certificates;
 mod commands;
@@ -205,6 +206,9 @@ impl ListeningServer {
         if let Some(why) = at_root::why_no_spool_files(&settings, &launcher) {
             return Err(why.into());
         }
+        if let Some(why) = authority::why_not(&settings, &launcher) {
+            return Err(why.into());
+        }
         let certificates = checked_certificates(&settings, &launcher)?;
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
@@ -263,6 +267,7 @@ impl ListeningServer {
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
+        let keeper = authority::keep_certificates(&configuration, tls.as_ref())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
@@ -291,6 +296,7 @@ impl ListeningServer {
             binds: binds.clone(),
             key: Arc::clone(&key),
             tls: tls.clone(),
+            keeper,
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             supervisor: to_supervisor.clone(),

@@ -195,7 +195,7 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
-        if let Some(step) = self.send_to_https(bytes) {
+        if let Some(step) = self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes)) {
             return step;
         }
         let found = self.find_app(bytes);
@@ -252,6 +252,21 @@ impl Connection {
             self.protocol.end_connection(); // the body would stand before the next request
         }
         redirect(&target, cookie, &mut self.events);
+        Some(Step::Answer)
+    }
+
+    /// An authority that looks whether a name is ours.
+    fn answer_challenge(&mut self, bytes: &[u8]) -> Option<Step> {
+        let https = self.shared.https.as_ref().filter(|_| self.head.method.is_idempotent())?;
+        let answer = https.tls.challenges().answer(self.head.path(bytes))?;
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        if self.head.framing != BodyFraming::None {
+            self.protocol.end_connection(); // the body would stand before the next request
+        }
+        self.events.push_whole(200, self.head.method == Method::Head, &answer, |fields| {
+            fields.add(b"content-type", b"application/octet-stream");
+        });
         Some(Step::Answer)
     }
 

@@ -1,9 +1,11 @@
 //! TLS: what is offered to clients that connect to an address for HTTPS.
 //!
 //! In reading order: [`certificate`] (files, and what is wrong with them), `served` (the certificate for a host name),
-//! `tickets` (by which clients resume sessions), `stream` (the connection after its handshake).
+//! `tickets` (by which clients resume sessions), `challenges` (what an authority is
+//! shown), `stream` (the connection after its handshake).
 
 pub mod certificate;
+pub mod challenges;
 mod served;
 pub(crate) mod stream;
 mod tickets;
@@ -16,6 +18,7 @@ use rustls::server::ServerSessionMemoryCache;
 use rustls::ServerConfig;
 
 use certificate::Certificate;
+use challenges::Challenges;
 use served::Served;
 use tickets::TicketKeys;
 use zeroize::Zeroizing;
@@ -50,6 +53,7 @@ pub struct Tls {
     most_handshakes: usize,
     handshakes: Handshakes,
     problem: Mutex<Option<String>>,
+    challenges: Challenges,
 }
 
 /// How handshakes have ended, since the start.
@@ -139,7 +143,8 @@ pub(crate) fn provider() -> CryptoProvider {
 }
 
 impl Tls {
-    /// With these certificates, at least one: the first is for clients that name a host which none is for. At most this number
+    /// With these certificates: the first is for clients that name a host which none is for. Without any, no handshake succeeds.
+    /// At most this number
     /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
     ///
     /// # Errors
@@ -168,6 +173,7 @@ impl Tls {
             most_handshakes,
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
+            challenges: Challenges::default(),
         })
     }
 
@@ -208,6 +214,11 @@ impl Tls {
             Handshake::TurnedAway => refused,
         };
         count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What an authority is shown that looks whether a name is ours.
+    pub fn challenges(&self) -> &Challenges {
+        &self.challenges
     }
 
     /// How things are.
