@@ -2,12 +2,14 @@
 
 require_relative "../support/acme_authority"
 require_relative "../support/checkpoints"
+require_relative "../support/load"
 require_relative "../support/tls_test_case"
 
 # Certificates by themselves: an authority issues them to a server that has none.
 class AcmeTest < TlsTestCase
   APP = "run ->(env) { [200, {}, [env['rack.url_scheme'], ' ', env['HTTP_HOST']]] }\n"
   HOST = "blog.test"
+  VALID_FOR = 12 # seconds; renewed after 8
 
   def setup
     super
@@ -32,8 +34,17 @@ class AcmeTest < TlsTestCase
     domain = server.status["tls"]["domains"].first
     assert_equal [HOST, 0, nil], domain.values_at("name", "failures", "problem")
     assert_operator domain["next_at"], :<, domain["expires_at"]
-    assert_equal [0o700, 0o600], [@state, kept(HOST)].map { |path| File.stat(path).mode & 0o777 }
-    assert_equal "https://#{HOST}:#{@https}/a?b", HttpConnection.tcp(@http).use { |client| location(client) }
+    assert_equal([0o700, 0o600], [@state, kept(HOST)].map { |path| File.stat(path).mode & 0o777 })
+    assert_equal [308, "https://#{HOST}:#{@https}/a?b"], redirection
+  end
+
+  # Where there is no address for HTTP, the authority looks at the one for HTTPS (RFC 8737).
+  def test_a_server_without_an_address_for_http
+    @pebble = AcmeAuthority.new(@authority_folder, http_port: 1, tls_port: @https).start
+    serve(folder_with("config.ru" => APP), "--bind", "tls://127.0.0.1:#{@https}", *acme_options(HOST),
+          command_binds: false)
+    wait_for("a certificate") { https_body(HOST) }
+    assert_raises(OpenSSL::SSL::SSLError) { tls_socket(@https, host: HOST, alpn: ["acme-tls/1"], verify: false) }
   end
 
   def test_what_was_obtained_is_served_again_without_the_authority
@@ -59,10 +70,11 @@ class AcmeTest < TlsTestCase
     output, = HighballServer.run("status", *server.which)
     assert_match(/domain +#{HOST}: it has no certificate, and .* cannot be asked/, output)
     assert_match(/no certificate was obtained: .*cannot be asked/, server.log)
-    assert_equal 308, HttpConnection.tcp(@http).use { |client| client.get("/", { "Host" => HOST }).status }
+    assert_equal 308, redirection.first
   end
 
   def test_an_authority_that_finds_another_server
+    long
     @pebble = AcmeAuthority.new(@authority_folder, http_port: 1).start
     server = serve_domains(HOST)
     domain = wait_for("a problem", within: 30) do
@@ -72,15 +84,48 @@ class AcmeTest < TlsTestCase
     assert_match(/port 80 of #{HOST}/, domain["remedy"])
   end
 
-  def test_names_that_no_authority_looks_for
-    { "*.test" => "stands for many names", "localhost" => "not the name of a site", "10.0.0.1" => "not the name of a site" }
-      .each do |name, words|
-        output, ended = HighballServer.run("serve", "--domain", name, folder_with("config.ru" => APP))
-        assert_equal [false, true], [ended.success?, output.include?(words)], output
+  def test_renewal_under_load
+    long
+    @pebble = AcmeAuthority.new(@authority_folder, http_port: @http, valid_for: VALID_FOR).start
+    server = serve_domains(HOST)
+    wait_for("a certificate") { https_body(HOST) }
+    serials = [serial_for(@https, HOST)]
+    clients = HttpsEnd.new(@https, ->(port, &block) { connect_tls(port, host: HOST, verify: false, &block) })
+    load = Load.during(clients) do
+      wait_for("two renewals", within: 60) do
+        serials |= [serial_for(@https, HOST)]
+        serials.length > 2
       end
+    end
+    assert_equal [200], load.map(&:result).uniq
+    assert_equal 0, server.status["tls"]["domains"].first["failures"]
+  end
+
+  def test_the_last_certificate_serves_on_while_the_authority_is_down
+    long
+    @pebble = AcmeAuthority.new(@authority_folder, http_port: @http, valid_for: VALID_FOR).start
+    server = serve_domains(HOST)
+    wait_for("a certificate") { https_body(HOST) }
+    serial = serial_for(@https, HOST)
+    @pebble.stop
+    domain = wait_for("a failure", within: 60) do
+      server.status["tls"]["domains"].first.then { |one| one if one["failures"].positive? }
+    end
+    assert_match(/cannot be asked/, domain["problem"])
+    assert_equal serial, serial_for(@https, HOST)
+    assert_match(/domain +#{HOST}: its certificate is kept, and /, HighballServer.run("status", *server.which).first)
+  end
+
+  def test_names_that_no_authority_looks_for
+    { "*.test" => "stands for many names", "localhost" => "not the name of a site",
+      "10.0.0.1" => "not the name of a site" }.each do |name, words|
+      output, ended = HighballServer.run("serve", "--domain", name, folder_with("config.ru" => APP))
+      assert_equal [false, true], [ended.success?, output.include?(words)], output
+    end
   end
 
   def test_what_is_kept_is_damaged
+    long
     @pebble.start
     serve_domains(HOST)
     wait_for("a certificate") { https_body(HOST) }
@@ -95,10 +140,12 @@ class AcmeTest < TlsTestCase
   end
 
   def test_two_servers_with_one_folder
+    long
     @pebble.start
     serve_domains(HOST)
     wait_for("a certificate") { https_body(HOST) }
-    server = serve(folder_with("config.ru" => APP), "--bind", "tls://127.0.0.1:0", "--bind", "127.0.0.1:0", *acme_options(HOST))
+    binds = ["--bind", "tls://127.0.0.1:0", "--bind", "127.0.0.1:0"]
+    server = serve(folder_with("config.ru" => APP), *binds, *acme_options(HOST))
     wait_for("a word about it") { server.log.include?("another process keeps the certificates in #{@state}") }
     assert_equal serial_for(@https, HOST), serial_for(tls_port(server), HOST), "it serves what is there"
   end
@@ -106,6 +153,7 @@ class AcmeTest < TlsTestCase
   # Whenever a server is killed, the next one is right: it has a certificate soon, and the old one until then.
   %w[account_kept ordered shown proven issued kept].each do |step|
     define_method("test_killed_at_#{step}") do
+      long
       @pebble.start
       checkpoints = Checkpoints.new(folder_with)
       checkpoints.ask("acme.#{step}")
@@ -149,7 +197,11 @@ class AcmeTest < TlsTestCase
     nil
   end
 
-  def location(client) = client.get("/a?b", { "Host" => "#{HOST}:#{@http}" })["location"]
+  # Where a client of the address for HTTP is sent.
+  def redirection
+    answer = HttpConnection.tcp(@http).use { |client| client.get("/a?b", { "Host" => "#{HOST}:#{@http}" }) }
+    [answer.status, answer["location"]]
+  end
 
   def stop_servers
     @servers.each { |server| finish(server) }

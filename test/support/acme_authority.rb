@@ -14,10 +14,11 @@ class AcmeAuthority
   # The certificate that vouches for the authority's own server, as a file.
   attr_reader :vouching_file
 
-  # In this folder, which is there. The authority looks for names at these ports.
-  def initialize(folder, http_port:, tls_port: 1)
+  # In this folder, which is there. The authority looks for names at these ports, and its certificates are valid for
+  # this number of seconds.
+  def initialize(folder, http_port:, tls_port: 1, valid_for: 90 * TlsFiles::DAY)
     @folder = folder
-    @ports = { "httpPort" => http_port, "tlsPort" => tls_port }
+    @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for }
     @port, @management, @dns, @dns_management = Array.new(4) { free_port }
     write_files
   end
@@ -57,15 +58,15 @@ class AcmeAuthority
     @vouching_file = write("vouching.pem", vouching.pem)
     settings = { "listenAddress" => "127.0.0.1:#{@port}", "managementListenAddress" => "127.0.0.1:#{@management}",
                  "certificate" => write("own.pem", own.pem), "privateKey" => write("own.key", own.key_pem),
-                 "ocspResponderURL" => "", "externalAccountBindingRequired" => false, **@ports }
+                 "ocspResponderURL" => "", "externalAccountBindingRequired" => false, **@settings }
     @config = write("pebble.json", JSON.generate("pebble" => settings))
   end
 
   def write(name, text) = File.join(@folder, name).tap { |path| File.write(path, text) }
 
   def spawn_dns
-    run("pebble-challtestsrv", "-dns01", "127.0.0.1:#{@dns}", "-management", "127.0.0.1:#{@dns_management}", "-http01", "",
-        "-https01", "", "-tlsalpn01", "", "-defaultIPv6", "")
+    none = %w[-http01 -https01 -tlsalpn01 -defaultIPv6].flat_map { |option| [option, ""] }
+    run("pebble-challtestsrv", "-dns01", "127.0.0.1:#{@dns}", "-management", "127.0.0.1:#{@dns_management}", *none)
   end
 
   # It waits for no more than a moment before it looks, and refuses no nonce by chance.

@@ -17,6 +17,7 @@ use tracing::{error, info, warn};
 use crate::folder::{certificate_file, Folder};
 use crate::order::obtain;
 use crate::problem::Problem;
+use crate::proof::Proof;
 use crate::schedule::wait_after;
 use crate::validity::Validity;
 
@@ -30,10 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Who serves clients and the authority.
 pub trait Owner: Send + Sync {
-    /// From now on `GET /.well-known/acme-challenge/TOKEN` is answered by this text, on port 80 of every name.
-    fn show(&self, token: &str, text: &str);
-    /// It is no longer.
-    fn take_back(&self, token: &str);
+    /// From now on the authority is shown this,
+    fn show(&self, proof: &Proof);
+    /// and no longer.
+    fn take_back(&self, proof: &Proof);
     /// Whether clients can get the certificate in this file, with its key; if not, why.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use crate::folder::Folder;
 use crate::keeper::Owner;
 use crate::problem::Problem;
+use crate::proof::Proof;
 
 /// How long the authority may take to look whether a name is ours, and to issue the certificate.
 const PATIENCE: RetryPolicy = RetryPolicy::new()
@@ -22,12 +23,12 @@ const PATIENCE: RetryPolicy = RetryPolicy::new()
 /// What is shown to the authority, and is taken back when this is dropped.
 struct Shown<'a> {
     owner: &'a dyn Owner,
-    tokens: Vec<String>,
+    proofs: Vec<Proof>,
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        self.tokens.iter().for_each(|token| self.owner.take_back(token));
+        self.proofs.iter().for_each(|proof| self.owner.take_back(proof));
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn obtain(
     let identifiers = [Identifier::Dns(host.to_owned())];
     let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(|error| failed(&error))?;
     owner.passes("acme.ordered").await;
-    let mut shown = Shown { owner, tokens: Vec::new() };
+    let mut shown = Shown { owner, proofs: Vec::new() };
     prove(host, settings, &mut order, &mut shown).await?;
     let status = order.poll_ready(&PATIENCE).await.map_err(|error| failed(&error))?;
     if status != OrderStatus::Ready && status != OrderStatus::Valid {
@@ -96,7 +97,7 @@ fn builder(settings: &AcmeSettings) -> Result<AccountBuilder, Problem> {
     })
 }
 
-/// Shows the authority that the names are ours (HTTP-01, RFC 8555 section 8.3).
+/// Shows the authority that the names are ours: over HTTP, or where there is no address for it, in a TLS handshake.
 async fn prove(
     host: &str,
     settings: &AcmeSettings,
@@ -110,12 +111,29 @@ async fn prove(
         if authorization.status == AuthorizationStatus::Valid {
             continue; // it was proven before
         }
-        let mut challenge = authorization.challenge(ChallengeType::Http01).ok_or_else(|| {
-            Problem::new("the authority does not offer HTTP-01", "Use another authority (`acme_directory`)")
+        let (kind, name) = match settings.has_http {
+            true => (ChallengeType::Http01, "HTTP-01"),
+            false => (ChallengeType::TlsAlpn01, "TLS-ALPN-01"),
+        };
+        let mut challenge = authorization.challenge(kind).ok_or_else(|| {
+            let what = format!("the authority does not offer {name}");
+            Problem::new(
+                what,
+                "Use another authority (`acme_directory`), or addresses for HTTP and HTTPS (`bind`)",
+            )
         })?;
-        let token = challenge.token.clone();
-        shown.owner.show(&token, challenge.key_authorization().as_str());
-        shown.tokens.push(token);
+        let answer = challenge.key_authorization();
+        let proof = match settings.has_http {
+            true => Proof::Text { token: challenge.token.clone(), text: answer.as_str().to_owned() },
+            false => Proof::certificate(host, answer.digest().as_ref()).map_err(|error| {
+                Problem::new(
+                    format!("no certificate can be made for the authority: {error}"),
+                    "This is a defect",
+                )
+            })?,
+        };
+        shown.owner.show(&proof);
+        shown.proofs.push(proof);
         shown.owner.passes("acme.shown").await;
         challenge.set_ready().await.map_err(failed)?;
     }

@@ -188,7 +188,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         form: Form::Addresses(|f, binds| f.server.binds = binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
         section: Section::Server,
-        example: "unix:/run/blog.sock",
+        example: "tls://0.0.0.0:443",
         doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
               a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
               `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \

@@ -487,7 +487,7 @@ fn server(
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let access = fields.access_log.flatten();
     let fields = fields.server;
-    let tls = tls(&fields, place.env, given.names("bind"))?;
+    let mut tls = tls(&fields, place.env, given.names("bind"))?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
     let of_domains =
@@ -495,8 +495,13 @@ fn server(
     let binds = of_domains.unwrap_or(fields.binds);
     let binds: Vec<_> = binds.iter().map(|bind| bind.at_port(fields.port)).collect();
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
-    if tls.acme.is_some() {
-        check_binds_of_domains(&binds)?;
+    if let Some(acme) = &mut tls.acme {
+        acme.has_http = has_tcp(&binds, BindProtocol::Http);
+        if https.is_none() {
+            return Err(ConfigError::Usage(
+                "`domain` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`; without `bind` there is one".into(),
+            ));
+        }
     } else if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
         return Err(ConfigError::Usage(format!(
             "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`; or name the \
@@ -579,25 +584,13 @@ fn acme(
         contacts: fields.acme_contacts.clone(),
         authorities: fields.acme_authorities.clone(),
         state_dir,
+        has_http: false, // which the addresses say
     }))
 }
 
-/// Clients are served over HTTPS, and the authority looks over HTTP whether the name is ours.
-fn check_binds_of_domains(binds: &[Bind]) -> Result<(), ConfigError> {
-    let has = |protocol| {
-        binds.iter().any(|bind| bind.protocol == protocol && matches!(bind.address, BindAddress::Tcp(_)))
-    };
-    match (has(BindProtocol::Https), has(BindProtocol::Http)) {
-        (true, true) => Ok(()),
-        (false, _) => Err(ConfigError::Usage(
-            "`domain` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`; without `bind` there is one".into(),
-        )),
-        (true, false) => Err(ConfigError::Usage(
-            "`domain` needs an address for HTTP, such as `bind = \"0.0.0.0:80\"`: the authority looks there (port 80 of the name) \
-             whether the name is yours"
-                .into(),
-        )),
-    }
+/// Whether one of the addresses is one of TCP for this protocol.
+fn has_tcp(binds: &[Bind], protocol: BindProtocol) -> bool {
+    binds.iter().any(|bind| bind.protocol == protocol && matches!(bind.address, BindAddress::Tcp(_)))
 }
 
 /// Where systemd, or the XDG base directory specification, has a service keep what it needs for longer.

@@ -424,6 +424,8 @@ pub struct AcmeSettings {
     pub authorities: Option<PathBuf>,
     /// The folder for accounts, certificates and keys.
     pub state_dir: PathBuf,
+    /// Whether there is an address for HTTP, where the authority can look whether a name is ours. It looks at that for HTTPS else.
+    pub has_http: bool,
 }
 
 /// The files of a certificate.

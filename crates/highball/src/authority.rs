@@ -2,7 +2,7 @@
 
 use crate::certificates;
 use crate::configuration::Configuration;
-use highball_acme::{keep, Keeper, Owner};
+use highball_acme::{keep, Keeper, Owner, Proof};
 use highball_config::Settings;
 use highball_front::Tls;
 use highball_supervisor::{checkpoint, Launcher};
@@ -11,6 +11,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use tracing::error;
 
 /// Why the certificates of `domain` cannot be kept by this process, if so.
 pub(crate) fn why_not(settings: &Settings, launcher: &Launcher) -> Option<&'static str> {
@@ -45,12 +46,22 @@ struct Server {
 }
 
 impl Owner for Server {
-    fn show(&self, token: &str, text: &str) {
-        self.tls.challenges().show(token, text);
+    fn show(&self, proof: &Proof) {
+        match proof {
+            Proof::Text { token, text } => self.tls.challenges().show(token, text),
+            Proof::Certificate { host, pem } => {
+                if let Err(error) = self.tls.challenges().show_certificate(host, pem.as_bytes()) {
+                    error!(%error, host, "the authority cannot be shown that this name is ours");
+                }
+            }
+        }
     }
 
-    fn take_back(&self, token: &str) {
-        self.tls.challenges().take_back(token);
+    fn take_back(&self, proof: &Proof) {
+        match proof {
+            Proof::Text { token, .. } => self.tls.challenges().take_back(token),
+            Proof::Certificate { host, .. } => self.tls.challenges().take_back_certificate(host),
+        }
     }
 
     fn can_use(&self, file: &Path) -> Result<(), String> {

@@ -18,13 +18,13 @@ use rustls::server::ServerSessionMemoryCache;
 use rustls::ServerConfig;
 
 use certificate::Certificate;
-use challenges::Challenges;
+use challenges::{Challenges, ACME_TLS};
 use served::Served;
 use tickets::TicketKeys;
 use zeroize::Zeroizing;
 
 /// What the protocols are called that clients may choose from (RFC 7301), the best first.
-const PROTOCOLS: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
+const PROTOCOLS: [&[u8]; 3] = [HTTP_2, b"http/1.1", ACME_TLS];
 const HTTP_2: &[u8] = b"h2";
 
 /// What a client has chosen.
@@ -53,7 +53,6 @@ pub struct Tls {
     most_handshakes: usize,
     handshakes: Handshakes,
     problem: Mutex<Option<String>>,
-    challenges: Challenges,
 }
 
 /// How handshakes have ended, since the start.
@@ -173,7 +172,6 @@ impl Tls {
             most_handshakes,
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
-            challenges: Challenges::default(),
         })
     }
 
@@ -218,7 +216,7 @@ impl Tls {
 
     /// What an authority is shown that looks whether a name is ours.
     pub fn challenges(&self) -> &Challenges {
-        &self.challenges
+        &self.served.challenges
     }
 
     /// How things are.

@@ -8,11 +8,16 @@ use rustls::sign::CertifiedKey;
 use rustls::SignatureScheme;
 
 use super::certificate::Certificate;
+use super::challenges::{Challenges, ACME_TLS};
 use super::CertificateReport;
 
 /// The certificates in use.
 #[derive(Debug)]
-pub(super) struct Served(RwLock<Arc<ByHost>>);
+pub(super) struct Served {
+    by_host: RwLock<Arc<ByHost>>,
+    /// For an authority alone.
+    pub(super) challenges: Challenges,
+}
 
 #[derive(Debug)]
 struct ByHost {
@@ -23,15 +28,16 @@ struct ByHost {
 
 impl Served {
     pub(super) fn new(certificates: Vec<Certificate>) -> Self {
-        Served(RwLock::new(Arc::new(ByHost::new(certificates))))
+        let by_host = RwLock::new(Arc::new(ByHost::new(certificates)));
+        Served { by_host, challenges: Challenges::default() }
     }
 
     pub(super) fn replace(&self, certificates: Vec<Certificate>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
+        *self.by_host.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
     }
 
     fn now(&self) -> Arc<ByHost> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.by_host.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn report(&self) -> Vec<CertificateReport> {
@@ -41,6 +47,9 @@ impl Served {
 
 impl ResolvesServerCert for Served {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ACME_TLS)) {
+            return self.challenges.certificate(hello.server_name()?);
+        }
         self.now().find(hello.server_name(), hello.signature_schemes()).map(|found| Arc::clone(found.key()))
     }
 }
