@@ -5,7 +5,9 @@ use highball_config::Network;
 
 use super::Connection;
 use crate::budget::Origin;
-use crate::message::forwarded::{is_by_forwarded, is_report, reported, Malformed, Reported};
+use crate::message::forwarded::{
+    is_about_sending, is_by_forwarded, is_report, reported, Malformed, Reported,
+};
 use crate::message::refusal::Refusal;
 use crate::transport::stream::Peer;
 
@@ -15,10 +17,11 @@ impl Connection {
     pub(super) fn learn_client(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let networks = &self.shared.settings.trusted_proxies;
         if networks.is_empty() {
+            self.head.drop_fields(bytes, is_about_sending);
             return Ok(());
         }
         if !self.stream.is_trusted(&self.peer, networks) {
-            self.head.drop_fields(bytes, is_report);
+            self.head.drop_fields(bytes, |name| is_report(name) || is_about_sending(name));
             return Ok(());
         }
         let is_trusted = |address| Network::any_contains(networks, address);
@@ -36,6 +39,12 @@ impl Connection {
             self.become_client(client);
         }
         Ok(())
+    }
+
+    /// Whether a proxy may have sent the request at hand: where none is trusted, it is not known.
+    pub(super) fn may_be_behind_proxy(&self) -> bool {
+        let networks = &self.shared.settings.trusted_proxies;
+        networks.is_empty() || self.proxy.is_some() || self.stream.is_trusted(&self.peer, networks)
     }
 
     /// The client that is reported for the request at hand stands in the place of the peer.

@@ -28,7 +28,14 @@ struct Asked {
 const HTTP11: Asked = Asked {
     version: Version::Http11,
     keep_alive: true,
-    context: HeadContext { head_method: false, upgrade: true, complete_body_length: None, hijack: false },
+    context: HeadContext {
+        head_method: false,
+        upgrade: true,
+        complete_body_length: None,
+        hijack: false,
+        sent_file: None,
+        hides_paths: false,
+    },
 };
 const HTTP10: Asked = Asked { version: Version::Http10, ..HTTP11 };
 
