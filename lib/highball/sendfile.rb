@@ -50,7 +50,7 @@ module Highball
       raise Refused, "it leads up by `..`" if path.match?(UP)
 
       opened = Native.open_within(path, folders)
-      return File.for_fd(opened, "rb") if opened.is_a?(Integer)
+      return opened unless opened.is_a?(String)
 
       raise Refused, "#{opened}; it must lie in #{folders.join(' or ')}"
     end

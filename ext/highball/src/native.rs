@@ -92,20 +92,22 @@ fn path_without_tokens(path: String) -> String {
     highball_secrets::path_without_tokens(&path)
 }
 
-/// `Native.open_within(path, folders) -> Integer | String`: a descriptor of the regular file at this absolute path, which the
-/// caller closes; or why there is none: it cannot be opened, or lies in none of the folders, wherever links lead. Other
-/// threads run meanwhile.
+/// `Native.open_within(path, folders) -> File | String`: the regular file at this absolute path, open; or why it is not: it
+/// cannot be opened, or lies in none of the folders, wherever links lead. Other threads run meanwhile.
 fn open_within(ruby: &Ruby, path: RString, folders: RArray) -> Result<Value, Error> {
     let path = path_of(path);
     let folders = folders.into_iter().map(|folder| RString::try_convert(folder).map(path_of));
     let folders: Vec<PathBuf> = folders.collect::<Result<_, _>>()?;
     let opened = Cell::new(None);
     nogvl::without_gvl(&|| opened.set(Some(highball_tenant::open_within(&path, &folders, None))), &|| ())?;
-    Ok(match opened.take() {
-        Some(Ok((file, _))) => ruby.into_value(file.into_raw_fd()),
-        Some(Err(error)) => ruby.into_value(error.to_string()),
-        None => ruby.into_value("it was interrupted"),
-    })
+    match opened.take() {
+        Some(Ok((file, _))) => {
+            let class: Value = ruby.class_object().const_get("File")?;
+            class.funcall("for_fd", (file.into_raw_fd(), "rb"))
+        }
+        Some(Err(error)) => Ok(ruby.into_value(error.to_string())),
+        None => Ok(ruby.into_value("it was interrupted")),
+    }
 }
 
 /// A path of any bytes.
