@@ -115,7 +115,8 @@ module Highball
       [name, Array(value).first] if name && @status >= 200 && @status != 204 && @status != 304
     end
 
-    # The application says what the client gets; of the length and the part, it has said what holds for its own body.
+    # The application's headers hold for the file, but for the length and the part: those are of the body that it has
+    # left empty.
     def send_named(sendfile, named)
       file = SentFile.new(sendfile.open(*named))
     rescue Sendfile::Refused => e

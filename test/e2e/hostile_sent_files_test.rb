@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../support/gateway_test_case"
 require_relative "../support/sent_files_test_case"
 
 # What clients and applications may try with files that applications send.
@@ -39,10 +40,22 @@ class HostileSentFilesTest < SentFilesTestCase
     end
   end
 
+  def test_clients_of_a_web_server_that_speaks_fastcgi_or_lsapi_do_not_either
+    server = serve(@folder, *GatewayTestCase::BINDS)
+    { "fastcgi" => FastcgiClient, "lsapi" => LsapiClient }.each do |protocol, client|
+      port = server.status["binds"].filter_map { |bind| bind[%r{\A#{protocol}://127\.0\.0\.1:(\d+)\z}, 1] }.first
+      forged = { "X-Sendfile-Type" => "X-Accel-Redirect", "X-Accel-Mapping" => "/=/forged/" }
+      env = env_of(client.tcp(port.to_i).use { |connection| connection.get("/env", forged).body })
+      assert_empty env.keys.grep(/SENDFILE|ACCEL/), protocol
+    end
+  end
+
   def test_without_folders_the_header_is_for_a_proxy_in_front
     headers = { "X-Sendfile" => "#{@folder}/storage/a.txt", "X-Accel-Redirect" => "/files/a.txt" }
     @server = serve(@folder)
     assert_equal [200, "", *headers.values], of_answer(named(headers), :status, :body, "x-sendfile", "x-accel-redirect")
+    named(headers)
+    assert_equal 1, @server.log.scan("if no web server in front does that").length
     @server = serve(@folder, "--trusted-proxies", "127.0.0.1")
     target = "/named?#{query(headers: headers)}"
     connect_from(@server, "127.0.0.1") do |proxy|

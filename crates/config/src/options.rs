@@ -836,7 +836,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "/protected=storage",
         doc: "Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI \
               that begins with the prefix of a folder): Highball sends the file. Relative ones are below the application's \
-              folder. Files elsewhere are refused with 404. See `docs/static-files.md`.",
+              folder. Files elsewhere are refused with 404. See `docs/sending-files.md`.",
     },
     Opt {
         name: "boot_timeout",

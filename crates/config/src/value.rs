@@ -402,6 +402,23 @@ mod tests {
     }
 
     #[test]
+    fn folders_of_sent_files() {
+        let folder = |prefix: Option<&str>, folder: &str| {
+            Ok(SentFolder { prefix: prefix.map(str::to_owned), folder: folder.to_owned() })
+        };
+        assert_eq!(sent_folder("storage"), folder(None, "storage"));
+        assert_eq!(sent_folder("/srv/files/"), folder(None, "/srv/files/"));
+        assert_eq!(sent_folder("/protected/=/srv/files"), folder(Some("/protected"), "/srv/files"));
+        assert_eq!(sent_folder("/=../shared"), folder(None, "../shared"));
+        let long = "a".repeat(SENT_FOLDER_BYTES + 1);
+        for text in
+            ["", "/", "//", "/.", "/../", "/a=", "/a=/", "a=/srv", "/a/../b=/srv", "/a b=/srv", "a\0b", &long]
+        {
+            assert!(sent_folder(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
     fn sizes() {
         for (text, bytes) in [
             ("0", 0),

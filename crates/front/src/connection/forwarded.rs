@@ -5,6 +5,7 @@ use highball_config::Network;
 
 use super::Connection;
 use crate::budget::Origin;
+use crate::exchange::response_head::Recipient;
 use crate::message::forwarded::{
     is_about_sending, is_by_forwarded, is_report, reported, Malformed, Reported,
 };
@@ -41,10 +42,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a proxy may have sent the request at hand: where none is trusted, it is not known.
-    pub(super) fn may_be_behind_proxy(&self) -> bool {
+    /// Who gets the answer to the request at hand.
+    pub(super) fn recipient(&self) -> Recipient {
         let networks = &self.shared.settings.trusted_proxies;
-        networks.is_empty() || self.proxy.is_some() || self.stream.is_trusted(&self.peer, networks)
+        match networks.is_empty() {
+            true => Recipient::Unknown,
+            // Only a trusted proxy reports another client.
+            false if self.proxy.is_some() || self.stream.is_trusted(&self.peer, networks) => Recipient::Proxy,
+            false => Recipient::Client,
+        }
     }
 
     /// The client that is reported for the request at hand stands in the place of the peer.

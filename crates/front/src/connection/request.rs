@@ -337,7 +337,7 @@ impl Connection {
         self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
         let generation = self.generation_of(app.id);
         let settings = app.settings();
-        let is_behind_proxy = self.may_be_behind_proxy();
+        let recipient = self.recipient();
         if !settings.sendfile.is_empty() {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
@@ -371,7 +371,7 @@ impl Connection {
         inner.response.reset(HeadContext {
             head_method: self.head.method == Method::Head,
             upgrade: self.head.upgrade,
-            hides_paths: !is_behind_proxy,
+            recipient,
             ..HeadContext::default()
         });
         inner.response.ask(Conditions::of(&self.head, bytes));

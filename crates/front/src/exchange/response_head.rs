@@ -5,6 +5,8 @@
 //! decided here too, from the application's header fields, the request, and what is known about the
 //! body.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
 use crate::exchange::sent_file::SentFile;
@@ -25,8 +27,20 @@ pub struct HeadContext {
     pub hijack: bool,
     /// What the client gets of the file that is the body, if the worker sends one: see [`sent_file`].
     pub sent_file: Option<SentFile>,
-    /// Whether the client is no proxy that could send a file which the application names: paths are not for it.
-    pub hides_paths: bool,
+    /// Who gets the answer.
+    pub recipient: Recipient,
+}
+
+/// Who gets an answer: where the application names a file that is to be sent, only a proxy can do that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recipient {
+    /// Any client, or a proxy: no proxies are known.
+    #[default]
+    Unknown,
+    /// A trusted proxy.
+    Proxy,
+    /// Another client. The paths of files are not for it.
+    Client,
 }
 
 /// What a worker's head says.
@@ -88,7 +102,7 @@ pub fn read(
     if status == 101 && !context.upgrade {
         return Err(BadHead::Unsendable("answers 101 to a client that has offered no upgrade"));
     }
-    let mut gathered = Gathered { hides_paths: context.hides_paths, ..Gathered::default() };
+    let mut gathered = Gathered { recipient: context.recipient, ..Gathered::default() };
     while !rest.is_empty() {
         let Field { name, value } = next_field(&mut rest)?;
         if gathered.keep(name, value)? && context.sent_file.is_none_or(|sent| sent.keeps(name)) {
@@ -110,7 +124,7 @@ struct Gathered {
     upgrade: bool,
     date: bool,
     accept_ranges: bool,
-    hides_paths: bool,
+    recipient: Recipient,
 }
 
 struct Field<'a> {
@@ -183,14 +197,22 @@ impl Gathered {
 
     /// The path of a file is for a web server in front.
     fn keep_path(&self, name: &[u8]) -> bool {
-        if self.hides_paths {
-            tracing::error!(
-                field = %String::from_utf8_lossy(name),
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let field = String::from_utf8_lossy(name);
+        match self.recipient {
+            Recipient::Client => tracing::error!(
+                %field,
                 "the application names a file to be sent, and no folder is allowed for that, so the client gets an empty body; \
                  name the folders of such files in `sendfile`"
-            );
+            ),
+            Recipient::Unknown if !WARNED.swap(true, Ordering::Relaxed) => tracing::warn!(
+                %field,
+                "the application names a file to be sent; if no web server in front does that, clients get an empty body: name \
+                 the folders of such files in `sendfile`. If one does, name it in `trusted_proxies`"
+            ),
+            Recipient::Unknown | Recipient::Proxy => {}
         }
-        !self.hides_paths
+        self.recipient != Recipient::Client
     }
 
     fn head(self, status: u16, context: &HeadContext) -> WorkerHead {

@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// The status, and the offset and the length of what is sent of so many bytes.
+    /// The status, and the offset and the length of what is sent; `whole`: the length of everything.
     pub(crate) fn part_of(self, whole: u64) -> (u16, u64, u64) {
         match self {
             Verdict::Whole => (200, 0, whole),
