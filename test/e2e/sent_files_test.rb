@@ -41,7 +41,7 @@ class SentFilesTest < SentFilesTestCase
                  of_answer(named("X-Sendfile" => "#{@folder}/storage/empty"), :status, :body, "content-length")
     assert_equal [404, CONTENT, nil], of_answer(named({ "X-Sendfile" => path }, status: 404), :status, :body, "etag")
     assert_equal [204, "", nil], of_answer(named({ "X-Sendfile" => path }, status: 204), :status, :body, "x-sendfile")
-    # The part that the application speaks of is one of its own body.
+    # The part that the application speaks of is one of the body that it has left empty.
     part = named({ "X-Sendfile" => path, "content-range" => "bytes 0-1/2" }, status: 206)
     assert_equal [200, CONTENT, nil], of_answer(part, :status, :body, "content-range")
   end
