@@ -160,9 +160,9 @@ class SentFilesTest < SentFilesTestCase
 
   def assert_parts(target)
     { "bytes=2-4" => ["234", "bytes 2-4/16"], "bytes=10-" => ["abcdef", "bytes 10-15/16"],
-      "bytes=-2" => ["ef", "bytes 14-15/16"], "bytes=15-99" => ["f", "bytes 15-15/16"] }.each do |range, (part, said)|
+      "bytes=-2" => ["ef", "bytes 14-15/16"], "bytes=15-99" => ["f", "bytes 15-15/16"] }.each do |range, (part, place)|
       answer = get(target, "Range" => range)
-      assert_equal [206, part, said, part.length.to_s, "attachment", "text/x"],
+      assert_equal [206, part, place, part.length.to_s, "attachment", "text/x"],
                    of_answer(answer, :status, :body, *%w[content-range content-length content-disposition content-type])
     end
     ["bytes=0-1,3-4", "bytes=5-2", "lines=1-2"].each do |range|
