@@ -112,7 +112,7 @@ module Highball
     def take_name
       names, @headers = @headers.partition { |name, _| Sendfile.header?(name) }.map(&:to_h)
       name, value = names.first
-      [name, Array(value).first] if name && @status >= 200 && @status != 204 && @status != 304
+      [name, Array(value).first.to_s] if name && @status >= 200 && @status != 204 && @status != 304
     end
 
     # The application's headers hold for the file, but for the length and the part: those are of the body that it has
@@ -143,8 +143,10 @@ module Highball
 
     def send_file(file)
       is_whole = @status == 200 && file.whole_under?(@headers)
-      is_whole ? @ring.head_of_file(@ticket, @status, file.describe(@headers)) : head
-      @ring.file(@ticket, file.fileno, 0, file.size) unless file.size.zero? || @ring.head_request?(@ticket)
+      wanted = is_whole ? @ring.head_of_file(@ticket, @status, file.describe(@headers)) : head
+      return if !wanted || file.size.zero? || @ring.head_request?(@ticket)
+
+      @ring.file(@ticket, file.fileno, 0, file.size)
     ensure
       file.close
     end
