@@ -42,7 +42,7 @@ class AcmeTest < TlsTestCase
   def test_a_server_without_an_address_for_http
     @pebble = AcmeAuthority.new(@authority_folder, http_port: 1, tls_port: @https).start
     serve(folder_with("config.ru" => APP), "--bind", "tls://127.0.0.1:#{@https}", *acme_options(HOST),
-          command_binds: false)
+          bind: File.join(folder_with, "app.sock"))
     wait_for("a certificate") { https_body(HOST) }
     assert_raises(OpenSSL::SSL::SSLError) { tls_socket(@https, host: HOST, alpn: ["acme-tls/1"], verify: false) }
   end

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
-    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis, StaticFiles,
+    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, SentFolder, ShowDiagnosis, StaticFiles,
 };
 use crate::value::Address;
 
@@ -72,6 +72,7 @@ pub(crate) struct AppFields {
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
     pub(crate) compress: bool,
+    pub(crate) sendfile: Vec<SentFolder>,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::RunsAs;
+use crate::settings::{RunsAs, SentFolder};
 use crate::value::{self, Address};
 
 /// What reading a value needs to know beside its text.
@@ -77,6 +77,8 @@ pub(crate) enum Form {
     Variables(fn(&mut Fields, BTreeMap<String, String>)),
     /// Names of variables, or their beginnings with `*` after them; may be given several times.
     VariableNames(fn(&mut Fields, Vec<String>)),
+    /// `FOLDER` or `PREFIX=FOLDER`; may be given several times.
+    SentFolders(fn(&mut Fields, Vec<SentFolder>)),
 }
 
 /// One of the words that an option may have.
@@ -105,6 +107,12 @@ impl Form {
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
+            Form::SentFolders(set) => {
+                if let Some(raw) = raws.get(value::SENT_FOLDERS) {
+                    return Err(raw.wrong(format!("there are more than {} folders", value::SENT_FOLDERS)));
+                }
+                set(to, all(raws, |raw| value::sent_folder(&raw.text))?);
+            }
             Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
             Form::CountOrRange(range, set) => {
                 one(raws, |raw| set(to, value::count_or_range(&raw.text, range)?))?;
@@ -187,6 +195,7 @@ impl Form {
                 | Form::Emails(_)
                 | Form::Variables(_)
                 | Form::VariableNames(_)
+                | Form::SentFolders(_)
         )
     }
 
@@ -232,6 +241,7 @@ impl Form {
             Form::Emails(_) => "ADDRESS",
             Form::Variables(_) => "NAME=VALUE",
             Form::VariableNames(_) => "NAME",
+            Form::SentFolders(_) => "PATH",
         }
     }
 }

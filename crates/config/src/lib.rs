@@ -57,8 +57,8 @@ pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, AcmeSettings, App, AppId, AppLimits, Bind, BindAddress, BindProtocol, CertificateFiles,
-    Limits, Log, LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis,
-    StaticFiles, TlsSettings,
+    Limits, Log, LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings,
+    ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use trust::why_not_roots;
 

@@ -109,6 +109,7 @@ fn range(form: &Form) -> Option<String> {
         Form::Emails(_) => Some("e-mail addresses".into()),
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
+        Form::SentFolders(_) => Some("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`".into()),
         _ => None,
     }
 }

@@ -885,6 +885,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               `docs/compression.md`.",
     },
     Opt {
+        name: "sendfile",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::SentFolders(|f, folders| f.app.sendfile = folders),
+        default: Default::Without("none: these header fields are passed on, for a web server in front"),
+        section: Section::Files,
+        example: "/protected=storage",
+        doc: "Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI \
+              that begins with the prefix of a folder): Highball sends the file. Relative ones are below the application's \
+              folder. Files elsewhere are refused with 404. See `docs/sending-files.md`.",
+    },
+    Opt {
         name: "boot_timeout",
         scope: Scope::App,
         short: None,

@@ -402,6 +402,7 @@ fn app(
         limits: fields.limits,
         static_files: fields.static_files,
         compress: fields.compress,
+        sendfile: fields.sendfile,
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,

@@ -97,6 +97,15 @@ impl fmt::Display for AppId {
     }
 }
 
+/// A folder whose files an application may have sent by naming them in a header field of its response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentFolder {
+    /// What URIs of `X-Accel-Redirect` begin with that stand for files in it, such as `/protected`; it ends with no slash.
+    pub prefix: Option<String>,
+    /// The folder as it was given: absolute, or below the application's.
+    pub folder: String,
+}
+
 /// One application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct App {
@@ -139,6 +148,8 @@ pub struct App {
     pub static_files: StaticFiles,
     /// Whether answers and files are compressed for clients that ask for it.
     pub compress: bool,
+    /// The folders of the files that it may name in `X-Sendfile` and `X-Accel-Redirect`.
+    pub sendfile: Vec<SentFolder>,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.

@@ -10,10 +10,16 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol};
+use crate::settings::{Bind, BindAddress, BindProtocol, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
+
+/// The most folders for files that an application sends.
+pub(crate) const SENT_FOLDERS: usize = 32;
+
+/// The longest folder for files that an application sends, with its prefix, in bytes: all of them go into one message.
+const SENT_FOLDER_BYTES: usize = 1024;
 
 /// The number and the unit of a text such as `1.5s`; no digits give an empty number.
 fn split_unit(text: &str) -> (&str, &str) {
@@ -237,6 +243,23 @@ pub(crate) fn variable_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A folder whose files an application may name in a header field, and the prefix of the URIs that stand for them:
+/// `FOLDER` or `PREFIX=FOLDER`.
+pub(crate) fn sent_folder(text: &str) -> Result<SentFolder, String> {
+    let (prefix, folder) = match text.split_once('=') {
+        Some((uri, folder)) => (Some(prefix(uri)?).filter(|prefix| !prefix.is_empty()), folder),
+        None => (None, text),
+    };
+    let is_root = folder.starts_with('/') && folder.bytes().all(|byte| b"/.".contains(&byte));
+    if folder.is_empty() || folder.contains('\0') || is_root {
+        return Err(format!("`{text}` names no folder; write one such as storage, or /protected=/srv/files"));
+    }
+    if text.len() > SENT_FOLDER_BYTES {
+        return Err(format!("it is longer than {SENT_FOLDER_BYTES} bytes"));
+    }
+    Ok(SentFolder { prefix, folder: folder.to_owned() })
+}
+
 /// Text without blanks.
 pub(crate) fn word(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
@@ -419,6 +442,23 @@ mod tests {
 
     fn any_duration(text: &str) -> Result<Duration, String> {
         duration(text, &(Duration::ZERO..=Duration::from_secs(86400 * 365)))
+    }
+
+    #[test]
+    fn folders_of_sent_files() {
+        let folder = |prefix: Option<&str>, folder: &str| {
+            Ok(SentFolder { prefix: prefix.map(str::to_owned), folder: folder.to_owned() })
+        };
+        assert_eq!(sent_folder("storage"), folder(None, "storage"));
+        assert_eq!(sent_folder("/srv/files/"), folder(None, "/srv/files/"));
+        assert_eq!(sent_folder("/protected/=/srv/files"), folder(Some("/protected"), "/srv/files"));
+        assert_eq!(sent_folder("/=../shared"), folder(None, "../shared"));
+        let long = "a".repeat(SENT_FOLDER_BYTES + 1);
+        for text in
+            ["", "/", "//", "/.", "/../", "/a=", "/a=/", "a=/srv", "/a/../b=/srv", "/a b=/srv", "a\0b", &long]
+        {
+            assert!(sent_folder(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

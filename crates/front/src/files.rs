@@ -12,14 +12,12 @@
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
 //! - [`reading`]: what their content says about that;
 //! - [`compressed`]: files without siblings, compressed once;
-//! - [`conditions`]: how much of it the client asks for;
 //! - [`site`]: what is different where there is no application.
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
 mod assets;
 mod compressed;
-mod conditions;
 pub mod content_type;
 mod finder;
 mod fingerprint;
@@ -46,10 +44,10 @@ use crate::aside::Turn;
 use crate::compression::accept_encoding::{AcceptEncoding, Coding};
 use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
+use crate::message::conditions::{self, content_range, Received, Verdict};
 use crate::message::request_head::{known_key, Method, RequestHead};
 pub use assets::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use compressed::{Compressed, CompressedFiles};
-use conditions::Verdict;
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
 use known_files::KnownFiles;
@@ -86,6 +84,10 @@ pub(crate) struct StaticRequest<'a> {
 impl StaticRequest<'_> {
     fn accepted_encodings(&self) -> AcceptEncoding {
         AcceptEncoding::of(self.head.values_of(known_key::ACCEPT_ENCODING, self.buffer))
+    }
+
+    fn received(&self) -> Received<'_> {
+        Received { head: self.head, buffer: self.buffer }
     }
 
     fn has_range(&self) -> bool {
@@ -188,7 +190,7 @@ impl StaticFiles {
     ) -> StaticAnswer {
         let accepted = request.accepted_encodings();
         let representation = found.choose(&accepted);
-        let verdict = conditions::judge(request.head, request.buffer, representation);
+        let verdict = conditions::judge(&request.received(), representation.known_by());
         let to_compress = self.compressed.as_ref().zip(found.to_compress());
         if let Some((compressed, plain)) = to_compress {
             let coding =
@@ -207,13 +209,7 @@ impl StaticFiles {
                 _ => {}
             }
         }
-        let (status, offset, length) = match verdict {
-            Verdict::Whole => (200, 0, representation.length),
-            Verdict::Part { offset, length } => (206, offset, length),
-            Verdict::NotModified => (304, 0, 0),
-            Verdict::PreconditionFailed => (412, 0, 0),
-            Verdict::RangeNotSatisfiable => (416, 0, 0),
-        };
+        let (status, offset, length) = verdict.part_of(representation.length);
         let varies = to_compress.is_some();
         push_answer(representation, Part { status, offset, length, varies }, request, events)
     }
@@ -284,14 +280,6 @@ fn push_answer(
     }
     events.push(AnswerEvent::End);
     StaticAnswer::Given
-}
-
-/// `part`: offset and length; without one, none can be had (RFC 9110 section 14.4).
-fn content_range(part: Option<(u64, u64)>, whole: u64) -> Vec<u8> {
-    match part {
-        Some((offset, length)) => format!("bytes {offset}-{}/{whole}", offset + length - 1).into_bytes(),
-        None => format!("bytes */{whole}").into_bytes(),
-    }
 }
 
 /// The application's own fields, without those that are ours to say and those that could not be sent.

@@ -14,6 +14,8 @@ use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
+use crate::message::conditions::Conditions;
+use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
 use crate::protocol::{BytesRead, Protocol, Unreadable};
@@ -350,6 +352,11 @@ impl Connection {
         self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
         let generation = self.generation_of(app.id);
         let settings = app.settings();
+        let recipient = self.recipient();
+        if !settings.sendfile.is_empty() {
+            // Highball sends the files, whatever a proxy in front could do.
+            self.head.drop_fields(bytes, is_about_sending);
+        }
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
         let context = RingContext {
@@ -379,8 +386,10 @@ impl Connection {
         inner.response.reset(HeadContext {
             head_method: self.head.method == Method::Head,
             upgrade: self.head.upgrade,
+            recipient,
             ..HeadContext::default()
         });
+        inner.response.ask(Conditions::of(&self.head, bytes));
     }
 
     /// The generation of this application that answered last on this connection, 0 before its first answer. From now on

@@ -16,6 +16,7 @@ use crate::compression::rules::LEAST_BYTES;
 use crate::files::content_type;
 use crate::http_syntax::http_date;
 use crate::message::answer::FieldLines;
+use crate::message::conditions::{seconds, Validators};
 
 /// Files up to this size are kept in memory, and sent together with the head.
 pub(super) const SMALL_BYTES: u64 = 16 * 1024;
@@ -131,6 +132,12 @@ impl Representation {
             is_compressible: false,
             about,
         }
+    }
+
+    /// What conditions are compared with.
+    pub(super) fn known_by(&self) -> Validators<'_> {
+        let last_modified = Some(seconds(self.last_modified));
+        Validators { etag: Some(&self.etag), last_modified, length: self.length }
     }
 
     /// The fields of an answer with these bytes in this coding. Its entity tag is a weak one: the bytes may be others when they
