@@ -217,15 +217,6 @@ class TlsTest < TlsTestCase
     assert_operator server.status.dig("tls", "failed_handshakes"), :>=, 4
   end
 
-  def test_plain_http_gets_an_explanation
-    server = serve_tls(folder_with("config.ru" => ECHO_APP))
-    HttpConnection.tcp(tls_port(server)).use do |client|
-      answer = client.get("/")
-      assert_equal 400, answer.status
-      assert_match(%r{write https://}, answer.body)
-    end
-  end
-
   def test_half_handshakes_time_out_and_hold_up_no_other
     server = serve_tls(folder_with("config.ru" => ECHO_APP), "--tls-handshake-timeout", "2s")
     port = tls_port(server)

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
-    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis, StaticFiles,
+    AppLimits, Bind, BindProtocol, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis,
+    StaticFiles,
 };
 use crate::value::Address;
 
@@ -28,6 +29,7 @@ pub(crate) struct ServerFields {
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
     pub(crate) proxy_protocol: ProxyProtocol,
+    pub(crate) https: bool,
     pub(crate) tls_certificates: Vec<PathBuf>,
     pub(crate) tls_keys: Vec<PathBuf>,
     pub(crate) tls_handshake_timeout: Duration,
@@ -46,6 +48,19 @@ pub(crate) struct ServerFields {
     pub(crate) drain_timeout: Duration,
     pub(crate) hijacked_drain_timeout: Duration,
     pub(crate) log_format: LogFormat,
+}
+
+impl ServerFields {
+    /// Where to listen. With `https`, addresses for HTTP become addresses for HTTPS, if none is given.
+    pub(crate) fn addresses(&self) -> Vec<Bind> {
+        let mut binds: Vec<Bind> = self.binds.iter().map(|bind| bind.at_port(self.port)).collect();
+        let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
+        let of_http = |bind: &&mut Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
+        if self.https && !has_https {
+            binds.iter_mut().filter(of_http).for_each(|bind| bind.protocol = BindProtocol::Https);
+        }
+        binds
+    }
 }
 
 /// Options of one application.

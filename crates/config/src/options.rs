@@ -196,6 +196,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
     },
     Opt {
+        name: "https",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Flag(|f, on| f.server.https = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "off",
+        doc: "Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost`. They \
+              are issued by an authority that Highball makes for you at the first start, and that you have your browser trust. \
+              Addresses for HTTP become addresses for HTTPS, unless one for HTTPS is given. See [https.md](https.md#tls-in-development).",
+    },
+    Opt {
         name: "tls_certificate",
         scope: Scope::Server,
         short: None,
@@ -1017,7 +1030,7 @@ mod tests {
             let example = match option.form {
                 Form::Program(_) => "/bin/sh",
                 Form::User(_) => "root",
-                Form::Switch(_) => "on",
+                Form::Switch(_) | Form::Flag(_) => "on",
                 _ => option.example,
             };
             let fields = stored(option, example).unwrap_or_else(|error| panic!("{}: {error}", option.name));

@@ -486,14 +486,15 @@ fn server(
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let access = fields.access_log.flatten();
     let fields = fields.server;
-    let tls = tls(&fields)?;
+    let tls = tls(&fields, &apps)?;
+    let binds = fields.addresses();
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
-    let binds: Vec<_> = fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect();
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
-    if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
+    if let Some(bind) = https.filter(|_| tls.certificates.is_empty() && !tls.is_local) {
         return Err(ConfigError::Usage(format!(
-            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`"
+            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key` (in development, \
+             --https makes certificates)"
         )));
     }
     Ok(Settings {
@@ -514,8 +515,26 @@ fn server(
     })
 }
 
+/// Why there can be no certificates of a local authority.
+fn why_not_local(fields: &ServerFields, apps: &[Arc<App>]) -> Option<String> {
+    if !fields.tls_certificates.is_empty() {
+        let why = "`https` makes certificates for development, and `tls_certificate` names others: leave one of them out. With \
+                   files, an address such as `bind = \"tls://127.0.0.1:3000\"` is for HTTPS";
+        return Some(why.into());
+    }
+    let other = apps.iter().find(|app| !app.is_development())?;
+    Some(format!(
+        "`https` is for development, as only this machine trusts its certificates, and {} runs in {}: name an address such as \
+         `bind = \"tls://0.0.0.0:443\"`, and the files of a certificate with `tls_certificate` and `tls_key`",
+        other.name, other.environment
+    ))
+}
+
 /// Each certificate with its key.
-fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
+fn tls(fields: &ServerFields, apps: &[Arc<App>]) -> Result<TlsSettings, ConfigError> {
+    if let Some(why) = why_not_local(fields, apps).filter(|_| fields.https) {
+        return Err(ConfigError::Usage(why));
+    }
     let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
     if !keys.is_empty() && keys.len() != certificates.len() {
         return Err(ConfigError::Usage(format!(
@@ -534,8 +553,10 @@ fn tls(fields: &ServerFields) -> Result<TlsSettings, ConfigError> {
         certificates: certificates.iter().zip(keys).map(files).collect(),
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
+        is_local: fields.https,
         redirect: fields.redirect_https,
-        hsts: fields.hsts,
+        // A browser would use HTTPS for every port of this machine, whatever listens there.
+        hsts: fields.hsts.filter(|_| !fields.https),
     })
 }
 

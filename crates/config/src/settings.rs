@@ -397,6 +397,8 @@ impl fmt::Display for Bind {
 /// How clients of HTTPS addresses are served.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSettings {
+    /// Whether a local authority issues certificates for names of this machine, and there are no others.
+    pub is_local: bool,
     /// Certificates, and the keys that belong to them. The first is for clients that name no host, or one that is in none.
     pub certificates: Vec<CertificateFiles>,
     /// Time for a handshake.

@@ -1,6 +1,6 @@
 //! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
 
-use crate::certificates;
+use crate::certificates::{self, Sources};
 use crate::control_places::ControlPlaces;
 use crate::developer_key;
 use crate::instance::InstanceSocket;
@@ -44,14 +44,14 @@ static OPENERS: OnceLock<Openers> = OnceLock::new();
 static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
 /// The files of certificates, as a process of root's has read them last.
-static ROOTS_CERTIFICATES: Mutex<Option<Result<Vec<front::Pem>, String>>> = Mutex::new(None);
+static ROOTS_CERTIFICATES: Mutex<Option<Result<Sources, String>>> = Mutex::new(None);
 
 /// What a process of root's has read.
 #[derive(Debug, Serialize, Deserialize)]
 enum Read {
     /// These settings, of a server; root's secret for developers' browsers, if one is needed and can be kept; the files of
     /// certificates, or what is wrong with them.
-    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Vec<front::Pem>, String>),
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Sources, String>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -124,7 +124,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
             let pems = if certificates::are_needed(&settings) {
                 certificates::read(&settings)
             } else {
-                Ok(Vec::new())
+                Ok(Sources::Files(Vec::new()))
             };
             Read::Settings(settings, secret, pems.map_err(|error| error.to_string()))
         }
@@ -150,7 +150,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Vec<front::Pem>, String> {
+pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Sources, String> {
     match launcher {
         Launcher::Direct => certificates::read(settings).map_err(|error| error.to_string()),
         Launcher::Spawner(_) => {

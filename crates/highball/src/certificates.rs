@@ -1,9 +1,12 @@
-//! Certificates for HTTPS: read at the start, and again after HUP and when a file changes.
+//! Certificates for HTTPS: read at the start, and again after HUP and when a file changes. In development, the user's authority
+//! issues them (`authority`).
 
+use crate::authority::{self, Local, LocalError};
 use crate::configuration::Configuration;
 use highball_config::{BindProtocol, CertificateFiles, Settings};
-use highball_front::{Certificate, CertificateError, Pem, SetupError, Tls};
+use highball_front::{AuthorityError, Certificate, CertificateError, Issuer, Pem, SetupError, Tls};
 use highball_supervisor::Launcher;
+use serde::{Deserialize, Serialize};
 use std::fs::metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -14,6 +17,33 @@ use tracing::{error, info, warn};
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// What was read for clients that get a certificate.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Sources {
+    /// Files, in the order of the configuration.
+    Files(Vec<Pem>),
+    /// What issues certificates in development.
+    Local(Local),
+}
+
+/// The same, and clients can be served with it.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    Files(Vec<Certificate>),
+    Local(Local, Box<Issuer>),
+}
+
+/// Why clients cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Files(#[from] CertificateError),
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    #[error(transparent)]
+    Issuer(#[from] AuthorityError),
+}
+
 /// Whether there are clients that get a certificate.
 pub(crate) fn are_needed(settings: &Settings) -> bool {
     settings.binds.iter().any(|bind| bind.protocol == BindProtocol::Https)
@@ -23,16 +53,26 @@ pub(crate) fn are_needed(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub(crate) fn read(settings: &Settings) -> Result<Vec<Pem>, CertificateError> {
-    settings.tls.certificates.iter().map(Pem::read).collect()
+pub(crate) fn read(settings: &Settings) -> Result<Sources, ReadError> {
+    if settings.tls.is_local {
+        return Ok(Sources::Local(authority::load()?));
+    }
+    let read: Result<_, _> = settings.tls.certificates.iter().map(Pem::read).collect();
+    Ok(Sources::Files(read?))
 }
 
 /// Makes sure of what clients will get.
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub(crate) fn check(pems: &[Pem]) -> Result<Vec<Certificate>, CertificateError> {
-    pems.iter().map(Pem::check).collect()
+pub(crate) fn check(sources: Sources) -> Result<Checked, ReadError> {
+    match sources {
+        Sources::Files(pems) => Ok(Checked::Files(pems.iter().map(Pem::check).collect::<Result<_, _>>()?)),
+        Sources::Local(local) => {
+            let issuer = Box::new(Issuer::new(&local.delegate)?);
+            Ok(Checked::Local(local, issuer))
+        }
+    }
 }
 
 /// TLS with these certificates, and the keys of session tickets of the server before.
@@ -41,11 +81,20 @@ pub(crate) fn check(pems: &[Pem]) -> Result<Vec<Certificate>, CertificateError> 
 /// The cryptography does not work.
 pub(crate) fn set_up(
     settings: &Settings,
-    certificates: Vec<Certificate>,
+    checked: Checked,
     tickets: Option<&str>,
 ) -> Result<Arc<Tls>, SetupError> {
+    let (certificates, local) = match checked {
+        Checked::Files(certificates) => (certificates, None),
+        Checked::Local(local, issuer) => (Vec::new(), Some((local, issuer))),
+    };
     warn_of_flaws(&certificates);
-    Ok(Arc::new(Tls::new(certificates, settings.tls.max_handshakes, tickets)?))
+    let tls = Tls::new(certificates, settings.tls.max_handshakes, tickets)?;
+    if let Some((local, issuer)) = local {
+        local.report();
+        tls.issue_by(*issuer);
+    }
+    Ok(Arc::new(tls))
 }
 
 fn warn_of_flaws(certificates: &[Certificate]) {
@@ -59,8 +108,14 @@ fn warn_of_flaws(certificates: &[Certificate]) {
 
 /// From now on clients get these, unless something is wrong with them. One that browsers refuse takes the place of none that
 /// they accept.
-pub(crate) fn replace(tls: &Tls, read: Result<Vec<Pem>, String>) {
-    let checked = read.and_then(|pems| check(&pems).map_err(|error| error.to_string()));
+pub(crate) fn replace(tls: &Tls, read: Result<Sources, String>) {
+    let checked = read.and_then(|sources| check(sources).map_err(|error| error.to_string()));
+    let checked = match checked {
+        Ok(Checked::Local(_, issuer)) if tls.is_local() => return tls.issue_by(*issuer),
+        Ok(Checked::Files(certificates)) if !tls.is_local() => Ok(certificates),
+        Ok(_) => return, // options of the server stay as they were
+        Err(error) => Err(error),
+    };
     let checked = checked.and_then(|certificates| {
         let served = tls.report().certificates;
         for new in certificates.iter().filter(|new| new.is_out_of_date()) {

@@ -3,8 +3,9 @@
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
-//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when
-//! a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `authority` (which
+//! issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
+//! serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -15,6 +16,7 @@
 
 mod asking;
 mod at_root;
+mod authority;
 mod benchmark;
 mod certificates;
 mod commands;
@@ -352,7 +354,7 @@ impl ListeningServer {
 fn checked_certificates(
     settings: &Settings,
     launcher: &Launcher,
-) -> Result<Option<Vec<front::Certificate>>, Box<dyn Error>> {
+) -> Result<Option<certificates::Checked>, Box<dyn Error>> {
     if !certificates::are_needed(settings) {
         if settings.tls.redirect {
             return Err(
@@ -361,8 +363,8 @@ fn checked_certificates(
         }
         return Ok(None);
     }
-    let pems = at_root::read_certificates(settings, launcher)?;
-    Ok(Some(certificates::check(&pems)?))
+    let sources = at_root::read_certificates(settings, launcher)?;
+    Ok(Some(certificates::check(sources)?))
 }
 
 /// Listens on an address: with the socket of the process before, or with a new one.

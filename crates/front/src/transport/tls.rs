@@ -1,8 +1,9 @@
 //! TLS: what is offered to clients that connect to an address for HTTPS.
 //!
-//! In reading order: [`certificate`] (files, and what is wrong with them), `served` (the certificate for a host name),
-//! `tickets` (by which clients resume sessions), `stream` (the connection after its handshake).
+//! In reading order: [`certificate`] (files, and what is wrong with them), [`authority`] (certificates for development), `served`
+//! (the certificate for a host name), `tickets` (by which clients resume sessions), `stream` (the connection after its handshake).
 
+pub mod authority;
 pub mod certificate;
 mod served;
 pub(crate) mod stream;
@@ -15,6 +16,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::ServerSessionMemoryCache;
 use rustls::ServerConfig;
 
+use authority::Issuer;
 use certificate::Certificate;
 use served::Served;
 use tickets::TicketKeys;
@@ -130,7 +132,7 @@ pub(crate) fn provider() -> CryptoProvider {
 }
 
 impl Tls {
-    /// With these certificates, at least one: the first is for clients that name a host which none is for. At most this number
+    /// With these certificates; the first is for clients that name a host which none is for. At most this number
     /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
     ///
     /// # Errors
@@ -159,6 +161,16 @@ impl Tls {
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
         })
+    }
+
+    /// Whether certificates are issued for the names that clients ask for.
+    pub fn is_local(&self) -> bool {
+        self.served.issuer().is_some()
+    }
+
+    /// From now on clients get what this issues for the names that they ask for.
+    pub fn issue_by(&self, issuer: Issuer) {
+        self.served.issue_by(issuer);
     }
 
     /// From now on these are served, or those before, as something is wrong with the new ones.

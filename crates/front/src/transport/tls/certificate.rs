@@ -270,7 +270,7 @@ fn flaw_of_dates(certificate: &EndEntityCert<'_>) -> Option<Flaw> {
     }
 }
 
-fn expiry(certificate: &EndEntityCert<'_>) -> SystemTime {
+pub(super) fn expiry(certificate: &EndEntityCert<'_>) -> SystemTime {
     match check_at(certificate, NEVER) {
         Err(webpki::Error::CertExpired { not_after, .. }) => system_time(not_after),
         _ => system_time(NEVER),

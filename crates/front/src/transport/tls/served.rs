@@ -7,12 +7,17 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::SignatureScheme;
 
+use super::authority::Issuer;
 use super::certificate::Certificate;
 use super::CertificateReport;
 
 /// The certificates in use.
 #[derive(Debug)]
-pub(super) struct Served(RwLock<Arc<ByHost>>);
+pub(super) struct Served {
+    by_host: RwLock<Arc<ByHost>>,
+    /// In development, it issues what clients ask for, and there are no others.
+    issuer: RwLock<Option<Arc<Issuer>>>,
+}
 
 #[derive(Debug)]
 struct ByHost {
@@ -23,24 +28,36 @@ struct ByHost {
 
 impl Served {
     pub(super) fn new(certificates: Vec<Certificate>) -> Self {
-        Served(RwLock::new(Arc::new(ByHost::new(certificates))))
+        Served { by_host: RwLock::new(Arc::new(ByHost::new(certificates))), issuer: RwLock::default() }
     }
 
     pub(super) fn replace(&self, certificates: Vec<Certificate>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
+        *self.by_host.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
+    }
+
+    pub(super) fn issue_by(&self, issuer: Issuer) {
+        *self.issuer.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(issuer));
+    }
+
+    pub(super) fn issuer(&self) -> Option<Arc<Issuer>> {
+        self.issuer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn now(&self) -> Arc<ByHost> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.by_host.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn report(&self) -> Vec<CertificateReport> {
-        self.now().all.iter().map(Certificate::report).collect()
+        let issued = self.issuer().map(|issuer| issuer.report());
+        issued.into_iter().chain(self.now().all.iter().map(Certificate::report)).collect()
     }
 }
 
 impl ResolvesServerCert for Served {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Some(issuer) = self.issuer() {
+            return issuer.certificate_for(hello.server_name());
+        }
         self.now().find(hello.server_name(), hello.signature_schemes()).map(|found| Arc::clone(found.key()))
     }
 }
