@@ -20,6 +20,9 @@ pub(crate) struct Fields {
     pub(crate) app: AppFields,
     /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
     pub(crate) access_log: Option<Option<PathBuf>>,
+    /// Certificates and their keys: the server's, or those of one application.
+    pub(crate) tls_certificates: Vec<PathBuf>,
+    pub(crate) tls_keys: Vec<PathBuf>,
 }
 
 /// Options of the server.
@@ -30,8 +33,6 @@ pub(crate) struct ServerFields {
     pub(crate) binds: Vec<Address>,
     pub(crate) proxy_protocol: ProxyProtocol,
     pub(crate) https: bool,
-    pub(crate) tls_certificates: Vec<PathBuf>,
-    pub(crate) tls_keys: Vec<PathBuf>,
     pub(crate) tls_handshake_timeout: Duration,
     pub(crate) max_tls_handshakes: usize,
     pub(crate) redirect_https: bool,

@@ -60,7 +60,7 @@ pub use settings::{
     LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
     TlsSettings,
 };
-pub use trust::why_not_roots;
+pub use trust::{reader_of, why_not_roots};
 
 /// A user of this machine.
 pub use highball_users::User;

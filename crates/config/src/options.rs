@@ -210,23 +210,24 @@ pub(crate) static OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "tls_certificate",
-        scope: Scope::Server,
+        scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.server.tls_certificates = paths),
+        form: Form::Paths(|f, paths| f.tls_certificates = paths),
         default: Default::Without("none; an address for HTTPS needs one"),
         section: Section::Server,
         example: "/etc/highball/blog.example.com.pem",
         doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
               `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
-              name, or else the first. Read again after HUP, and when it changes. See [https.md](https.md).",
+              name, or else the first. Those of one application count for its `hosts` alone. Read again after HUP, and when it changes. \
+              See [https.md](https.md).",
     },
     Opt {
         name: "tls_key",
-        scope: Scope::Server,
+        scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.server.tls_keys = paths),
+        form: Form::Paths(|f, paths| f.tls_keys = paths),
         default: Default::Without("the file of the certificate"),
         section: Section::Server,
         example: "/etc/highball/blog.example.com.key",

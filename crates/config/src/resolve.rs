@@ -8,9 +8,9 @@ use highball_users::{with_rights_of, User};
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
-use crate::fields::{AppFields, ServerFields};
+use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
-use crate::form::Place;
+use crate::form::{Form, Place};
 use crate::given::{Given, Origin};
 use crate::memory;
 use crate::options::{Opt, Scope};
@@ -373,20 +373,30 @@ fn app(
     }
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
+        // Both count.
+        Scope::ServerAndApp if is_certificate(option) => false,
         // The server's, unless it is given for the application alone, in a file.
         Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
+    let certificates = certificates(&own.fields(place, |option| is_certificate(option) && own.has(option))?)?;
     let access_log =
         fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
     let fields = fields.app;
     agree(&fields)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
+    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?;
+    if hosts.is_empty() && !certificates.is_empty() {
+        return Err(ConfigError::Usage(format!(
+            "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
+             give the certificate for the server"
+        )));
+    }
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
-        hosts: hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?,
+        hosts,
         prefix,
         workers: fields.workers.unwrap_or_else(cpus::available),
         threads: fields.threads,
@@ -404,6 +414,7 @@ fn app(
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
+        certificates,
         show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
         link: app.link.clone(),
@@ -484,14 +495,15 @@ fn server(
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let certificates = certificates(&fields)?;
     let access = fields.access_log.flatten();
     let fields = fields.server;
-    let tls = tls(&fields, &apps)?;
+    let tls = tls(&fields, certificates, &apps)?;
     let binds = fields.addresses();
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
-    if let Some(bind) = https.filter(|_| tls.certificates.is_empty() && !tls.is_local) {
+    if let Some(bind) = https.filter(|_| !has_certificates(&tls.certificates, &apps) && !tls.is_local) {
         return Err(ConfigError::Usage(format!(
             "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key` (in development, \
              --https makes certificates)"
@@ -516,8 +528,8 @@ fn server(
 }
 
 /// Why there can be no certificates of a local authority.
-fn why_not_local(fields: &ServerFields, apps: &[Arc<App>]) -> Option<String> {
-    if !fields.tls_certificates.is_empty() {
+fn why_not_local(certificates: &[CertificateFiles], apps: &[Arc<App>]) -> Option<String> {
+    if has_certificates(certificates, apps) {
         let why = "`https` makes certificates for development, and `tls_certificate` names others: leave one of them out. With \
                    files, an address such as `bind = \"tls://127.0.0.1:3000\"` is for HTTPS";
         return Some(why.into());
@@ -530,11 +542,16 @@ fn why_not_local(fields: &ServerFields, apps: &[Arc<App>]) -> Option<String> {
     ))
 }
 
+fn has_certificates(of_server: &[CertificateFiles], apps: &[Arc<App>]) -> bool {
+    !of_server.is_empty() || apps.iter().any(|app| !app.certificates.is_empty())
+}
+
+fn is_certificate(option: &Opt) -> bool {
+    matches!(option.form, Form::Paths(_))
+}
+
 /// Each certificate with its key.
-fn tls(fields: &ServerFields, apps: &[Arc<App>]) -> Result<TlsSettings, ConfigError> {
-    if let Some(why) = why_not_local(fields, apps).filter(|_| fields.https) {
-        return Err(ConfigError::Usage(why));
-    }
+fn certificates(fields: &Fields) -> Result<Vec<CertificateFiles>, ConfigError> {
     let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
     if !keys.is_empty() && keys.len() != certificates.len() {
         return Err(ConfigError::Usage(format!(
@@ -549,8 +566,19 @@ fn tls(fields: &ServerFields, apps: &[Arc<App>]) -> Result<TlsSettings, ConfigEr
         certificate: certificate.clone(),
         key: key.clone(),
     };
+    Ok(certificates.iter().zip(keys).map(files).collect())
+}
+
+fn tls(
+    fields: &ServerFields,
+    certificates: Vec<CertificateFiles>,
+    apps: &[Arc<App>],
+) -> Result<TlsSettings, ConfigError> {
+    if let Some(why) = why_not_local(&certificates, apps).filter(|_| fields.https) {
+        return Err(ConfigError::Usage(why));
+    }
     Ok(TlsSettings {
-        certificates: certificates.iter().zip(keys).map(files).collect(),
+        certificates,
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
         is_local: fields.https,

@@ -213,10 +213,13 @@ fn all_certificates(settings: &Settings) -> Vec<Check> {
             Err(error) => failed(error.to_string()),
         };
     }
-    match certificates::read(settings).and_then(certificates::check) {
-        Ok(Checked::Files(certificates)) => certificates.iter().flat_map(certificate).collect(),
+    match certificates::read(settings).map_err(|error| error.to_string()).and_then(certificates::check) {
+        Ok(Checked::Files(certificates, problems)) => {
+            let problems = problems.into_iter().flat_map(|problem| failed(problem.error));
+            certificates.iter().flat_map(certificate).chain(problems).collect()
+        }
         Ok(Checked::Local(..)) => Vec::new(),
-        Err(error) => failed(error.to_string()),
+        Err(error) => failed(error),
     }
 }
 

@@ -173,15 +173,18 @@ impl Tls {
         self.served.issue_by(issuer);
     }
 
-    /// From now on these are served, or those before, as something is wrong with the new ones.
-    pub fn replace(&self, certificates: Result<Vec<Certificate>, String>) {
-        let problem = match certificates {
-            Ok(certificates) => {
-                self.served.replace(certificates);
-                None
-            }
-            Err(problem) => Some(problem),
-        };
+    /// The certificates in use.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.served.all()
+    }
+
+    /// From now on these are served.
+    pub fn replace(&self, certificates: Vec<Certificate>) {
+        self.served.replace(certificates);
+    }
+
+    /// Why newer files are not used, for reports; `None`: they are.
+    pub fn set_problem(&self, problem: Option<String>) {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
