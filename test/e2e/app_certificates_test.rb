@@ -3,7 +3,7 @@
 require_relative "../support/many_apps_test_case"
 require_relative "../support/serves_tls"
 
-# Applications of one server with certificates of their own: each counts for the hosts of its application alone.
+# Applications of one server, each with its certificate, which counts for the hosts of that application alone.
 class AppCertificatesTest < ManyAppsTestCase
   include ServesTls
 
@@ -64,7 +64,7 @@ class AppCertificatesTest < ManyAppsTestCase
     HOSTS.each { |name, host| issue(name, host) }
     File.write(path("blog.key"), "")
     server = serve_apps
-    assert_match(/ERROR the application has no certificate of its own.*blog\.key is empty/m, server.log)
+    assert_match(/ERROR the application has no certificate.*blog\.key is empty/m, server.log)
     assert_match(/blog\.key is empty/, server.full_status.dig("tls", "problem"))
     assert_equal [serial_of("server"), serial_of("shop")], serials
     issue("blog", "blog.example.test")

@@ -2,6 +2,7 @@
 
 require_relative "../support/tenants_test_case"
 require_relative "../support/serves_tls"
+require_relative "../support/fuse_folder"
 
 # Certificates of applications of different users, whom a tenant attacks with its files. The server was started by root.
 class TenantCertificatesTest < TenantsTestCase
@@ -26,7 +27,7 @@ class TenantCertificatesTest < TenantsTestCase
     [[@root_file] * 2, ["/etc/shadow"] * 2, pair.take(2), ["/proc/self/mem", "/dev/zero"]].each do |certificate, key|
       link(attacker, certificate, key)
       server = serve_with_tls(attacker, victim_app, entries: { ATTACKER => lines })
-      assert_match(/the application has no certificate of its own/, server.log)
+      assert_match(/the application has no certificate/, server.log)
       refute_includes reports(server), SECRET
       refute_includes reports(server), pair.last.key_pem.lines[1].strip
       # The server's, for all hosts.
@@ -55,7 +56,31 @@ class TenantCertificatesTest < TenantsTestCase
     assert_equal @serial, serial_for(@port, HOSTS[VICTIM])
   end
 
+  # Also while it watches files, of which there are others.
+  def test_a_disk_that_does_not_answer_holds_up_its_owner_alone
+    attacker, lines = with_own_files("disk/")
+    disk_folder = File.join(attacker, "disk").tap { |path| Dir.mkdir(path) }
+    pair = TlsFiles.issue([HOSTS[ATTACKER]], by: authority)
+    FuseFolder.mounted(disk_folder, { "own.pem" => pair.pem, "own.key" => pair.key_pem }) do |disk|
+      server = serve_with_tls(attacker, victim_app, entries: { ATTACKER => lines })
+      assert_equal [pair.certificate.serial, @serial], serials
+      disk.ignore(:lookup, :getattr, :open, :read)
+      wait_for("the look at it", within: 20) { disk.unanswered.positive? }
+      renew_servers_pair
+      wait_for("the new certificate", within: 20) { serial_for(@port, HOSTS[VICTIM]) == @serial }
+      assert_predicate server.stop, :success?
+    end
+  rescue FuseFolder::Unavailable => e
+    skip "no file systems for tests: #{e.message}"
+  end
+
   private
+
+  def renew_servers_pair
+    certificate, key, pair = certificate_for(*HOSTS.values, folder: File.join(@place, "tls"))
+    @serial = pair.certificate.serial
+    [certificate, key]
+  end
 
   # What could be seen by anyone who reads logs, or the status.
   def reports(server) = server.log + server_status(server).to_json
@@ -67,9 +92,10 @@ class TenantCertificatesTest < TenantsTestCase
   end
 
   # An application of the attacker's, and lines of root's entry that name files in it.
-  def with_own_files
+  def with_own_files(folder = "")
     attacker = attacker_app
-    [attacker, "tls_certificate = '#{attacker}/own.pem'\ntls_key = '#{attacker}/own.key'\n"]
+    own = File.join(attacker, folder, "own")
+    [attacker, "tls_certificate = '#{own}.pem'\ntls_key = '#{own}.key'\n"]
   end
 
   def link(app, *targets)
@@ -94,8 +120,7 @@ class TenantCertificatesTest < TenantsTestCase
 
   def serve_with_tls(attacker, victim, **options)
     FileUtils.mkdir_p(File.join(@place, "tls"), mode: 0o700)
-    certificate, key, pair = certificate_for(*HOSTS.values, folder: File.join(@place, "tls"))
-    @serial = pair.certificate.serial
+    certificate, key = renew_servers_pair
     top = "tls_certificate = '#{certificate}'\ntls_key = '#{key}'\n"
     configure_tenants(attacker, victim, top: top, **options)
     server = serve_as_root(@place, "--bind", "tls://127.0.0.1:0")

@@ -19,6 +19,7 @@ use rustix::fs::{accessat, memfd_create, Access, AtFlags, MemfdFlags, CWD};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs::File;
@@ -89,12 +90,7 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     spawner.read_configuration(theirs.as_fd())?;
     drop(theirs);
     set_socket_timeout(&ours, Timeout::Recv, Some(READ_TIME)).map_err(io::Error::from)?;
-    let Received::Packet(_, Some(read)) = receive(&ours, true)? else {
-        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-    };
-    let mut read = File::from(read);
-    read.rewind()?;
-    match serde_json::from_reader(BufReader::new(read)).map_err(io::Error::from)? {
+    match passed(&ours)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))? {
         Read::Settings(settings, secret, pems) => {
             *ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner) = Some(pems);
             secret.map(|secret| ROOTS_SECRET.get_or_init(|| secret));
@@ -110,7 +106,7 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     }
 }
 
-fn read_here() -> Result<Invocation, ConfigError> {
+pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
     highball_config::parse_asking(std::env::args_os(), &|name| std::env::var(name).ok(), ask)
@@ -131,18 +127,28 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
         Ok(_) => Read::NoServer,
         Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
     };
-    let pass = || -> io::Result<()> {
-        let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
-        file.write_all(&Zeroizing::new(serde_json::to_vec(&read)?))?;
-        send(&socket, &[0], Some(file.as_fd()))
-    };
-    match pass() {
+    match pass(&socket, &read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("the configuration cannot be passed on: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Passes what was read to the server: it may be longer than a packet.
+pub(crate) fn pass(socket: &OwnedFd, read: &impl Serialize) -> io::Result<()> {
+    let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
+    file.write_all(&Zeroizing::new(serde_json::to_vec(read)?))?;
+    send(socket, &[0], Some(file.as_fd()))
+}
+
+/// What a process of root's has passed; `None`: it has ended.
+pub(crate) fn passed<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option<T>> {
+    let Received::Packet(_, Some(read)) = receive(socket, true)? else { return Ok(None) };
+    let mut read = File::from(read);
+    read.rewind()?;
+    Ok(Some(serde_json::from_reader(BufReader::new(read))?))
 }
 
 /// The files of the certificates, read with root's rights where root's configuration names them: no tenant can read a key, and

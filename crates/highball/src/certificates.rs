@@ -1,23 +1,15 @@
-//! Certificates for HTTPS: read at the start, and again after HUP and when a file changes. In development, the user's authority
-//! issues them (`authority`).
+//! Certificates for HTTPS: read at the start, and again after HUP and when a file changes (`certificate_watch`). In development, the
+//! user's authority issues them (`authority`).
 
 use crate::authority::{self, Local, LocalError};
-use crate::configuration::Configuration;
 use highball_config::{reader_of, App, BindProtocol, CertificateFiles, Settings, User};
 use highball_front::{Certificate, CertificateOwner, Issuer, Pem, SetupError, Tls};
-use highball_supervisor::Launcher;
 use highball_users::{may_change_users, with_rights_of};
 use serde::{Deserialize, Serialize};
-use std::fs::metadata;
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::spawn_blocking;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{error, info, warn};
-
-/// How often files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What was read for clients that get a certificate.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,15 +33,9 @@ pub(crate) struct Source {
 /// What clients are served with.
 #[derive(Debug)]
 pub(crate) enum Checked {
-    Files(Vec<Certificate>, Vec<Problem>),
+    /// And why applications have none.
+    Files(Vec<Certificate>, Problems),
     Local(Local, Box<Issuer>),
-}
-
-/// Why an application has no certificate.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    app: String,
-    pub(crate) error: String,
 }
 
 /// Whether there are clients that get a certificate.
@@ -65,12 +51,16 @@ pub(crate) fn read(settings: &Settings) -> Result<Sources, LocalError> {
     if settings.tls.is_local {
         return Ok(Sources::Local(authority::load()?));
     }
-    let source = |(files, app): (&CertificateFiles, Option<&App>)| Source {
+    Ok(Sources::Files(settings.certificates().map(|(files, app)| read_source(files, app)).collect()))
+}
+
+/// Reads the files of one certificate.
+pub(crate) fn read_source(files: &CertificateFiles, app: Option<&App>) -> Source {
+    Source {
         file: files.certificate.clone(),
         owner: app.map(|app| CertificateOwner { name: app.name.clone(), hosts: app.hosts.clone() }),
         read: read_files(files),
-    };
-    Ok(Sources::Files(settings.certificates().map(source).collect()))
+    }
 }
 
 fn read_files(files: &CertificateFiles) -> Result<Pem, String> {
@@ -81,13 +71,13 @@ fn read_files(files: &CertificateFiles) -> Result<Pem, String> {
 
 /// Reads files of the server's with this process's rights; as root, with those of the first other user who could have put them
 /// there, or decided where their paths lead: that user gets nothing served that the user could not read.
-fn as_who_could_change<T>(files: &[&Path], read: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn as_who_could_change<T>(files: &[&Path], read: impl FnOnce() -> T) -> Result<T, String> {
     let reader = if may_change_users() { reader_of_all(files)? } else { None };
     let Some(user) = reader else { return Ok(read()) };
     with_rights_of(Some(&user), read).map_err(|error| format!("cannot read files as {user}: {error}"))
 }
 
-fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
+pub(crate) fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
     let mut reader = None;
     for file in files {
         match (&reader, reader_of(file)?) {
@@ -112,9 +102,8 @@ impl Source {
         Ok(certificate.of(self.owner))
     }
 
-    fn is_of(&self, served: &Certificate) -> bool {
-        let name = |owner: Option<&CertificateOwner>| owner.map(|owner| owner.name.clone());
-        served.file() == self.file && name(served.owner()) == name(self.owner.as_ref())
+    fn identity(&self) -> Identity {
+        (self.owner.as_ref().map(|owner| owner.name.clone()), self.file.clone())
     }
 }
 
@@ -130,13 +119,13 @@ pub(crate) fn check(sources: Sources) -> Result<Checked, String> {
             return Ok(Checked::Local(local, Box::new(issuer)));
         }
     };
-    let (mut certificates, mut problems) = (Vec::new(), Vec::new());
+    let (mut certificates, mut problems) = (Vec::new(), Problems::new());
     for source in sources {
-        let app = source.owner.as_ref().map(|owner| owner.name.clone());
-        match (source.check(), app) {
-            (Ok(certificate), _) => certificates.push(certificate),
-            (Err(error), Some(app)) => problems.push(Problem { app, error }),
-            (Err(error), None) => return Err(error),
+        let identity = source.identity();
+        match source.check() {
+            Ok(certificate) => certificates.push(certificate),
+            Err(error) if identity.0.is_none() => return Err(error),
+            Err(error) => drop(problems.insert(identity, error)),
         }
     }
     Ok(Checked::Files(certificates, problems))
@@ -162,16 +151,13 @@ pub(crate) fn set_up(
         }
     };
     certificates.iter().for_each(warn_of_flaws);
-    for Problem { app, error } in &problems {
-        error!(app, error, "the application has no certificate of its own");
+    for ((app, _), error) in &problems {
+        error!(app, error, "the application has no certificate");
     }
     let tls = tls(certificates)?;
-    tls.set_problem(joined(problems.into_iter().map(|problem| problem.error).collect()));
+    report(&tls, &problems);
+    *PROBLEMS.lock().unwrap_or_else(PoisonError::into_inner) = problems;
     Ok(Arc::new(tls))
-}
-
-fn joined(problems: Vec<String>) -> Option<String> {
-    (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 fn warn_of_flaws(certificate: &Certificate) {
@@ -199,29 +185,70 @@ pub(crate) fn replace(tls: &Tls, read: Result<Sources, String>) {
             return tls.set_problem(Some(error));
         }
     };
+    renew(tls, sources, true);
+}
+
+/// What is wrong with files, by what they are.
+type Problems = BTreeMap<Identity, String>;
+/// The application, and the file.
+type Identity = (Option<String>, PathBuf);
+
+/// While they are locked, others change no certificates.
+static PROBLEMS: Mutex<Problems> = Mutex::new(Problems::new());
+
+fn report(tls: &Tls, problems: &Problems) {
+    let all: Vec<&str> = problems.values().map(String::as_str).collect();
+    tls.set_problem((!all.is_empty()).then(|| all.join("; ")));
+}
+
+/// From now on clients get these. `are_all`: and no others; else those of other files stay.
+pub(crate) fn renew(tls: &Tls, sources: Vec<Source>, are_all: bool) {
+    let mut problems = PROBLEMS.lock().unwrap_or_else(PoisonError::into_inner);
     let before = tls.certificates();
-    let (mut certificates, mut problems, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut known = problems.clone();
+    if are_all {
+        problems.clear();
+    }
+    let (mut renewed, mut hosts) = (Vec::new(), Vec::new());
     for source in sources {
-        let owner = source.owner.clone();
-        let old = before.iter().find(|certificate| source.is_of(certificate));
+        let (identity, owner) = (source.identity(), source.owner.clone());
+        let old = before.iter().find(|certificate| identity_of(certificate) == identity);
+        problems.remove(&identity);
         match source.check().and_then(|new| is_better(&new, old).map(|()| new)) {
             Ok(new) => {
-                warn_of_flaws(&new);
-                hosts.extend(new.hosts().iter().cloned());
-                certificates.push(new);
+                if old.is_none_or(|old| !old.is_same(&new)) {
+                    warn_of_flaws(&new);
+                    hosts.extend(new.hosts().iter().cloned());
+                }
+                renewed.push((identity, Some(new)));
             }
             Err(error) => {
-                error!(error, "the certificate stays as it was");
-                problems.push(error);
-                certificates.extend(old.map(|old| old.clone().of(owner)));
+                if known.remove(&identity).as_ref() != Some(&error) {
+                    error!(error, "the certificate stays as it was");
+                }
+                problems.insert(identity.clone(), error);
+                renewed.push((identity, old.map(|old| old.clone().of(owner))));
             }
         }
     }
     if !hosts.is_empty() {
         info!(hosts = hosts.join(" "), "new connections get the certificates that the files have by now");
     }
-    tls.replace(certificates);
-    tls.set_problem(joined(problems));
+    if !are_all {
+        let is_renewed =
+            |kept: &&Certificate| !renewed.iter().any(|(identity, _)| *identity == identity_of(kept));
+        let kept = before.iter().filter(is_renewed).map(|kept| (identity_of(kept), Some(kept.clone())));
+        renewed.extend(kept.collect::<Vec<_>>());
+        // The first is the one for unknown hosts.
+        let place = |identity: &Identity| before.iter().position(|old| identity_of(old) == *identity);
+        renewed.sort_by_key(|(identity, _)| place(identity).unwrap_or(usize::MAX));
+    }
+    tls.replace(renewed.into_iter().filter_map(|(_, certificate)| certificate).collect());
+    report(tls, &problems);
+}
+
+fn identity_of(certificate: &Certificate) -> Identity {
+    (certificate.owner().map(|owner| owner.name.clone()), certificate.file().to_owned())
 }
 
 /// One that browsers refuse takes the place of none that they accept.
@@ -231,40 +258,4 @@ fn is_better(new: &Certificate, old: Option<&Certificate>) -> Result<(), String>
     }
     let flaws: Vec<String> = new.flaws().iter().map(ToString::to_string).collect();
     Err(format!("the certificate in {} has changed, but {}", new.file().display(), flaws.join("; ")))
-}
-
-/// What shows that a file has changed.
-type Stamp = Option<(u64, u64, i64, i64, u64)>;
-
-fn stamps(settings: &Settings) -> Vec<Stamp> {
-    let stamp = |path: &Path| {
-        let found = as_who_could_change(&[path], || metadata(path)).ok()?.ok()?;
-        Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
-    };
-    settings.certificates().flat_map(|(files, _)| [stamp(&files.certificate), stamp(&files.key)]).collect()
-}
-
-/// Has clients get what changed files have, once no more of them changes: a certificate comes a moment before its key. Never
-/// returns. Where another user's processes read the files for this one, they are read after HUP alone.
-pub(crate) async fn follow_files(configuration: &Configuration, tls: Option<&Arc<Tls>>, launcher: &Launcher) {
-    let (Some(tls), Launcher::Direct) = (tls, launcher) else { return std::future::pending().await };
-    let mut served: Option<Vec<Stamp>> = None;
-    let mut before = None;
-    loop {
-        let settings = configuration.now();
-        let look = spawn_blocking(move || stamps(&settings));
-        let Ok(found) = look.await else { return std::future::pending().await };
-        if served.as_ref().is_some_and(|served| *served != found) && before.as_ref() == Some(&found) {
-            let settings = configuration.now();
-            let tls = Arc::clone(tls);
-            let follow = move || replace(&tls, read(&settings).map_err(|error| error.to_string()));
-            if let Err(error) = spawn_blocking(follow).await {
-                error!(%error, "reading the certificates has failed");
-            }
-            served = Some(found.clone());
-        }
-        served.get_or_insert_with(|| found.clone());
-        before = Some(found);
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
 }

@@ -215,7 +215,7 @@ fn all_certificates(settings: &Settings) -> Vec<Check> {
     }
     match certificates::read(settings).map_err(|error| error.to_string()).and_then(certificates::check) {
         Ok(Checked::Files(certificates, problems)) => {
-            let problems = problems.into_iter().flat_map(|problem| failed(problem.error));
+            let problems = problems.into_values().flat_map(failed);
             certificates.iter().flat_map(certificate).chain(problems).collect()
         }
         Ok(Checked::Local(..)) => Vec::new(),

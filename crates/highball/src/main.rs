@@ -3,8 +3,8 @@
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
-//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `authority` (which
-//! issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
+//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
+//! (their files change), `authority` (which issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
 //! serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
@@ -18,6 +18,7 @@ mod asking;
 mod at_root;
 mod authority;
 mod benchmark;
+mod certificate_watch;
 mod certificates;
 mod commands;
 mod configuration;
@@ -51,7 +52,7 @@ use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
-use highball_spawner::{exec, Role, READER};
+use highball_spawner::{exec, Role, READER, WATCHER};
 use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
     Supervisor, TicketKeys, UpgradeContext,
@@ -140,11 +141,12 @@ fn main() -> ExitCode {
 /// What this process does where the spawner has started it as the user of an application.
 fn serve_the_spawner() -> Option<ExitCode> {
     let socket = |role: Role| exec::take(role.variable());
-    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER)) {
-        (Ok(None), Ok(None), Ok(None)) => None,
-        (Ok(Some(socket)), _, _) => Some(become_mold(socket)),
-        (_, Ok(Some(socket)), _) => Some(highball_tenant::serve(socket)),
-        (_, _, Ok(Some(socket))) => Some(at_root::read_for_server(socket)),
+    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER), exec::take(WATCHER)) {
+        (Ok(None), Ok(None), Ok(None), Ok(None)) => None,
+        (Ok(Some(socket)), ..) => Some(become_mold(socket)),
+        (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
+        (_, _, Ok(Some(socket)), _) => Some(at_root::read_for_server(socket)),
+        (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),
     }
 }
@@ -332,7 +334,7 @@ impl ListeningServer {
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
                 () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
-                () = certificates::follow_files(&configuration, tls.as_ref(), &launcher) => unreachable!("it looks for ever"),
+                () = certificate_watch::follow_files(&configuration, tls.as_ref(), &launcher) => unreachable!("it looks for ever"),
             };
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome

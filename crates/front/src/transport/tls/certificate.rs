@@ -335,6 +335,11 @@ impl Certificate {
         self
     }
 
+    /// Whether it is the same, for the same hosts.
+    pub fn is_same(&self, other: &Certificate) -> bool {
+        self.key.cert == other.key.cert && self.owner == other.owner
+    }
+
     /// The application that it belongs to.
     pub fn owner(&self) -> Option<&CertificateOwner> {
         self.owner.as_ref()
