@@ -180,14 +180,15 @@ fn by_reader(settings: &Settings) -> Vec<Vec<Pair>> {
 fn follow_for_server(pairs: Vec<Pair>, socket: &OwnedFd) {
     let pause = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
     let mut watch = Watch::of(pairs);
-    while at_root::pass(socket, &watch.read()).is_ok() {
-        loop {
-            if is_closed(socket, Some(&pause)) {
-                return;
-            }
-            if watch.has_changed() {
-                break;
-            }
+    let mut is_due = true;
+    loop {
+        if is_due {
+            // A server that is busy gets it a moment later.
+            is_due = at_root::pass(socket, &watch.read()).is_err();
         }
+        if is_closed(socket, Some(&pause)) {
+            return;
+        }
+        is_due |= watch.has_changed();
     }
 }
