@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= tls-certificate= tls-key= domain= acme-directory= acme-contact= acme-authorities= state-dir= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= sendfile= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= https= tls-certificate= tls-key= domain= acme-directory= acme-contact= acme-authorities= state-dir= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= sendfile= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -26,6 +26,7 @@ end
 
 complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
@@ -110,6 +111,7 @@ complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure a
 complete -c highball -n "__fish_highball_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
@@ -181,6 +183,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
@@ -253,6 +256,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r

@@ -25,6 +25,36 @@ class TenantTlsTest < TenantsTestCase
     assert_served(port)
   end
 
+  def test_changes_are_served_without_a_signal
+    server, key = serve_and_watch
+    port = tls_port(server)
+    now = await_new_certificate(port)
+    # The key of another one: what was served goes on, and the log has it once, also after HUP.
+    File.write(key, TlsFiles.ec_key.to_pem, perm: 0o600)
+    wait_for("the report", within: 20) { problem(server)&.include?("is not the key of") }
+    assert_served(port)
+    assert_equal now, serial_for(port, HOSTS[VICTIM])
+    before = watchers(server)
+    server.signal("HUP")
+    wait_for("another process that watches") { watchers(server).one? && watchers(server) != before }
+    assert_equal 1, server.log.scan("the certificate stays as it was").length
+    await_new_certificate(port)
+    assert_nil problem(server)
+  end
+
+  # It ends with the server, and does not keep it from ending; if it is killed, HUP starts another.
+  def test_the_process_that_watches
+    server, = serve_and_watch
+    before = watchers(server)
+    Process.kill("KILL", *before)
+    wait_for("the warning") { server.log.include?("changes of certificates are not seen") }
+    5.times { server.signal("HUP") }
+    wait_for("another one") { watchers(server).one? && watchers(server) != before }
+    await_new_certificate(tls_port(server))
+    assert_served(tls_port(server))
+    assert_predicate server.stop(within: 10), :success?
+  end
+
   def test_a_bad_file_is_reported_at_the_start
     certificate, key, = roots_certificate
     File.write(key, "", perm: 0o600)
@@ -36,6 +66,27 @@ class TenantTlsTest < TenantsTestCase
   end
 
   private
+
+  # A server beside which a process watches the files, and the file of the key.
+  def serve_and_watch
+    certificate, key, = roots_certificate
+    configure_tenants(attacker_app, victim_app, top: tls_lines(certificate, key))
+    server = serve_as_root(@place, "--bind", "tls://127.0.0.1:0")
+    wait_for("the process that watches") { watchers(server).one? }
+    [server, key]
+  end
+
+  def await_new_certificate(port)
+    now = roots_certificate.last.certificate.serial
+    wait_for("the new certificate", within: 20) { serial_for(port, HOSTS[VICTIM]) == now }
+    now
+  end
+
+  def problem(server) = server_status(server).dig("tls", "problem")
+
+  def watchers(server)
+    OwnProcesses.below(server.pid).select { |pid| OwnProcesses.role(pid) == :certificates }
+  end
 
   def roots_certificate
     folder = File.join(@place, "tls").tap { |path| FileUtils.mkdir_p(path, mode: 0o700) }

@@ -192,15 +192,4 @@ class TlsTest < TlsTestCase
       2.times { assert resumes?(port, session, max: version) }
     end
   end
-
-  # --- misuse
-
-  def test_plain_http_gets_an_explanation
-    server = serve_tls(folder_with("config.ru" => ECHO_APP))
-    HttpConnection.tcp(tls_port(server)).use do |client|
-      answer = client.get("/")
-      assert_equal 400, answer.status
-      assert_match(%r{write https://}, answer.body)
-    end
-  end
 end

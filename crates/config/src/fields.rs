@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
-    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, SentFolder, ShowDiagnosis, StaticFiles,
+    AppLimits, Bind, BindProtocol, Limits, LogFormat, Process, ProxyProtocol, RunsAs, SentFolder,
+    ShowDiagnosis, StaticFiles,
 };
 use crate::value::Address;
 
@@ -19,6 +20,9 @@ pub(crate) struct Fields {
     pub(crate) app: AppFields,
     /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
     pub(crate) access_log: Option<Option<PathBuf>>,
+    /// Certificates and their keys: the server's, or those of one application.
+    pub(crate) tls_certificates: Vec<PathBuf>,
+    pub(crate) tls_keys: Vec<PathBuf>,
 }
 
 /// Options of the server.
@@ -28,8 +32,7 @@ pub(crate) struct ServerFields {
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
     pub(crate) proxy_protocol: ProxyProtocol,
-    pub(crate) tls_certificates: Vec<PathBuf>,
-    pub(crate) tls_keys: Vec<PathBuf>,
+    pub(crate) https: bool,
     pub(crate) tls_handshake_timeout: Duration,
     pub(crate) max_tls_handshakes: usize,
     pub(crate) redirect_https: Option<bool>,
@@ -51,6 +54,19 @@ pub(crate) struct ServerFields {
     pub(crate) drain_timeout: Duration,
     pub(crate) hijacked_drain_timeout: Duration,
     pub(crate) log_format: LogFormat,
+}
+
+impl ServerFields {
+    /// Where to listen. With `https`, addresses for HTTP become addresses for HTTPS, if none is given.
+    pub(crate) fn addresses(&self) -> Vec<Bind> {
+        let mut binds: Vec<Bind> = self.binds.iter().map(|bind| bind.at_port(self.port)).collect();
+        let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
+        let of_http = |bind: &&mut Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
+        if self.https && !has_https {
+            binds.iter_mut().filter(of_http).for_each(|bind| bind.protocol = BindProtocol::Https);
+        }
+        binds
+    }
 }
 
 /// Options of one application.

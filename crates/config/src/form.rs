@@ -63,6 +63,8 @@ pub(crate) enum Form {
     OneOf(&'static [Choice]),
     /// `on` or `off`.
     Switch(fn(&mut Fields, bool)),
+    /// The same; on the command line, its name alone means `on`.
+    Flag(fn(&mut Fields, bool)),
     /// Whole numbers in a range, with commas between them, or `off`. Where they were given is stored, too.
     CountsOrOff(RangeInclusive<u64>, fn(&mut Fields, Vec<u64>, &Origin)),
     /// Names that an authority issues certificates for; may be given several times.
@@ -159,7 +161,9 @@ impl Form {
             Form::OneOf(choices) => {
                 put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
             }
-            Form::Switch(set) => put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?,
+            Form::Switch(set) | Form::Flag(set) => {
+                put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
+            }
             Form::CountsOrOff(range, set) => {
                 put(
                     raws,
@@ -216,6 +220,22 @@ impl Form {
         }
     }
 
+    /// The option with its value, as the help has it.
+    pub(crate) fn synopsis(&self, long: &str) -> String {
+        match self {
+            Form::Flag(_) => format!("--{long}[={}]", self.metavar()),
+            _ => format!("--{long} {}", self.metavar()),
+        }
+    }
+
+    /// The option with this value, as arguments.
+    pub(crate) fn arguments(&self, long: &str, text: String) -> Vec<String> {
+        match self {
+            Form::Flag(_) => vec![format!("--{long}={text}")],
+            _ => vec![format!("--{long}"), text],
+        }
+    }
+
     /// What stands for the value in the help.
     pub(crate) fn metavar(&self) -> &'static str {
         match self {
@@ -234,7 +254,7 @@ impl Form {
             Form::UrlPath(_) | Form::Prefix(_) => "PATH",
             Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
             Form::OneOf(_) => "FORM",
-            Form::Switch(_) => "on|off",
+            Form::Switch(_) | Form::Flag(_) => "on|off",
             Form::CountsOrOff(..) => "N,N,…|off",
             Form::Hosts(_) => "HOST",
             Form::Domains(_) => "NAME",

@@ -60,7 +60,7 @@ pub use settings::{
     Limits, Log, LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings,
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
-pub use trust::why_not_roots;
+pub use trust::{reader_of, why_not_roots};
 
 /// A user of this machine.
 pub use highball_users::User;

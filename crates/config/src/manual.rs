@@ -66,7 +66,7 @@ fn entry(option: &Opt) -> String {
     variables.extend(option.env.iter().map(|name| (*name).to_owned()));
     let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
     let mut text = format!("\n### {}\n\n{}\n\n", option.name, option.doc);
-    let _ = writeln!(text, "- command line: {short}`--{} {}`", option.long(), option.form.metavar());
+    let _ = writeln!(text, "- command line: {short}`{}`", option.form.synopsis(&option.long()));
     let _ = writeln!(text, "- environment: {}", variables.join(", "));
     if let Some(range) = range(&option.form) {
         let _ = writeln!(text, "- range: {range}");
@@ -134,7 +134,7 @@ fn toml_value(option: &Opt) -> String {
     match option.form {
         Form::Count(..) | Form::CountOrAuto(..) | Form::CountOrRange(..) => option.example.to_owned(),
         _ if option.form.repeats() => format!("[\"{}\"]", option.example),
-        Form::Switch(_) => (option.example == "on").to_string(),
+        Form::Switch(_) | Form::Flag(_) => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),
     }
 }

@@ -196,24 +196,38 @@ pub(crate) static OPTIONS: &[Opt] = &[
               `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
     },
     Opt {
-        name: "tls_certificate",
+        name: "https",
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.server.tls_certificates = paths),
+        form: Form::Flag(|f, on| f.server.https = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "off",
+        doc: "Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost`. They \
+              are issued by an authority that Highball makes for you at the first start, and that you have your browser trust. \
+              Addresses for HTTP become addresses for HTTPS, unless one for HTTPS is given. See [https.md](https.md#tls-in-development).",
+    },
+    Opt {
+        name: "tls_certificate",
+        scope: Scope::ServerAndApp,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.tls_certificates = paths),
         default: Default::Without("none; an address for HTTPS needs one"),
         section: Section::Server,
         example: "/etc/highball/blog.example.com.pem",
         doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
               `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
-              name, or else the first. Read again after HUP, and when it changes. See [https.md](https.md).",
+              name, or else the first. Those of one application count for its `hosts` alone. Read again after HUP, and when it changes. \
+              See [https.md](https.md).",
     },
     Opt {
         name: "tls_key",
-        scope: Scope::Server,
+        scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.server.tls_keys = paths),
+        form: Form::Paths(|f, paths| f.tls_keys = paths),
         default: Default::Without("the file of the certificate"),
         section: Section::Server,
         example: "/etc/highball/blog.example.com.key",
@@ -1089,7 +1103,7 @@ mod tests {
             let example = match option.form {
                 Form::Program(_) => "/bin/sh",
                 Form::User(_) => "root",
-                Form::Switch(_) => "on",
+                Form::Switch(_) | Form::Flag(_) => "on",
                 _ => option.example,
             };
             let fields = stored(option, example).unwrap_or_else(|error| panic!("{}: {error}", option.name));

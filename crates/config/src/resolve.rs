@@ -8,9 +8,9 @@ use highball_users::{with_rights_of, User};
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
-use crate::fields::{AppFields, ServerFields};
+use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
-use crate::form::Place;
+use crate::form::{Form, Place};
 use crate::given::{Given, Origin};
 use crate::memory;
 use crate::options::{Opt, Scope};
@@ -374,20 +374,30 @@ fn app(
     }
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
+        // Both count.
+        Scope::ServerAndApp if is_certificate(option) => false,
         // The server's, unless it is given for the application alone, in a file.
         Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
+    let certificates = certificates(&own.fields(place, |option| is_certificate(option) && own.has(option))?)?;
     let access_log =
         fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
     let fields = fields.app;
     agree(&fields)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
+    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?;
+    if hosts.is_empty() && !certificates.is_empty() {
+        return Err(ConfigError::Usage(format!(
+            "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
+             give the certificate for the server"
+        )));
+    }
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
-        hosts: hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?,
+        hosts,
         prefix,
         workers: fields.workers.unwrap_or_else(cpus::available),
         threads: fields.threads,
@@ -406,6 +416,7 @@ fn app(
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
+        certificates,
         show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
         link: app.link.clone(),
@@ -486,15 +497,16 @@ fn server(
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let certificates = certificates(&fields)?;
     let access = fields.access_log.flatten();
-    let fields = fields.server;
-    let mut tls = tls(&fields, place.env, given.names("bind"))?;
+    let mut fields = fields.server;
+    let mut tls = tls(&fields, certificates, &apps, place.env, given.names("bind"))?;
+    if tls.acme.is_some() && !given.names("bind") {
+        fields.binds = Address::of_domains().to_vec();
+    }
+    let binds = fields.addresses();
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
-    let of_domains =
-        if tls.acme.is_some() && !given.names("bind") { Some(Address::of_domains().to_vec()) } else { None };
-    let binds = of_domains.unwrap_or(fields.binds);
-    let binds: Vec<_> = binds.iter().map(|bind| bind.at_port(fields.port)).collect();
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
     if let Some(acme) = &mut tls.acme {
         acme.has_http = has_tcp(&binds, BindProtocol::Http);
@@ -503,10 +515,11 @@ fn server(
                 "`domain` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`; without `bind` there is one".into(),
             ));
         }
-    } else if let Some(bind) = https.filter(|_| tls.certificates.is_empty()) {
+    } else if let Some(bind) = https.filter(|_| !has_certificates(&tls.certificates, &apps) && !tls.is_local)
+    {
         return Err(ConfigError::Usage(format!(
             "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`; or name the \
-             site with `domain`, and one is obtained"
+             site with `domain`, and one is obtained (in development, --https makes certificates)"
         )));
     }
     Ok(Settings {
@@ -527,12 +540,31 @@ fn server(
     })
 }
 
+/// Why there can be no certificates of a local authority.
+fn why_not_local(certificates: &[CertificateFiles], apps: &[Arc<App>]) -> Option<String> {
+    if has_certificates(certificates, apps) {
+        let why = "`https` makes certificates for development, and `tls_certificate` names others: leave one of them out. With \
+                   files, an address such as `bind = \"tls://127.0.0.1:3000\"` is for HTTPS";
+        return Some(why.into());
+    }
+    let other = apps.iter().find(|app| !app.is_development())?;
+    Some(format!(
+        "`https` is for development, as only this machine trusts its certificates, and {} runs in {}: name an address such as \
+         `bind = \"tls://0.0.0.0:443\"`, and the files of a certificate with `tls_certificate` and `tls_key`",
+        other.name, other.environment
+    ))
+}
+
+fn has_certificates(of_server: &[CertificateFiles], apps: &[Arc<App>]) -> bool {
+    !of_server.is_empty() || apps.iter().any(|app| !app.certificates.is_empty())
+}
+
+fn is_certificate(option: &Opt) -> bool {
+    matches!(option.form, Form::Paths(_))
+}
+
 /// Each certificate with its key.
-fn tls(
-    fields: &ServerFields,
-    env: &dyn Fn(&str) -> Option<String>,
-    has_binds: bool,
-) -> Result<TlsSettings, ConfigError> {
+fn certificates(fields: &Fields) -> Result<Vec<CertificateFiles>, ConfigError> {
     let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
     if !keys.is_empty() && keys.len() != certificates.len() {
         return Err(ConfigError::Usage(format!(
@@ -547,12 +579,32 @@ fn tls(
         certificate: certificate.clone(),
         key: key.clone(),
     };
+    Ok(certificates.iter().zip(keys).map(files).collect())
+}
+
+fn tls(
+    fields: &ServerFields,
+    certificates: Vec<CertificateFiles>,
+    apps: &[Arc<App>],
+    env: &dyn Fn(&str) -> Option<String>,
+    has_binds: bool,
+) -> Result<TlsSettings, ConfigError> {
+    if fields.https && !fields.domains.is_empty() {
+        return Err(ConfigError::Usage(
+            "`https` is for development, and `domain` for sites that the world can reach: leave one of them out".into(),
+        ));
+    }
+    if let Some(why) = why_not_local(&certificates, apps).filter(|_| fields.https) {
+        return Err(ConfigError::Usage(why));
+    }
     Ok(TlsSettings {
-        certificates: certificates.iter().zip(keys).map(files).collect(),
+        certificates,
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
+        is_local: fields.https,
         redirect: fields.redirect_https.unwrap_or(!fields.domains.is_empty() && !has_binds),
-        hsts: fields.hsts,
+        // A browser would use HTTPS for every port of this machine, whatever listens there.
+        hsts: fields.hsts.filter(|_| !fields.https),
         acme: acme(fields, env)?,
     })
 }

@@ -58,6 +58,14 @@ impl Settings {
         self
     }
 
+    /// All certificates: the server's, and those of applications.
+    pub fn certificates(&self) -> impl Iterator<Item = (&CertificateFiles, Option<&App>)> {
+        let of_server = self.tls.certificates.iter().map(|files| (files, None));
+        let of_apps =
+            self.apps.iter().flat_map(|app| app.certificates.iter().map(|files| (files, Some(&**app))));
+        of_server.chain(of_apps)
+    }
+
     /// Whether every application runs in development.
     pub fn is_development(&self) -> bool {
         self.apps.iter().all(|app| app.is_development())
@@ -158,6 +166,8 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
+    /// Certificates for its hosts, beside those of the server.
+    pub certificates: Vec<CertificateFiles>,
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// The Puma configuration whose hooks its processes run, below its folder or absolute.
@@ -202,6 +212,7 @@ impl App {
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
+            certificates: differing.certificates,
             show_diagnosis: differing.show_diagnosis,
             max_output_bytes: differing.max_output_bytes,
             puma_notes: differing.puma_notes,
@@ -408,6 +419,8 @@ impl fmt::Display for Bind {
 /// How clients of HTTPS addresses are served.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSettings {
+    /// Whether a local authority issues certificates for names of this machine, and there are no others.
+    pub is_local: bool,
     /// Certificates, and the keys that belong to them. The first is for clients that name no host, or one that is in none.
     pub certificates: Vec<CertificateFiles>,
     /// Time for a handshake.

@@ -38,6 +38,7 @@ use http2::Running;
 use output::Output;
 use preface::Beginning;
 use received::Received;
+use secured::Secured;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
 use crate::budget::{Account, Origin, Share};
@@ -78,6 +79,8 @@ struct Connection {
     /// What was read and not used yet.
     buffer: Received,
     protocol: Protocol,
+    /// It is one without TLS at an address for HTTPS: nothing is served on it.
+    is_astray: bool,
     head: RequestHead,
     /// The request at hand, if it is to be routed again.
     again: Option<Again>,
@@ -197,10 +200,19 @@ pub(crate) async fn serve_tls(mut stream: Stream, mut peer: Peer, shared: Rc<Sha
     let read = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
     let Some(received) = read else { return };
     let secured = secured::secure(stream, received, &mut peer, &shared, &counted).await;
-    let Some((stream, alpn)) = secured else { return };
-    match alpn {
-        Alpn::Http2 => serve_http2(stream, Vec::new(), peer, shared, counted).await,
-        Alpn::Http1 => {
+    match secured {
+        None => {}
+        Some(Secured::Tls(stream, Alpn::Http2)) => {
+            serve_http2(stream, Vec::new(), peer, shared, counted).await
+        }
+        Some(Secured::PlainHttp(stream, received)) => {
+            let protocol = Protocol::of(BindProtocol::Http);
+            let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+            connection.is_astray = true;
+            connection.buffer = Received::of(received);
+            connection.serve().await;
+        }
+        Some(Secured::Tls(stream, Alpn::Http1)) => {
             let protocol = Protocol::of(BindProtocol::Https);
             Connection::new(stream, peer, protocol, shared, counted).serve().await;
         }
@@ -265,6 +277,7 @@ impl Connection {
             counted,
             buffer: Received::default(),
             protocol,
+            is_astray: false,
             head: RequestHead::new(),
             again: None,
             visit: None,

@@ -61,5 +61,6 @@ pub use front::run;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
-pub use transport::tls::certificate::{Certificate, CertificateError, Flaw, Pem};
+pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
+pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};
 pub use transport::tls::{CertificateReport, SetupError, Tls, TlsReport};

@@ -27,6 +27,8 @@ pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
     /// HUP has come.
     pub(crate) hangup: Arc<Notify>,
+    /// The certificates were read with it.
+    pub(crate) reloaded: Arc<Notify>,
     tls: Option<Arc<Tls>>,
     launcher: Launcher,
 }
@@ -34,7 +36,8 @@ pub(crate) struct Configuration {
 impl Configuration {
     pub(crate) fn new(settings: Arc<Settings>, tls: Option<Arc<Tls>>, launcher: Launcher) -> Configuration {
         let settings = Arc::new(Mutex::new(settings));
-        Configuration { settings, hangup: Arc::new(Notify::new()), tls, launcher }
+        let (hangup, reloaded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        Configuration { settings, hangup, reloaded, tls, launcher }
     }
 
     pub(crate) fn now(&self) -> Arc<Settings> {
@@ -77,7 +80,10 @@ impl Configuration {
             });
             unfinished = None;
             match timeout(READING_TIME, &mut reading).await {
-                Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
+                Ok(Ok(Ok(Invocation::Serve(new)))) => {
+                    self.reloaded.notify_one();
+                    self.change(*new, front, supervisor).await;
+                }
                 Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
                 Ok(Ok(Err(error))) => {
                     error!(%error, "cannot reload the configuration; it stays as it was");

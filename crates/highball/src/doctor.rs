@@ -1,6 +1,7 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
-use crate::certificates;
+use crate::authority;
+use crate::certificates::{self, Checked};
 use crate::output::print;
 use highball_config::{App, LogFormat, PumaNote, Settings};
 use highball_front as front;
@@ -198,12 +199,27 @@ fn all_certificates(settings: &Settings) -> Vec<Check> {
     if !certificates::are_needed(settings) {
         return Vec::new();
     }
-    let read = certificates::read(settings).and_then(|pems| certificates::check(&pems));
-    match read {
-        Ok(certificates) => certificates.iter().flat_map(certificate).collect(),
-        Err(error) => {
-            vec![Check { state: State::Failed, ..Check::ok("certificate", error.to_string()) }]
+    let failed =
+        |error: String| vec![Check { state: State::Failed, ..Check::ok("certificate", error.to_string()) }];
+    if settings.tls.is_local {
+        return match authority::find() {
+            Ok(Some(file)) => {
+                let what = format!("{} issues those for localhost; clients have to trust it", file.display());
+                vec![Check::ok("certificate", what)]
+            }
+            Ok(None) => {
+                vec![Check::ok("certificate", "the first start makes an authority for localhost".into())]
+            }
+            Err(error) => failed(error.to_string()),
+        };
+    }
+    match certificates::read(settings).map_err(|error| error.to_string()).and_then(certificates::check) {
+        Ok(Checked::Files(certificates, problems)) => {
+            let problems = problems.into_values().flat_map(failed);
+            certificates.iter().flat_map(certificate).chain(problems).collect()
         }
+        Ok(Checked::Local(..)) => Vec::new(),
+        Err(error) => failed(error),
     }
 }
 

@@ -3,8 +3,9 @@
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
-//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when
-//! a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
+//! (their files change), `authority` (which issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
+//! serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -13,10 +14,12 @@
 //! `highball memory`), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
 //! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
 
+mod acme;
 mod asking;
 mod at_root;
 mod authority;
 mod benchmark;
+mod certificate_watch;
 mod certificates;
 mod commands;
 mod configuration;
@@ -50,7 +53,7 @@ use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
-use highball_spawner::{exec, Role, READER};
+use highball_spawner::{exec, Role, READER, WATCHER};
 use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
     Supervisor, TicketKeys, UpgradeContext,
@@ -139,11 +142,12 @@ fn main() -> ExitCode {
 /// What this process does where the spawner has started it as the user of an application.
 fn serve_the_spawner() -> Option<ExitCode> {
     let socket = |role: Role| exec::take(role.variable());
-    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER)) {
-        (Ok(None), Ok(None), Ok(None)) => None,
-        (Ok(Some(socket)), _, _) => Some(become_mold(socket)),
-        (_, Ok(Some(socket)), _) => Some(highball_tenant::serve(socket)),
-        (_, _, Ok(Some(socket))) => Some(at_root::read_for_server(socket)),
+    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER), exec::take(WATCHER)) {
+        (Ok(None), Ok(None), Ok(None), Ok(None)) => None,
+        (Ok(Some(socket)), ..) => Some(become_mold(socket)),
+        (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
+        (_, _, Ok(Some(socket)), _) => Some(at_root::read_for_server(socket)),
+        (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),
     }
 }
@@ -206,7 +210,7 @@ impl ListeningServer {
         if let Some(why) = at_root::why_no_spool_files(&settings, &launcher) {
             return Err(why.into());
         }
-        if let Some(why) = authority::why_not(&settings, &launcher) {
+        if let Some(why) = acme::why_not(&settings, &launcher) {
             return Err(why.into());
         }
         let certificates = checked_certificates(&settings, &launcher)?;
@@ -267,7 +271,7 @@ impl ListeningServer {
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
-        let keeper = authority::keep_certificates(&configuration, tls.as_ref())?;
+        let keeper = acme::keep_certificates(&configuration, tls.as_ref())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
@@ -336,7 +340,7 @@ impl ListeningServer {
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
                 () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
-                () = certificates::follow_files(&configuration, tls.as_ref(), &launcher) => unreachable!("it looks for ever"),
+                () = certificate_watch::follow_files(&configuration, tls.as_ref(), &launcher) => unreachable!("it looks for ever"),
             };
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
@@ -358,7 +362,7 @@ impl ListeningServer {
 fn checked_certificates(
     settings: &Settings,
     launcher: &Launcher,
-) -> Result<Option<Vec<front::Certificate>>, Box<dyn Error>> {
+) -> Result<Option<certificates::Checked>, Box<dyn Error>> {
     if !certificates::are_needed(settings) {
         if settings.tls.redirect {
             return Err(
@@ -367,8 +371,8 @@ fn checked_certificates(
         }
         return Ok(None);
     }
-    let pems = at_root::read_certificates(settings, launcher)?;
-    Ok(Some(certificates::check(&pems)?))
+    let sources = at_root::read_certificates(settings, launcher)?;
+    Ok(Some(certificates::check(sources)?))
 }
 
 /// Listens on an address: with the socket of the process before, or with a new one.

@@ -119,9 +119,11 @@ impl Readiness {
                 && (app.hosts.is_empty() || hosts.any(|host| host == "*" || host == "localhost"))
         };
         let is_listed = apps.iter().any(|app| app.is_development());
-        let (_, port) = self.binds.iter().find(|bind| bind.starts_with("http://"))?.rsplit_once(':')?;
+        let of_browsers = |scheme: &str| self.binds.iter().find(|bind| bind.starts_with(scheme));
+        let bind = of_browsers("http://").or_else(|| of_browsers("https://"))?;
+        let (scheme, port) = (bind.split_once("://")?.0, bind.rsplit_once(':')?.1);
         let is_free = !apps.iter().any(|app| is_at_localhost(app));
-        (is_listed && is_free).then(|| format!("http://localhost{}/", behind_colon(port)))
+        (is_listed && is_free).then(|| format!("{scheme}://localhost{}/", behind_colon(scheme, port)))
     }
 }
 
@@ -136,8 +138,7 @@ pub(crate) fn url(app: &App, binds: &[String]) -> String {
     };
     match bind.split_once("://") {
         Some((scheme @ ("http" | "https"), _)) => {
-            let port = if (scheme, port) == ("https", "443") { String::new() } else { behind_colon(port) };
-            format!("{scheme}://{host}{port}{}/", app.prefix)
+            format!("{scheme}://{host}{}{}/", behind_colon(scheme, port), app.prefix)
         }
         _ => format!("{bind}, host {host}{}/", app.prefix),
     }
@@ -158,8 +159,8 @@ pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> O
 }
 
 /// The port as it stands in a URL: not at all, if it is the usual one.
-fn behind_colon(port: &str) -> String {
-    if port == "80" {
+fn behind_colon(scheme: &str, port: &str) -> String {
+    if [("http", "80"), ("https", "443")].contains(&(scheme, port)) {
         return String::new();
     }
     format!(":{port}")

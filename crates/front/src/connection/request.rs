@@ -197,6 +197,9 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        if self.is_astray {
+            return self.lead_back(bytes);
+        }
         if let Some(step) = self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes)) {
             return step;
         }
@@ -287,6 +290,26 @@ impl Connection {
         self.events
             .push_whole(308, self.head.method == Method::Head, b"", |fields| fields.add(b"location", &to));
         Some(Step::Answer)
+    }
+
+    /// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, for this time: the
+    /// port may be that of another server tomorrow. What else a client may have sent was readable on the way, so it gets an error.
+    fn lead_back(&mut self, bytes: &[u8]) -> Step {
+        const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
+        let Some(https) = &self.shared.https else { return Step::Refuse(Refusal::NoApp) };
+        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        self.protocol.end_connection();
+        let is_head = self.head.method == Method::Head;
+        if is_head || self.head.method == Method::Get {
+            self.events.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
+        } else {
+            self.events.push_whole(400, false, WRONG, |fields| {
+                fields.add(b"content-type", b"text/plain; charset=utf-8");
+            });
+        }
+        Step::Answer
     }
 
     /// There is no application for this host and path. Developers get a list of those that there are: names and folders

@@ -2,12 +2,13 @@
 //! exchange of keys and the signature: 0.1 to 5 ms, by the kind of key.
 
 use std::future::{poll_fn, Future};
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
-use rustls::{InvalidMessage, ServerConnection};
+use rustls::ServerConnection;
+use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 
 use crate::https::Https;
@@ -18,17 +19,18 @@ use crate::transport::tls::{Alpn, Handshake, Tls};
 
 use super::closing;
 
-/// What a client gets that speaks HTTP at an address for HTTPS.
-const PLAIN_HTTP: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 62\r\n\
-    Connection: close\r\n\r\nThis address is for HTTPS: write https:// instead of http://.\n";
+/// How a client begins at an address for HTTPS.
+pub(super) enum Secured {
+    /// With TLS, and this protocol within it.
+    Tls(Stream, Alpn),
+    /// With HTTP, as these bytes show and those that have not been read yet.
+    PlainHttp(Stream, Vec<u8>),
+}
 
 /// Why there is no connection with TLS.
 enum Failed {
     /// The client does not speak TLS, or has nothing in common with this server. It was sent an alert.
     Refused(String),
-    /// It speaks HTTP.
-    PlainHttp,
     /// It took too long.
     TimedOut,
     /// Another connection has its place.
@@ -39,40 +41,42 @@ enum Failed {
     Gone,
 }
 
-/// Leads the handshake on a connection of which these bytes were received already. Returns it with the protocol that the client
-/// has chosen; `None`: it has been closed.
+/// Leads the handshake on a connection of which these bytes were received already. `None`: it has been closed.
 pub(super) async fn secure(
     stream: Stream,
     received: Vec<u8>,
     peer: &mut Peer,
     shared: &Shared,
     counted: &Counted,
-) -> Option<(Stream, Alpn)> {
+) -> Option<Secured> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
     let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
-    let failed = match client.lead(&received).await {
+    let failed = match client.speaks_http(&received).await {
+        Ok(true) => {
+            tls.count(Handshake::Failed);
+            return Some(Secured::PlainHttp(Stream::Tcp(client.tcp), received));
+        }
+        Ok(false) => client.lead(&received).await,
+        Err(failed) => Err(failed),
+    };
+    let failed = match failed {
         Ok(connection) => {
             tls.count(Handshake::Completed);
             peer.is_tls = true;
             let stream = TlsStream::new(client.tcp, connection);
             let alpn = stream.alpn();
-            return Some((Stream::Tls(Box::new(stream)), alpn));
+            return Some(Secured::Tls(Stream::Tls(Box::new(stream)), alpn));
         }
         Err(failed) => failed,
     };
     tls.count(match &failed {
         Failed::TimedOut => Handshake::TimedOut,
         Failed::TooMany | Failed::Dismissed => Handshake::TurnedAway,
-        Failed::Refused(_) | Failed::PlainHttp | Failed::Gone => Handshake::Failed,
+        Failed::Refused(_) | Failed::Gone => Handshake::Failed,
     });
     match failed {
         Failed::Refused(why) => {
             tracing::debug!(from = peer.remote_addr, why, "a TLS handshake has failed");
-            closing::linger(&mut Stream::Tcp(client.tcp), shared, counted).await;
-        }
-        Failed::PlainHttp => {
-            // It fits into the buffer of a socket that nothing was sent on.
-            let _ = client.tcp.try_write(PLAIN_HTTP);
             closing::linger(&mut Stream::Tcp(client.tcp), shared, counted).await;
         }
         Failed::TooMany => {
@@ -92,16 +96,30 @@ struct Handshaking<'a> {
     counted: &'a Counted,
 }
 
-/// What begins a client's greeting, as it is received.
-struct Beginning<'a> {
-    rest: &'a [u8],
-    first: Option<u8>,
-}
-
 impl Handshaking<'_> {
-    async fn lead(&mut self, received: &[u8]) -> Result<ServerConnection, Failed> {
+    /// Whether the first byte is that of a request: TLS begins with another (22, RFC 8446 section 5.1). It is not taken from the
+    /// socket.
+    async fn speaks_http(&self, received: &[u8]) -> Result<bool, Failed> {
         // Another may take its place while it sends nothing, as that of an idle connection.
         self.counted.rest(self.shared.settings.tls.handshake_timeout);
+        let first = match received.first() {
+            Some(first) => *first,
+            None => poll_fn(|context| self.poll_first(context)).await?,
+        };
+        Ok(first.is_ascii_uppercase())
+    }
+
+    fn poll_first(&self, context: &mut Context<'_>) -> Poll<Result<u8, Failed>> {
+        self.look_at_time(context)?;
+        let mut first = [0];
+        let mut peeked = ReadBuf::new(&mut first);
+        match ready!(self.tcp.poll_peek(context, &mut peeked)) {
+            Ok(length) if length > 0 => Poll::Ready(Ok(first[0])),
+            _ => Poll::Ready(Err(Failed::Gone)),
+        }
+    }
+
+    async fn lead(&mut self, received: &[u8]) -> Result<ServerConnection, Failed> {
         let accepted = self.greeting(received).await?;
         let config = Arc::clone(self.tls.config());
         let begun = self.compute(move || accepted.into_connection(config)).await?;
@@ -127,33 +145,28 @@ impl Handshaking<'_> {
 
     async fn greeting(&self, received: &[u8]) -> Result<Accepted, Failed> {
         let mut acceptor = Acceptor::default();
-        let mut beginning = Beginning { rest: received, first: received.first().copied() };
-        poll_fn(|context| self.poll_greeting(&mut acceptor, &mut beginning, context)).await
+        let mut rest = received;
+        poll_fn(|context| self.poll_greeting(&mut acceptor, &mut rest, context)).await
     }
 
     fn poll_greeting(
         &self,
         acceptor: &mut Acceptor,
-        beginning: &mut Beginning<'_>,
+        rest: &mut &[u8],
         context: &mut Context<'_>,
     ) -> Poll<Result<Accepted, Failed>> {
         loop {
             match acceptor.accept() {
                 Ok(None) => {}
                 Ok(Some(accepted)) => return Poll::Ready(Ok(accepted)),
-                Err((rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType), _))
-                    if beginning.first.is_some_and(|byte| byte.is_ascii_uppercase()) =>
-                {
-                    return Poll::Ready(Err(Failed::PlainHttp))
-                }
                 Err((why, alert)) => return Poll::Ready(Err(self.refuse(&why, alert))),
             }
             self.look_at_time(context)?;
-            let read = if beginning.rest.is_empty() {
+            let read = if rest.is_empty() {
                 let readable = ready!(self.tcp.poll_read_ready(context));
-                readable.and_then(|()| acceptor.read_tls(&mut beginning.of(&self.tcp)))
+                readable.and_then(|()| acceptor.read_tls(&mut Socket(&self.tcp)))
             } else {
-                acceptor.read_tls(&mut beginning.rest)
+                acceptor.read_tls(rest)
             };
             match read {
                 Ok(length) if length > 0 => {}
@@ -216,20 +229,5 @@ impl Handshaking<'_> {
         // The client may have left.
         let _ = alert.write_all(&mut Socket(&self.tcp));
         Failed::Refused(why.to_string())
-    }
-}
-
-impl<'a> Beginning<'_> {
-    /// Reads from this socket, and remembers the first byte.
-    fn of(&'a mut self, tcp: &'a TcpStream) -> impl Read + 'a {
-        struct Reading<'r>(&'r mut Option<u8>, Socket<'r>);
-        impl Read for Reading<'_> {
-            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                let length = self.1.read(buffer)?;
-                *self.0 = self.0.or(buffer[..length].first().copied());
-                Ok(length)
-            }
-        }
-        Reading(&mut self.first, Socket(tcp))
     }
 }

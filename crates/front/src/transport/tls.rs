@@ -1,9 +1,10 @@
 //! TLS: what is offered to clients that connect to an address for HTTPS.
 //!
-//! In reading order: [`certificate`] (files, and what is wrong with them), `served` (the certificate for a host name),
-//! `tickets` (by which clients resume sessions), `challenges` (what an authority is
-//! shown), `stream` (the connection after its handshake).
+//! In reading order: [`certificate`] (files, and what is wrong with them), [`authority`] (certificates for development), `served`
+//! (the certificate for a host name), [`challenges`] (what an authority is shown), `tickets` (by which clients resume sessions),
+//! `stream` (the connection after its handshake).
 
+pub mod authority;
 pub mod certificate;
 pub mod challenges;
 mod served;
@@ -17,6 +18,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::ServerSessionMemoryCache;
 use rustls::ServerConfig;
 
+use authority::Issuer;
 use certificate::Certificate;
 use challenges::{Challenges, ACME_TLS};
 use served::Served;
@@ -142,8 +144,7 @@ pub(crate) fn provider() -> CryptoProvider {
 }
 
 impl Tls {
-    /// With these certificates: the first is for clients that name a host which none is for. Without any, no handshake succeeds.
-    /// At most this number
+    /// With these certificates; the first is for clients that name a host which none is for. At most this number
     /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
     ///
     /// # Errors
@@ -175,15 +176,28 @@ impl Tls {
         })
     }
 
-    /// From now on these are served, or those before, as something is wrong with the new ones.
-    pub fn replace(&self, certificates: Result<Vec<Certificate>, String>) {
-        let problem = match certificates {
-            Ok(certificates) => {
-                self.served.replace(certificates);
-                None
-            }
-            Err(problem) => Some(problem),
-        };
+    /// Whether certificates are issued for the names that clients ask for.
+    pub fn is_local(&self) -> bool {
+        self.served.issuer().is_some()
+    }
+
+    /// From now on clients get what this issues for the names that they ask for.
+    pub fn issue_by(&self, issuer: Issuer) {
+        self.served.issue_by(issuer);
+    }
+
+    /// The certificates in use.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.served.all()
+    }
+
+    /// From now on these are served.
+    pub fn replace(&self, certificates: Vec<Certificate>) {
+        self.served.replace(certificates);
+    }
+
+    /// Why newer files are not used, for reports; `None`: they are.
+    pub fn set_problem(&self, problem: Option<String>) {
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 

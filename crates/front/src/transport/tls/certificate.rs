@@ -42,10 +42,21 @@ impl fmt::Debug for Pem {
     }
 }
 
+/// The application that a certificate belongs to: others' hosts never get it, whatever names are in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateOwner {
+    /// The application's name.
+    pub name: String,
+    /// Its host names, in small letters.
+    pub hosts: Vec<String>,
+}
+
 /// A certificate that clients can get.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     file: PathBuf,
+    /// `None`: the server.
+    owner: Option<CertificateOwner>,
     key: Arc<CertifiedKey>,
     hosts: Vec<String>,
     expires: SystemTime,
@@ -86,6 +97,8 @@ pub enum Flaw {
     Unordered(usize),
     /// All users of this machine can read the key in this file.
     PublicKey(PathBuf),
+    /// It is for none of the hosts of its application.
+    OtherHosts(String),
 }
 
 impl fmt::Display for Flaw {
@@ -109,6 +122,11 @@ impl fmt::Display for Flaw {
                 formatter,
                 "all users of this machine can read its key: chmod 600 {}",
                 file.display()
+            ),
+            Flaw::OtherHosts(app) => write!(
+                formatter,
+                "it is for none of the hosts of {app}, which alone could get it: give the application a host that it is for, or \
+                 another certificate"
             ),
         }
     }
@@ -170,6 +188,7 @@ impl Pem {
         let expires = expiry(&first);
         Ok(Certificate {
             file: file.clone(),
+            owner: None,
             key: Arc::new(CertifiedKey::new(chain, key)),
             hosts,
             expires,
@@ -270,7 +289,7 @@ fn flaw_of_dates(certificate: &EndEntityCert<'_>) -> Option<Flaw> {
     }
 }
 
-fn expiry(certificate: &EndEntityCert<'_>) -> SystemTime {
+pub(super) fn expiry(certificate: &EndEntityCert<'_>) -> SystemTime {
     match check_at(certificate, NEVER) {
         Err(webpki::Error::CertExpired { not_after, .. }) => system_time(not_after),
         _ => system_time(NEVER),
@@ -289,15 +308,53 @@ fn flaw_of_order(chain: &[CertificateDer<'_>]) -> Option<Flaw> {
     Some(Flaw::Unordered(at + 2))
 }
 
+/// The name in certificates that stands for all hosts beside this one: `*.example.com`.
+pub(super) fn wildcard_for(host: &str) -> Option<String> {
+    host.split_once('.').map(|(_, above)| format!("*.{above}"))
+}
+
 impl Certificate {
     /// Its file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The host names that it is for.
+    /// The host names that are in it.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// The same, of an application, or of the server.
+    #[must_use]
+    pub fn of(mut self, owner: Option<CertificateOwner>) -> Certificate {
+        self.flaws.retain(|flaw| !matches!(flaw, Flaw::OtherHosts(_)));
+        self.owner = owner;
+        if let Some(owner) = self.owner.as_ref().filter(|_| self.served_hosts().is_empty()) {
+            self.flaws.push(Flaw::OtherHosts(owner.name.clone()));
+        }
+        self
+    }
+
+    /// Whether it is the same, for the same hosts.
+    pub fn is_same(&self, other: &Certificate) -> bool {
+        self.key.cert == other.key.cert && self.owner == other.owner
+    }
+
+    /// The application that it belongs to.
+    pub fn owner(&self) -> Option<&CertificateOwner> {
+        self.owner.as_ref()
+    }
+
+    /// The names, in small letters, for which clients get it: those in it, wildcards among them, or of an application's the hosts
+    /// that it is for.
+    pub(super) fn served_hosts(&self) -> Vec<String> {
+        let names: Vec<String> = self.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        let Some(owner) = &self.owner else { return names };
+        let is_for = |host: &&String| {
+            let above = wildcard_for(host);
+            names.iter().any(|name| name == *host || Some(name) == above.as_ref())
+        };
+        owner.hosts.iter().filter(is_for).cloned().collect()
     }
 
     /// What is not right with it.
@@ -318,7 +375,7 @@ impl Certificate {
         let expires = self.expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         CertificateReport {
             file: self.file.display().to_string(),
-            hosts: self.hosts.clone(),
+            hosts: self.served_hosts(),
             expires_at: expires.as_secs(),
             is_out_of_date: self.is_out_of_date(),
         }

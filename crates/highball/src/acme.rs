@@ -1,0 +1,79 @@
+//! Certificates from an authority (ACME): what this process shows it, and what becomes of what it issues.
+
+use crate::certificates;
+use crate::configuration::Configuration;
+use highball_acme::{keep, Keeper, Owner, Proof};
+use highball_config::Settings;
+use highball_front::Tls;
+use highball_supervisor::{checkpoint, Launcher};
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use tracing::error;
+
+/// Why the certificates of `domain` cannot be kept by this process, if so.
+pub(crate) fn why_not(settings: &Settings, launcher: &Launcher) -> Option<&'static str> {
+    match launcher {
+        // It may neither open files nor connect to anything.
+        Launcher::Spawner(_) if settings.tls.acme.is_some() => Some(
+            "`domain` is not possible where root starts Highball for applications of other users, whose server may keep no keys: obtain \
+             the certificates with certbot, and name their files with `tls_certificate` and `tls_key`; or start Highball as the user \
+             of the application (systemd: User= and AmbientCapabilities=CAP_NET_BIND_SERVICE)",
+        ),
+        Launcher::Spawner(_) | Launcher::Direct => None,
+    }
+}
+
+/// Sees to it that there is a certificate for each `domain`, for as long as this process lives.
+///
+/// # Errors
+/// There is no thread for it.
+pub(crate) fn keep_certificates(
+    configuration: &Configuration,
+    tls: Option<&Arc<Tls>>,
+) -> io::Result<Option<Keeper>> {
+    let (Some(tls), Some(acme)) = (tls, configuration.now().tls.acme.clone()) else { return Ok(None) };
+    let server = Server { tls: Arc::clone(tls), configuration: configuration.clone() };
+    keep(acme, Arc::new(server)).map(Some)
+}
+
+/// Who clients get the certificates from.
+struct Server {
+    tls: Arc<Tls>,
+    configuration: Configuration,
+}
+
+impl Owner for Server {
+    fn show(&self, proof: &Proof) {
+        match proof {
+            Proof::Text { token, text } => self.tls.challenges().show(token, text),
+            Proof::Certificate { host, pem } => {
+                if let Err(error) = self.tls.challenges().show_certificate(host, pem.as_bytes()) {
+                    error!(%error, host, "the authority cannot be shown that this name is ours");
+                }
+            }
+        }
+    }
+
+    fn take_back(&self, proof: &Proof) {
+        match proof {
+            Proof::Text { token, .. } => self.tls.challenges().take_back(token),
+            Proof::Certificate { host, .. } => self.tls.challenges().take_back_certificate(host),
+        }
+    }
+
+    fn can_use(&self, file: &Path) -> Result<(), String> {
+        certificates::kept_in(file).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn has_changed(&self) {
+        let read = certificates::read(&self.configuration.now()).map_err(|error| error.to_string());
+        certificates::replace(&self.tls, read);
+    }
+
+    fn passes(&self, step: &'static str) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(checkpoint::pass(step))
+    }
+}
