@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= tls-certificate= tls-key= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= tls-certificate= tls-key= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= request-id= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -88,6 +88,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
@@ -166,6 +167,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-fai
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
@@ -231,6 +233,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
@@ -297,6 +300,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
 fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r

@@ -36,6 +36,7 @@ pub(crate) struct ServerFields {
     pub(crate) hsts: Option<Duration>,
     pub(crate) http2_cleartext: bool,
     pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) request_id: bool,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.

@@ -964,6 +964,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
               left before it had its answer. Started by root, Highball \
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
+    Opt {
+        name: "request_id",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.request_id = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in \
+              the access log. One that came with the request is kept if it has only letters, digits, `_`, `-` and `@`; with \
+              `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. With `off`, the field is passed \
+              on as it came. See `docs/observability.md`.",
+    },
 ];
 
 /// The option of this name.

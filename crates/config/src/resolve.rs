@@ -502,6 +502,7 @@ fn server(
         proxy_protocol: fields.proxy_protocol,
         http2_cleartext: fields.http2_cleartext,
         trusted_proxies: fields.trusted_proxies,
+        request_id: fields.request_id,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },

@@ -30,6 +30,8 @@ pub struct Settings {
     pub http2_cleartext: bool,
     /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
     pub trusted_proxies: Vec<Network>,
+    /// Whether each request has an id, in `X-Request-Id`.
+    pub request_id: bool,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.

@@ -5,3 +5,5 @@ pub mod answer;
 pub mod forwarded;
 pub mod refusal;
 pub mod request_head;
+pub(crate) mod request_id;
+pub(crate) mod trace_context;

@@ -20,6 +20,7 @@ use crate::exchange::spool::budget_of_folder;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
+use crate::message::request_id::RequestIds;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     heap: Heap,
     compression: Room,
     pub(crate) date: DateCache,
+    pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
@@ -117,6 +119,7 @@ impl Shared {
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes),
             date: DateCache::new(),
+            request_ids: RefCell::default(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),

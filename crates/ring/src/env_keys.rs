@@ -65,4 +65,6 @@ pub const KEYS: &[&str] = &[
     "HTTP_TRAILER",
     "HTTP_KEEP_ALIVE",
     "HTTP_TURBO_FRAME",
+    "HTTP_TRACEPARENT",
+    "HTTP_TRACESTATE",
 ];

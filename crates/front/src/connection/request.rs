@@ -16,6 +16,7 @@ use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
+use crate::message::request_id::RequestId;
 use crate::protocol::{BytesRead, Protocol, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
@@ -39,6 +40,7 @@ impl Connection {
             return Ok(self.route_again(again));
         }
         self.forget_client();
+        self.request_id = None;
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -195,6 +197,7 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        self.identify(bytes);
         if let Some(step) = self.send_to_https(bytes) {
             return step;
         }
@@ -343,6 +346,7 @@ impl Connection {
             server_port: self.peer.server_port,
             script_name: &settings.prefix,
             prefix_bytes,
+            request_id: self.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
             received_us: now_us(),

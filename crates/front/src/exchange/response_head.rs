@@ -80,6 +80,7 @@ struct Gathered {
     close: bool,
     upgrade: bool,
     date: bool,
+    request_id: bool,
 }
 
 struct Field<'a> {
@@ -122,6 +123,10 @@ impl Gathered {
                 false
             }
             10 if is("keep-alive") => false,
+            12 if is("x-request-id") => {
+                self.request_id = true;
+                true
+            }
             14 if is("content-length") => {
                 if self.content_length.is_some() {
                     return Err(BadHead::Unsendable("has two Content-Length fields"));
@@ -150,6 +155,7 @@ impl Gathered {
             body,
             content_length,
             has_date: self.date,
+            has_request_id: self.request_id,
             is_last: self.close,
             is_upgrade: self.upgrade,
             ..AnswerHead::new(status)

@@ -63,6 +63,9 @@ pub mod known_key {
     pub const FORWARDED: FieldKey = key_of("HTTP_FORWARDED");
     pub const X_FORWARDED_FOR: FieldKey = key_of("HTTP_X_FORWARDED_FOR");
     pub const X_FORWARDED_PROTO: FieldKey = key_of("HTTP_X_FORWARDED_PROTO");
+    pub const X_REQUEST_ID: FieldKey = key_of("HTTP_X_REQUEST_ID");
+    pub const TRACEPARENT: FieldKey = key_of("HTTP_TRACEPARENT");
+    pub const TRACESTATE: FieldKey = key_of("HTTP_TRACESTATE");
 }
 
 /// A field name on its way to a key.
