@@ -84,6 +84,7 @@ fn check_env(head: &RequestHead, bytes: &[u8], route: &Route<'_, &str>) {
         script_name: route.to,
         prefix_bytes: route.prefix_bytes,
         request_id: None,
+        remote_user: None,
         https: false,
         takeover: true,
         received_us: 1,

@@ -68,6 +68,8 @@ pub(crate) struct AppFields {
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
     pub(crate) compress: bool,
+    pub(crate) basic_auth: Option<PathBuf>,
+    pub(crate) basic_auth_realm: String,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

@@ -56,8 +56,8 @@ pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, BindAddress, BindProtocol, CertificateFiles, Limits, Log,
-    LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
+    AccessLog, App, AppId, AppLimits, BasicAuth, Bind, BindAddress, BindProtocol, CertificateFiles, Limits,
+    Log, LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
     TlsSettings,
 };
 pub use trust::why_not_roots;

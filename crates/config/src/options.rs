@@ -826,6 +826,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               `docs/compression.md`.",
     },
     Opt {
+        name: "basic_auth",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::PathOrNone(|f, file| f.app.basic_auth = file),
+        default: Default::Is("none"),
+        section: Section::Files,
+        example: "config/htpasswd",
+        doc: "File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic \
+              authentication), neither files nor the application answer. It is read again when it changes. See \
+              `docs/basic-auth.md`.",
+    },
+    Opt {
+        name: "basic_auth_realm",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Phrase(|f, text| f.app.basic_auth_realm = text),
+        default: Default::Is("Restricted"),
+        section: Section::Files,
+        example: "Staging of the blog",
+        doc: "What browsers may show when they ask for the password of `basic_auth`. For one host, they send a password to all pages \
+              with the same text.",
+    },
+    Opt {
         name: "boot_timeout",
         scope: Scope::App,
         short: None,

@@ -17,7 +17,8 @@ use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
-    AccessLog, App, AppId, BindProtocol, CertificateFiles, Limits, Log, Named, RunsAs, Settings, TlsSettings,
+    AccessLog, App, AppId, BasicAuth, BindProtocol, CertificateFiles, Limits, Log, Named, RunsAs, Settings,
+    TlsSettings,
 };
 use crate::value;
 
@@ -401,6 +402,7 @@ fn app(
         limits: fields.limits,
         static_files: fields.static_files,
         compress: fields.compress,
+        basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,

@@ -141,6 +141,8 @@ pub struct App {
     pub static_files: StaticFiles,
     /// Whether answers and files are compressed for clients that ask for it.
     pub compress: bool,
+    /// Its users, if it is for them alone.
+    pub basic_auth: Option<BasicAuth>,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
@@ -194,12 +196,22 @@ impl App {
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
             show_diagnosis: differing.show_diagnosis,
+            basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };
         same == *other
     }
+}
+
+/// Names and passwords for an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BasicAuth {
+    /// The file with users and hashes of their passwords.
+    pub file: PathBuf,
+    /// What browsers may show beside the question: no quotes, backslashes or control characters.
+    pub realm: String,
 }
 
 /// A statement of a Puma configuration that is not carried out as it says, or all of a file.

@@ -87,10 +87,11 @@ impl AccessLog {
         self.writer.problem()
     }
 
-    /// Adds a line; it is written soon. The request's id stands at its end, if requests get one.
+    /// Adds a line; it is written soon. The client is its address, and its user if it has shown a password. The request's id
+    /// stands at the end, if requests get one.
     pub(crate) fn add(
         &self,
-        remote: &str,
+        (remote, user): (&str, Option<&[u8]>),
         entry: &Entry,
         status: u16,
         body_bytes: u64,
@@ -103,9 +104,10 @@ impl AccessLog {
         let when = log_date(SystemTime::now());
         let Entry { request_line, referer, user_agent, begun_us } = entry;
         let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
+        let user = user.map_or_else(|| "-".into(), |user| quoted(user).replace(' ', "\\x20"));
         let (space, id) = id.map_or(("", ""), |id| (" ", id));
         let line = format!(
-            "{remote} - - [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" \
+            "{remote} - {user} [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" \
              {seconds:.6}{space}{id}\n"
         );
         if self.writer.add(&line) || self.is_prompt {

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
@@ -12,6 +12,7 @@ mod closing;
 mod forwarded;
 mod http2;
 mod identity;
+mod login;
 mod output;
 mod preface;
 mod proxied;
@@ -36,6 +37,7 @@ use http::request::Parts;
 
 use answer::Answered;
 use http2::Running;
+use login::Login;
 use output::Output;
 use preface::Beginning;
 use received::Received;
@@ -98,6 +100,10 @@ struct Connection {
     client: Client,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
+    /// Whether the request at hand has the right password, if that had to be found out.
+    login: Option<Login>,
+    /// The user whose password came with the request at hand.
+    user: Option<Rc<[u8]>>,
     /// The id of the request at hand, if requests get one.
     request_id: Option<RequestId>,
     /// What the access log will say of the request at hand.
@@ -280,6 +286,8 @@ impl Connection {
             output: Output::default(),
             client: Client::Open,
             stalled: Stalled::No,
+            login: None,
+            user: None,
             request_id: None,
             entry: None,
             wants_web_socket: false,
@@ -430,7 +438,8 @@ impl Connection {
     fn log(&mut self, status: u16, body_bytes: u64) {
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
             let id = self.request_id.as_ref().map(RequestId::as_str);
-            log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us(), id);
+            let client = (&*self.peer.remote_addr, self.user.as_deref());
+            log.add(client, &entry, status, body_bytes, crate::clock::now_us(), id);
         }
     }
 

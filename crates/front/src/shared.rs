@@ -84,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) proxy_refusals: Refusals,
     /// Those that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
+    /// For checking passwords.
+    logins: PoolTurn,
     /// For computing TLS handshakes.
     pub(crate) handshakes: PoolTurn,
     connections: Cell<usize>,
@@ -133,6 +135,7 @@ impl Shared {
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
             handshake_refusals: Refusals::default(),
+            logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
             connections: Cell::new(0),
             idle: Cell::new(0),
@@ -152,8 +155,15 @@ impl Shared {
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
         let compression = self.compression.of_app(&app.name);
-        let app =
-            AppState::new(app, &self.settings.limits, log, &self.budgets, compression, self.events.clone());
+        let app = AppState::new(
+            app,
+            &self.settings.limits,
+            log,
+            &self.budgets,
+            compression,
+            &self.logins,
+            self.events.clone(),
+        );
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }

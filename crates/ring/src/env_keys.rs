@@ -67,4 +67,6 @@ pub const KEYS: &[&str] = &[
     "HTTP_TURBO_FRAME",
     "HTTP_TRACEPARENT",
     "HTTP_TRACESTATE",
+    "REMOTE_USER",
+    "AUTH_TYPE",
 ];

@@ -216,6 +216,7 @@ mod tests {
             script_name: "/shop",
             prefix_bytes: 5,
             request_id: None,
+            remote_user: None,
             https: false,
             takeover: true,
             received_us: 7,

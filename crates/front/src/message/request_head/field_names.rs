@@ -42,6 +42,8 @@ pub mod known_key {
     pub const SERVER_NAME: FieldKey = key_of("SERVER_NAME");
     pub const SERVER_PORT: FieldKey = key_of("SERVER_PORT");
     pub const REMOTE_ADDR: FieldKey = key_of("REMOTE_ADDR");
+    pub const REMOTE_USER: FieldKey = key_of("REMOTE_USER");
+    pub const AUTH_TYPE: FieldKey = key_of("AUTH_TYPE");
     pub const CONTENT_LENGTH: FieldKey = key_of("CONTENT_LENGTH");
     pub const HOST: FieldKey = key_of("HTTP_HOST");
     pub const CONNECTION: FieldKey = key_of("HTTP_CONNECTION");

@@ -28,6 +28,8 @@ pub struct RingContext<'a> {
     pub prefix_bytes: usize,
     /// The id that was made for the request; one that came with it is among its fields.
     pub request_id: Option<&'a [u8]>,
+    /// The user whose password came with the request.
+    pub remote_user: Option<&'a [u8]>,
     /// Whether the client speaks TLS with us.
     pub https: bool,
     /// Whether the application can take the connection over as it is (full hijack).
@@ -111,6 +113,10 @@ impl RequestHead {
         };
         if let Some(length) = context.content_length.or(declared) {
             block.known_number(known_key::CONTENT_LENGTH, length);
+        }
+        if let Some(user) = context.remote_user {
+            block.known(known_key::REMOTE_USER, user);
+            block.known(known_key::AUTH_TYPE, b"Basic");
         }
         if let Some(id) = context.request_id {
             block.known(known_key::X_REQUEST_ID, id);

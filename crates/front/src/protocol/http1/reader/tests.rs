@@ -53,6 +53,7 @@ const CONTEXT: RingContext<'_> = RingContext {
     script_name: "",
     prefix_bytes: 0,
     request_id: None,
+    remote_user: None,
     https: false,
     takeover: true,
     received_us: 77,

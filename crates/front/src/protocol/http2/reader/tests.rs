@@ -59,6 +59,7 @@ fn crumbs_of_a_cookie_are_joined() {
         script_name: "",
         prefix_bytes: 0,
         request_id: None,
+        remote_user: None,
         https: false,
         takeover: false,
         received_us: 0,
