@@ -1,17 +1,14 @@
 # frozen_string_literal: true
 
-require "open3"
 require_relative "../support/gateway_test_case"
 require_relative "../support/http2_client"
+require_relative "../support/basic_auth_users"
 require_relative "../support/env_mirror"
 
 # Applications for users with a password: no other client reaches their files or Ruby.
 class BasicAuthTest < GatewayTestCase
   include EnvMirror
-
-  PASSWORD = "swordfish"
-  BCRYPT = PASSWORD.crypt("$2y$04$abcdefghijklmnopqrstuu").freeze
-  TRUSTED = %w[--trusted-proxies 127.0.0.1].freeze
+  include BasicAuthUsers
 
   def test_without_a_password_nothing_is_reached
     server = serve_users({ "ann" => BCRYPT })
@@ -65,6 +62,50 @@ class BasicAuthTest < GatewayTestCase
     assert_equal [nil, nil], env.values_at("REMOTE_USER", "AUTH_TYPE")
   end
 
+  # The body comes while the password is being checked, or after it; and more requests behind it.
+  def test_bodies_of_first_requests
+    bodies = ["", "words", Random.new(1).bytes(3 * MIB)]
+    users = bodies.each_index.to_h { |number| ["user#{number}", BCRYPT] }
+    server = serve_all(app(users), "--basic-auth", @users, "--http2-cleartext", "on")
+    bodies.each_with_index do |body, number|
+      answer = server.request("POST", "/", by("user#{number}"), body)
+      assert_equal Digest::SHA256.hexdigest(body), env_of(answer.body)["body"], "#{body.bytesize} bytes"
+    end
+  end
+
+  def test_bodies_of_first_requests_over_other_protocols
+    users = %w[fastcgi lsapi http2].to_h { |name| [name, BCRYPT] }
+    server = serve_all(app(users), "--basic-auth", @users, "--http2-cleartext", "on")
+    body = Random.new(1).bytes(100_000)
+    with_each(server) do |connection, protocol|
+      answer = connection.request("POST", "/", by(protocol), body)
+      assert_equal Digest::SHA256.hexdigest(body), env_of(answer.body)["body"], protocol
+    end
+    Http2Client.tcp(server.port).greet.use do |client|
+      client.send_request(1, "POST", "/", { "authorization" => by("http2")["Authorization"] }, "words")
+      assert_equal Digest::SHA256.hexdigest("words"), env_of(client.answer(1).body)["body"]
+    end
+  end
+
+  def test_requests_behind_one_whose_password_is_checked
+    server = serve_users({ "ann" => BCRYPT })
+    fields = "Host: a\r\nAuthorization: #{by('ann')['Authorization']}\r\n"
+    post = "POST / HTTP/1.1\r\n#{fields}Transfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"
+    without_user = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answers = server.exchange("#{post}GET /a.txt HTTP/1.1\r\n#{fields}\r\n#{without_user}")
+    assert_equal [200, 200, 401], answers.map(&:status)
+    assert_equal [Digest::SHA256.hexdigest("one"), "a file\n"], [env_of(answers[0].body)["body"], answers[1].body]
+  end
+
+  # What is not read of a refused body is no request.
+  def test_the_body_of_a_refused_request_is_none
+    server = serve_users({ "ann" => BCRYPT })
+    inner = "GET /a.txt HTTP/1.1\r\nHost: a\r\nAuthorization: #{by('ann')['Authorization']}\r\n\r\n"
+    answers = server.exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: #{inner.bytesize}\r\n\r\n#{inner}")
+    assert_equal [401], answers.map(&:status)
+    assert_equal "close", answers.first["connection"]
+  end
+
   def test_malformed_fields_are_refused
     server = serve_users({ "ann" => BCRYPT })
     right = by("ann")["Authorization"]
@@ -89,55 +130,6 @@ class BasicAuthTest < GatewayTestCase
       assert_includes [400, 401], server.get(path).status, path
     end
     assert_equal 401, server.request("POST", "/up", {}, "x").status
-  end
-
-  def test_a_changed_file_counts_soon
-    server = serve_users({ "ann" => BCRYPT, "bob" => BCRYPT }, *TRUSTED)
-    assert_equal [200, 200, 401], statuses(server, %w[ann bob eve])
-    write_users("ann" => BCRYPT, "eve" => BCRYPT)
-    wait_for("the new user") { statuses(server, %w[eve]) == [200] }
-    assert_equal [200, 401], statuses(server, %w[ann bob]), "what was known is forgotten"
-    write_users("ann" => "other".crypt("$2y$04$abcdefghijklmnopqrstuu"))
-    wait_for("the new password") { statuses(server, %w[ann], "other") == [200] }
-    assert_equal [401], statuses(server, %w[ann])
-  end
-
-  def test_a_file_that_cannot_be_used_refuses_everything
-    server = serve_users({ "ann" => BCRYPT })
-    assert_equal 200, server.get("/", by("ann")).status
-    { "ann:a-plain-secret\n" => "line 1 has a password that is plain text", "# empty\n" => "it has no user",
-      "ann:#{BCRYPT}\nbob-is-a-secret\n" => "line 2 is not NAME:HASH",
-      "ann:#{BCRYPT.sub('$04$', '$20$')}" => "a bcrypt hash with a cost above 14" }.each do |text, problem|
-      File.write(@users, text)
-      wait_for(problem) { server.get("/", by("ann")).status == 500 && server.log.include?(problem) }
-      assert_equal [401, 500], [server.get("/a.txt").status, server.get("/a.txt", by("ann")).status]
-    end
-    assert_includes server.log, "htpasswd -B"
-    refute_match(/secret/, server.log)
-    write_users("ann" => BCRYPT)
-    wait_for("the file") { server.get("/", by("ann")).status == 200 }
-    assert_includes server.log, "can be used again"
-  end
-
-  def test_what_is_no_file_refuses_everything_and_holds_up_nothing
-    server = serve_users({ "ann" => BCRYPT })
-    { "it does not exist" => -> {}, "it is a named pipe" => -> { File.mkfifo(@users) },
-      "it is a folder" => -> { Dir.mkdir(@users) }, "it is a device" => -> { File.symlink("/dev/zero", @users) },
-      "the kernel makes up" => -> { File.symlink("/proc/version", @users) } }.each do |problem, replace|
-      FileUtils.rm_rf(@users)
-      replace.call
-      wait_for(problem) { server.get("/", by("ann")).status == 500 && server.log.include?(problem) }
-      assert_equal 401, server.get("/").status
-    end
-    FileUtils.rm_rf(@users)
-    write_users("ann" => BCRYPT)
-    wait_for("the file") { server.get("/", by("ann")).status == 200 }
-  end
-
-  def test_a_missing_file_is_reported_before_a_request_needs_it
-    server = serve_users(nil)
-    wait_for("the log") { server.log.include?("(basic_auth) cannot be used") }
-    assert_equal 500, server.get("/", by("ann")).status
   end
 
   def test_a_client_cannot_try_many_passwords
@@ -206,65 +198,4 @@ class BasicAuthTest < GatewayTestCase
     assert_match(%r{^127\.0\.0\.1 - a\\x20b\\"c \[.*"GET /x HTTP/1.1" 200 }, lines)
     assert_match(%r{^127\.0\.0\.1 - - \[.*"GET /y HTTP/1.1" 401 }, lines)
   end
-
-  def test_the_configuration_is_reloaded
-    folder = app("ann" => BCRYPT)
-    file = File.join(folder, "config/highball.toml")
-    FileUtils.mkdir_p(File.dirname(file))
-    File.write(file, "threads = 2\n")
-    server = serve(folder)
-    assert_equal 200, server.get("/").status
-    File.write(file, "threads = 2\nbasic_auth = '#{@users}'\nbasic_auth_realm = 'Staging of the blog'\n")
-    server.signal("HUP")
-    wait_for("the reload") { server.get("/").status == 401 }
-    assert_includes server.get("/")["www-authenticate"], '"Staging of the blog"'
-    assert_equal 200, server.get("/", by("ann")).status
-    File.write(file, "threads = 2\n")
-    server.signal("HUP")
-    wait_for("the reload") { server.get("/").status == 200 }
-  end
-
-  private
-
-  APP = <<~RUBY
-    require "json"
-    count = -1
-    run lambda { |env|
-      count += 1
-      strings = env.select { |_, value| value.is_a?(String) }
-      [200, { "content-type" => "application/json" }, [strings.merge("requests before" => count).to_json]]
-    }
-  RUBY
-  private_constant :APP
-
-  # The folder of an application, beside a file with these users.
-  def app(users, files = {})
-    @users = File.join(folder_with, "htpasswd")
-    write_users(users) if users
-    folder_with({ "config.ru" => APP, "public/a.txt" => "a file\n" }.merge(files))
-  end
-
-  def serve_users(users, *options, files: {})
-    serve(app(users, files), *options, "--basic-auth", @users)
-  end
-
-  # As an editor does: the server never sees half of it.
-  def write_users(users)
-    File.write("#{@users}.new", users.map { |name, hash| "#{name}:#{hash}\n" }.join)
-    File.rename("#{@users}.new", @users)
-  end
-
-  def by(name, password = PASSWORD) = { "Authorization" => "Basic #{["#{name}:#{password}"].pack('m0')}" }
-
-  # What users get who each come from another address.
-  def statuses(server, names, password = PASSWORD)
-    names.map do |name|
-      address = "198.51.100.#{@address = @address.to_i + 1}"
-      server.get("/", by(name, password).merge("X-Forwarded-For" => address)).status
-    end
-  end
-
-  def env_of_user(answer) = env_of(answer.body).values_at("REMOTE_USER", "AUTH_TYPE")
-
-  def openssl(kind) = Open3.capture2("openssl", "passwd", kind, "-stdin", stdin_data: "#{PASSWORD}\n").first.chomp
 end
