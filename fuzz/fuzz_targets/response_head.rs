@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     let mut out = Vec::new();
     let mut writer = Writer::default();
     writer.begin(if old { Version::Http10 } else { Version::Http11 }, true);
-    writer.head(&head, events.take_bytes(head.field_bytes), &DateCache::new(), &mut out);
+    writer.head(&head, &[events.take_bytes(head.field_bytes)], &DateCache::new(), &mut out);
     if head.is_interim() && old {
         return assert!(out.is_empty());
     }

@@ -23,6 +23,8 @@ module Highball
     # that it gets as an answer.
     PROBE = "highball.probe"
     PROBE_BYTES = 4096
+    # A request's id, as the front makes and keeps them.
+    REQUEST_ID = /\A[\w\-@]{1,255}\z/
     # Where frameworks leave an exception that they have made an error page of.
     EXCEPTIONS = %w[action_dispatch.exception sinatra.error rack.exception].freeze
 
@@ -194,7 +196,8 @@ module Highball
     def log(event, env, **facts)
       request = "#{env['REQUEST_METHOD']} #{Native.path_without_tokens(Log.readable(env['PATH_INFO']))}" if env
       masked = Native.masked(facts.values, App::FOLDER, *secrets_of(env || {}))
-      @log.error(event, request: request, **facts.keys.zip(masked).to_h)
+      id = env["HTTP_X_REQUEST_ID"]&.slice(REQUEST_ID) if env
+      @log.error(event, request: request, id: id, **facts.keys.zip(masked).to_h)
     end
 
     # The parts of a request that may hold secrets: path and query, header fields, and the form if the application has

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= https= tls-certificate= tls-key= domain= acme-directory= acme-contact= acme-authorities= state-dir= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= sendfile= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= https= tls-certificate= tls-key= domain= acme-directory= acme-contact= acme-authorities= state-dir= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= sendfile= basic-auth= basic-auth-realm= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= request-id= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -83,6 +83,8 @@ complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whet
 complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_needs_command" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_needs_command" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -95,6 +97,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
@@ -168,6 +171,8 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files
 complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -180,6 +185,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-fai
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
@@ -240,6 +246,8 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-file
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -252,6 +260,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
@@ -313,6 +322,8 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l static-file
 complete -c highball -n "__fish_highball_using_subcommand config" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -325,6 +336,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
 fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r

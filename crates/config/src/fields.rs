@@ -44,6 +44,7 @@ pub(crate) struct ServerFields {
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) http2_cleartext: bool,
     pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) request_id: bool,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.
@@ -89,6 +90,8 @@ pub(crate) struct AppFields {
     pub(crate) static_files: StaticFiles,
     pub(crate) compress: bool,
     pub(crate) sendfile: Vec<SentFolder>,
+    pub(crate) basic_auth: Option<PathBuf>,
+    pub(crate) basic_auth_realm: String,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

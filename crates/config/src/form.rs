@@ -43,6 +43,8 @@ pub(crate) enum Form {
     DurationOrNone(RangeInclusive<Duration>, fn(&mut Fields, Option<Duration>)),
     /// A file or folder.
     Path(fn(&mut Fields, PathBuf)),
+    /// A file, or `none`.
+    PathOrNone(fn(&mut Fields, Option<PathBuf>)),
     /// Files; may be given several times.
     Paths(fn(&mut Fields, Vec<PathBuf>)),
     /// A folder that can be written to.
@@ -51,6 +53,8 @@ pub(crate) enum Form {
     Program(fn(&mut Fields, PathBuf)),
     /// A file for a log, `-` for standard output, or `none`.
     LogFile(fn(&mut Fields, Option<PathBuf>)),
+    /// Text that can stand between quotes in a header field.
+    Phrase(fn(&mut Fields, String)),
     /// Free text without blanks.
     Word(fn(&mut Fields, String)),
     /// The environment of the application: a word, on which defaults of other options depend.
@@ -143,6 +147,10 @@ impl Form {
                 )?;
             }
             Form::Path(set) => put(raws, path, |value| set(to, value))?,
+            Form::PathOrNone(set) => {
+                put(raws, |raw| unless_none(&raw.text, |_| path(raw)), |value| set(to, value))?;
+            }
+            Form::Phrase(set) => put(raws, |raw| value::phrase(&raw.text), |value| set(to, value))?,
             Form::Paths(set) => set(to, all(raws, path)?),
             Form::WritableFolder(set) => {
                 put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
@@ -207,7 +215,12 @@ impl Form {
     pub(crate) fn is_path(&self) -> bool {
         matches!(
             self,
-            Form::Path(_) | Form::Paths(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_)
+            Form::Path(_)
+                | Form::PathOrNone(_)
+                | Form::Paths(_)
+                | Form::WritableFolder(_)
+                | Form::Program(_)
+                | Form::LogFile(_)
         )
     }
 
@@ -216,6 +229,7 @@ impl Form {
         match self {
             Form::Program(_) => text.contains('/'),
             Form::LogFile(_) => !value::is_word_for_log(text),
+            Form::PathOrNone(_) => text != "none",
             _ => self.is_path(),
         }
     }
@@ -246,6 +260,7 @@ impl Form {
             Form::SizeOrNone(..) => "SIZE|none",
             Form::Duration(..) => "TIME",
             Form::DurationOrNone(..) => "TIME|none",
+            Form::PathOrNone(_) => "PATH|none",
             Form::Path(_)
             | Form::Paths(_)
             | Form::WritableFolder(_)
@@ -253,6 +268,7 @@ impl Form {
             | Form::LogFile(_) => "PATH",
             Form::UrlPath(_) | Form::Prefix(_) => "PATH",
             Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
+            Form::Phrase(_) => "TEXT",
             Form::OneOf(_) => "FORM",
             Form::Switch(_) | Form::Flag(_) => "on|off",
             Form::CountsOrOff(..) => "N,N,…|off",

@@ -912,6 +912,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               folder. Files elsewhere are refused with 404. See `docs/sending-files.md`.",
     },
     Opt {
+        name: "basic_auth",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::PathOrNone(|f, file| f.app.basic_auth = file),
+        default: Default::Is("none"),
+        section: Section::Files,
+        example: "config/htpasswd",
+        doc: "File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic \
+              authentication), neither files nor the application answer. It is read again when it changes. See \
+              `docs/basic-auth.md`.",
+    },
+    Opt {
+        name: "basic_auth_realm",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Phrase(|f, text| f.app.basic_auth_realm = text),
+        default: Default::Is("Restricted"),
+        section: Section::Files,
+        example: "Staging of the blog",
+        doc: "What browsers may show when they ask for the password of `basic_auth`. For one host, they send a password to all pages \
+              with the same text.",
+    },
+    Opt {
         name: "boot_timeout",
         scope: Scope::App,
         short: None,
@@ -1049,6 +1074,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "File for a line about each request. `-` is standard output, `none` is no access log. Status 499 means that the client \
               left before it had its answer. Started by root, Highball \
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
+    },
+    Opt {
+        name: "request_id",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.request_id = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in \
+              the access log. One that came with the request is kept if it has only letters, digits, `_`, `-` and `@`; with \
+              `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. With `off`, the field is passed \
+              on as it came. See `docs/observability.md`.",
     },
 ];
 

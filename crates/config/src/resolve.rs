@@ -17,8 +17,8 @@ use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
-    AccessLog, AcmeSettings, App, AppId, Bind, BindAddress, BindProtocol, CertificateFiles, Limits, Log,
-    Named, RunsAs, Settings, TlsSettings,
+    AccessLog, AcmeSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol, CertificateFiles,
+    Limits, Log, Named, RunsAs, Settings, TlsSettings,
 };
 use crate::value::{self, Address};
 
@@ -413,6 +413,7 @@ fn app(
         static_files: fields.static_files,
         compress: fields.compress,
         sendfile: fields.sendfile,
+        basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
@@ -528,6 +529,7 @@ fn server(
         proxy_protocol: fields.proxy_protocol,
         http2_cleartext: fields.http2_cleartext,
         trusted_proxies: fields.trusted_proxies,
+        request_id: fields.request_id,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },

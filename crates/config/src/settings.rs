@@ -30,6 +30,8 @@ pub struct Settings {
     pub http2_cleartext: bool,
     /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
     pub trusted_proxies: Vec<Network>,
+    /// Whether each request has an id, in `X-Request-Id`.
+    pub request_id: bool,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
@@ -158,6 +160,8 @@ pub struct App {
     pub compress: bool,
     /// The folders of the files that it may name in `X-Sendfile` and `X-Accel-Redirect`.
     pub sendfile: Vec<SentFolder>,
+    /// Its users, if it is for them alone.
+    pub basic_auth: Option<BasicAuth>,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
@@ -214,12 +218,22 @@ impl App {
             access_log: differing.access_log,
             certificates: differing.certificates,
             show_diagnosis: differing.show_diagnosis,
+            basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };
         same == *other
     }
+}
+
+/// Names and passwords for an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BasicAuth {
+    /// The file with users and hashes of their passwords.
+    pub file: PathBuf,
+    /// What browsers may show beside the question: no quotes, backslashes or control characters.
+    pub realm: String,
 }
 
 /// A statement of a Puma configuration that is not carried out as it says, or all of a file.

@@ -268,6 +268,15 @@ pub(crate) fn word(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Text that can stand between quotes in a header field, and be read there.
+pub(crate) fn phrase(text: &str) -> Result<String, String> {
+    let is_plain = |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if (1..=100).contains(&text.len()) && text.bytes().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("it must have 1 to 100 characters of ASCII, without quotes and backslashes".to_owned())
+}
+
 /// The path of a URL, with or without a query.
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {

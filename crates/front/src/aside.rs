@@ -70,6 +70,11 @@ impl Turn {
         Turn::of_threads(available_parallelism().map_or(THREADS, usize::from))
     }
 
+    /// That for checking passwords: half of the CPUs stay free of it.
+    pub(crate) fn of_logins() -> Self {
+        Turn::of_threads(available_parallelism().map_or(1, |cpus| usize::from(cpus).div_ceil(2)))
+    }
+
     /// That for work that needs this number of threads at most.
     pub(crate) fn of_threads(threads: usize) -> Self {
         Turn(Arc::new(Semaphore::new(threads)))

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
@@ -11,6 +11,8 @@ mod answer;
 mod closing;
 mod forwarded;
 mod http2;
+mod identity;
+mod login;
 mod output;
 mod preface;
 mod proxied;
@@ -35,6 +37,7 @@ use http::request::Parts;
 
 use answer::Answered;
 use http2::Running;
+use login::Login;
 use output::Output;
 use preface::Beginning;
 use received::Received;
@@ -50,6 +53,7 @@ use crate::files::Pending;
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, RequestHead};
+use crate::message::request_id::RequestId;
 use crate::messages::AppEvent;
 use crate::protocol::http2::Http2;
 use crate::protocol::Protocol;
@@ -99,6 +103,12 @@ struct Connection {
     client: Client,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
+    /// Whether the request at hand has the right password, if that had to be found out.
+    login: Option<Login>,
+    /// The user whose password came with the request at hand.
+    user: Option<Rc<[u8]>>,
+    /// The id of the request at hand, if requests get one.
+    request_id: Option<RequestId>,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The client has asked for a WebSocket.
@@ -289,6 +299,9 @@ impl Connection {
             output: Output::default(),
             client: Client::Open,
             stalled: Stalled::No,
+            login: None,
+            user: None,
+            request_id: None,
             entry: None,
             wants_web_socket: false,
             audience: Audience::Public,
@@ -383,7 +396,8 @@ impl Connection {
     fn failure(&self, app: &AppState, refusal: Refusal) -> Failure {
         let is_full = matches!(refusal, Refusal::QueueFull { .. });
         let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
-        Failure::of(refusal, &mut self.exchange.borrow(), load)
+        let id = self.request_id.as_ref().map(|id| id.as_str().to_owned());
+        Failure { request_id: id, ..Failure::of(refusal, &mut self.exchange.borrow(), load) }
     }
 
     /// What those know who know more, for a developer.
@@ -395,6 +409,7 @@ impl Connection {
 
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
+        self.identify_unread();
         if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
@@ -410,7 +425,10 @@ impl Connection {
         let is_head_method = self.head.method == Method::Head;
         match page {
             Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.events),
-            None => refusal.answer(is_head_method, &mut self.events),
+            None => {
+                let id = self.request_id.as_ref().map(RequestId::as_str);
+                refusal.answer_in_words(id, is_head_method, &mut self.events);
+            }
         }
         let (status, body_bytes) = self.events.summary();
         self.send_events().await?;
@@ -432,7 +450,9 @@ impl Connection {
 
     fn log(&mut self, status: u16, body_bytes: u64) {
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
-            log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+            let id = self.request_id.as_ref().map(RequestId::as_str);
+            let client = (&*self.peer.remote_addr, self.user.as_deref());
+            log.add(client, &entry, status, body_bytes, crate::clock::now_us(), id);
         }
     }
 

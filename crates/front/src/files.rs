@@ -110,7 +110,7 @@ pub(crate) enum StaticAnswer {
 pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Pending {
-    fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
+    pub(crate) fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
         Pending(Box::pin(found_out))
     }
 }

@@ -49,11 +49,11 @@ impl Https {
         url
     }
 
-    /// Field lines with the one for HSTS, where it is to be added: what an application says about it counts.
-    pub(crate) fn with_hsts(&self, lines: &[u8]) -> Option<Vec<u8>> {
+    /// The field line for HSTS, where it is to be added to others: what an application says about it counts.
+    pub(crate) fn hsts_beside(&self, lines: &[u8]) -> Option<&[u8]> {
         let hsts = self.hsts.as_ref()?;
         let names = |line: &[u8]| line.get(..HSTS.len()).is_some_and(|name| name.eq_ignore_ascii_case(HSTS));
         let is_there = lines.split(|byte| *byte == b'\n').any(names);
-        (!is_there).then(|| [lines, hsts].concat())
+        (!is_there).then_some(hsts)
     }
 }

@@ -24,6 +24,7 @@
 
 mod access_log;
 mod aside;
+mod basic_auth;
 pub mod budget;
 mod canary;
 mod clock;

@@ -6,3 +6,5 @@ pub(crate) mod conditions;
 pub mod forwarded;
 pub mod refusal;
 pub mod request_head;
+pub(crate) mod request_id;
+pub(crate) mod trace_context;

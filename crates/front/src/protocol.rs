@@ -224,7 +224,7 @@ impl Protocol {
     pub(crate) fn write_head(
         &mut self,
         head: &AnswerHead,
-        lines: &[u8],
+        lines: &[&[u8]],
         date: &DateCache,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {

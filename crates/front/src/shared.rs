@@ -20,6 +20,7 @@ use crate::exchange::spool::budget_of_folder;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
+use crate::message::request_id::RequestIds;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     heap: Heap,
     compression: Room,
     pub(crate) date: DateCache,
+    pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
@@ -82,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) proxy_refusals: Refusals,
     /// Those that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
+    /// For checking passwords.
+    logins: PoolTurn,
     /// For computing TLS handshakes.
     pub(crate) handshakes: PoolTurn,
     connections: Cell<usize>,
@@ -117,6 +121,7 @@ impl Shared {
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes),
             date: DateCache::new(),
+            request_ids: RefCell::default(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
@@ -130,6 +135,7 @@ impl Shared {
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
             handshake_refusals: Refusals::default(),
+            logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
             connections: Cell::new(0),
             idle: Cell::new(0),
@@ -149,8 +155,15 @@ impl Shared {
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
         let compression = self.compression.of_app(&app.name);
-        let app =
-            AppState::new(app, &self.settings.limits, log, &self.budgets, compression, self.events.clone());
+        let app = AppState::new(
+            app,
+            &self.settings.limits,
+            log,
+            &self.budgets,
+            compression,
+            &self.logins,
+            self.events.clone(),
+        );
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }

@@ -175,7 +175,7 @@ fn order(event: AppEvent) -> AppOrder {
 }
 
 fn request_failure(failure: Failure) -> RequestFailure {
-    let Failure { refusal, exception, repeated, load, request } = failure;
+    let Failure { refusal, exception, repeated, load, request, request_id: _ } = failure; // the id is among the fields
     let what = match refusal {
         Refusal::AppRaised => What::Raised(exception),
         Refusal::WorkerDied { worker } => What::WorkerDied { worker },

@@ -10,6 +10,7 @@ use crate::message::forwarded::{
     is_about_sending, is_by_forwarded, is_report, reported, Malformed, Reported,
 };
 use crate::message::refusal::Refusal;
+use crate::message::request_head::known_key;
 use crate::transport::stream::Peer;
 
 impl Connection {
@@ -23,6 +24,9 @@ impl Connection {
         }
         if !self.stream.is_trusted(&self.peer, networks) {
             self.head.drop_fields(bytes, |name| is_report(name) || is_about_sending(name));
+            if self.shared.settings.request_id {
+                self.head.drop_known(known_key::X_REQUEST_ID); // visitors could have their requests pass for others
+            }
             return Ok(());
         }
         let is_trusted = |address| Network::any_contains(networks, address);

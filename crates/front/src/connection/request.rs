@@ -7,7 +7,7 @@ use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{Again, Client, Connection, End, Step};
+use super::{Again, Client, Connection, End, Login, Step};
 use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
 use crate::compression::Stage;
@@ -18,6 +18,7 @@ use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
+use crate::message::request_id::RequestId;
 use crate::protocol::{BytesRead, Protocol, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
@@ -41,6 +42,7 @@ impl Connection {
             return Ok(self.route_again(again));
         }
         self.forget_client();
+        (self.request_id, self.login, self.user) = (None, None, None);
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -166,7 +168,7 @@ impl Connection {
             None => {
                 let step = self.route(&bytes[..used], 0);
                 if let Step::Wait(_) = step {
-                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: 1 });
+                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: self.waits_after(0) });
                 }
                 step
             }
@@ -178,9 +180,14 @@ impl Connection {
     fn route_again(&mut self, Again { text, waits }: Again) -> Step {
         let step = self.route(&text, waits);
         if let Step::Wait(_) = step {
-            self.again = Some(Again { text, waits: waits + 1 });
+            self.again = Some(Again { text, waits: self.waits_after(waits) });
         }
         step
+    }
+
+    /// How often the request at hand has waited for a file, now that it waits again.
+    fn waits_after(&self, waits: u8) -> u8 {
+        waits + u8::from(!self.login.as_ref().is_some_and(Login::is_open))
     }
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
@@ -197,6 +204,7 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        self.identify(bytes);
         if self.is_astray {
             return self.lead_back(bytes);
         }
@@ -216,6 +224,9 @@ impl Connection {
         };
         let rule = app.settings().show_diagnosis;
         self.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
+        if let Some(step) = self.log_in(&app, prefix_bytes, bytes) {
+            return step;
+        }
         if self.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
@@ -388,6 +399,8 @@ impl Connection {
             server_port: self.peer.server_port,
             script_name: &settings.prefix,
             prefix_bytes,
+            remote_user: self.user.as_deref(),
+            request_id: self.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
             received_us: now_us(),

@@ -125,6 +125,7 @@ struct Gathered {
     date: bool,
     accept_ranges: bool,
     recipient: Recipient,
+    request_id: bool,
 }
 
 struct Field<'a> {
@@ -168,6 +169,10 @@ impl Gathered {
             }
             10 if is("keep-alive") => false,
             10 if is("x-sendfile") => self.keep_path(name),
+            12 if is("x-request-id") => {
+                self.request_id = true;
+                true
+            }
             13 if is("accept-ranges") => {
                 self.accept_ranges = true;
                 true
@@ -221,6 +226,7 @@ impl Gathered {
             body,
             content_length,
             has_date: self.date,
+            has_request_id: self.request_id,
             is_last: self.close,
             is_upgrade: self.upgrade,
             ..AnswerHead::new(status)

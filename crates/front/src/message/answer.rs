@@ -48,6 +48,8 @@ pub struct AnswerHead {
     pub content_length: Option<u64>,
     /// Whether a Date is among the fields.
     pub has_date: bool,
+    /// Whether an X-Request-Id is among the fields.
+    pub has_request_id: bool,
     /// Whether the application wants the connection to end after this answer.
     pub is_last: bool,
     /// Whether the application says that it changes protocols.
@@ -63,6 +65,7 @@ impl AnswerHead {
             body: AnswerBody::None,
             content_length: None,
             has_date: false,
+            has_request_id: false,
             is_last: false,
             is_upgrade: false,
         }

@@ -71,7 +71,7 @@ impl Http2 {
     pub(super) fn write_head(
         &mut self,
         head: &AnswerHead,
-        lines: &[u8],
+        lines: &[&[u8]],
         date: &DateCache,
     ) -> Result<(), Refusal> {
         let status = match &mut self.tunnel {

@@ -42,6 +42,8 @@ pub mod known_key {
     pub const SERVER_NAME: FieldKey = key_of("SERVER_NAME");
     pub const SERVER_PORT: FieldKey = key_of("SERVER_PORT");
     pub const REMOTE_ADDR: FieldKey = key_of("REMOTE_ADDR");
+    pub const REMOTE_USER: FieldKey = key_of("REMOTE_USER");
+    pub const AUTH_TYPE: FieldKey = key_of("AUTH_TYPE");
     pub const CONTENT_LENGTH: FieldKey = key_of("CONTENT_LENGTH");
     pub const HOST: FieldKey = key_of("HTTP_HOST");
     pub const CONNECTION: FieldKey = key_of("HTTP_CONNECTION");
@@ -63,6 +65,9 @@ pub mod known_key {
     pub const FORWARDED: FieldKey = key_of("HTTP_FORWARDED");
     pub const X_FORWARDED_FOR: FieldKey = key_of("HTTP_X_FORWARDED_FOR");
     pub const X_FORWARDED_PROTO: FieldKey = key_of("HTTP_X_FORWARDED_PROTO");
+    pub const X_REQUEST_ID: FieldKey = key_of("HTTP_X_REQUEST_ID");
+    pub const TRACEPARENT: FieldKey = key_of("HTTP_TRACEPARENT");
+    pub const TRACESTATE: FieldKey = key_of("HTTP_TRACESTATE");
 }
 
 /// A field name on its way to a key.

@@ -26,6 +26,10 @@ pub struct RingContext<'a> {
     pub script_name: &'a str,
     /// The bytes of that prefix in the path as it was sent; the rest is PATH_INFO.
     pub prefix_bytes: usize,
+    /// The id that was made for the request; one that came with it is among its fields.
+    pub request_id: Option<&'a [u8]>,
+    /// The user whose password came with the request.
+    pub remote_user: Option<&'a [u8]>,
     /// Whether the client speaks TLS with us.
     pub https: bool,
     /// Whether the application can take the connection over as it is (full hijack).
@@ -110,6 +114,13 @@ impl RequestHead {
         if let Some(length) = context.content_length.or(declared) {
             block.known_number(known_key::CONTENT_LENGTH, length);
         }
+        if let Some(user) = context.remote_user {
+            block.known(known_key::REMOTE_USER, user);
+            block.known(known_key::AUTH_TYPE, b"Basic");
+        }
+        if let Some(id) = context.request_id {
+            block.known(known_key::X_REQUEST_ID, id);
+        }
     }
 
     /// A field with a well-known name; values of repeated ones are joined where the first stands.
@@ -166,10 +177,6 @@ impl RequestHead {
             block.out.extend_from_slice(self.fields[later].value.of_buffer(buffer));
         }
         block.end(begin);
-    }
-
-    fn has(&self, key: FieldKey) -> bool {
-        key.bit().is_some_and(|bit| self.seen & bit != 0)
     }
 }
 

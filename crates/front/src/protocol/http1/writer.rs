@@ -46,11 +46,11 @@ impl Writer {
 
     /// Appends a head with these field lines to `out`. An HTTP/1.0 client gets no interim heads: it would not understand
     /// them.
-    pub fn head(&mut self, head: &AnswerHead, lines: &[u8], date: &DateCache, out: &mut Vec<u8>) {
+    pub fn head(&mut self, head: &AnswerHead, lines: &[&[u8]], date: &DateCache, out: &mut Vec<u8>) {
         if head.is_interim() && self.version == Version::Http10 {
             return;
         }
-        out.reserve(lines.len() + 160);
+        out.reserve(lines.iter().map(|lines| lines.len()).sum::<usize>() + 160);
         out.extend_from_slice(b"HTTP/1.1 ");
         write_number(u64::from(head.status), out);
         out.push(b' ');
@@ -61,7 +61,7 @@ impl Writer {
             out.extend_from_slice(&date.now());
             out.extend_from_slice(b"\r\n");
         }
-        out.extend_from_slice(lines);
+        lines.iter().for_each(|lines| out.extend_from_slice(lines));
         if let Some(length) = head.content_length {
             out.extend_from_slice(b"content-length: ");
             write_number(length, out);

@@ -77,7 +77,7 @@ impl Tunnel {
         let status = status_line.strip_prefix(b"HTTP/1.1 ").and_then(|line| line.get(..3)).ok_or(BAD)?;
         let status = StatusCode::from_bytes(status).map_err(|_| BAD)?;
         let status = self.status(status.as_u16())?;
-        writer::response(&AnswerHead::new(status), lines, None)
+        writer::response(&AnswerHead::new(status), &[lines], None)
     }
 }
 

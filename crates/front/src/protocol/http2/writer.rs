@@ -6,13 +6,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use crate::http_syntax::DateCache;
 use crate::message::answer::AnswerHead;
 use crate::message::refusal::Refusal;
-use crate::protocol::cgi::fields_of;
+use crate::protocol::cgi::fields_of_all;
 
 /// The head with these field lines, but for those that concern a connection, and the answer to a WebSocket's key: there are none
 /// in HTTP/2 (RFC 9113 section 8.2.2, RFC 8441 section 5). `date` adds one where there is none.
 pub(super) fn response(
     head: &AnswerHead,
-    lines: &[u8],
+    lines: &[&[u8]],
     date: Option<&DateCache>,
 ) -> Result<Response<()>, Refusal> {
     if head.status == 101 {
@@ -24,7 +24,7 @@ pub(super) fn response(
     if let Some(date) = date.filter(|_| !head.has_date && !head.is_interim()) {
         add(fields, DATE, &date.now())?;
     }
-    for (name, value) in fields_of(lines).filter(|(name, _)| !is_of_connection(name)) {
+    for (name, value) in fields_of_all(lines).filter(|(name, _)| !is_of_connection(name)) {
         let name = HeaderName::from_bytes(name).map_err(|_| bad("has a malformed field name"))?;
         add(fields, name, value.trim_ascii())?;
     }
@@ -62,7 +62,7 @@ mod tests {
 
     fn fields(lines: &[u8]) -> Vec<(String, String)> {
         let head = AnswerHead { has_date: true, ..AnswerHead::new(200) };
-        let response = response(&head, lines, Some(&DateCache::new())).unwrap();
+        let response = response(&head, &[lines], Some(&DateCache::new())).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }
@@ -83,8 +83,9 @@ mod tests {
 
     #[test]
     fn interim_heads_have_no_date() {
-        let of =
-            |status| response(&AnswerHead::new(status), b"link: </a>\r\n", Some(&DateCache::new())).unwrap();
+        let of = |status| {
+            response(&AnswerHead::new(status), &[b"link: </a>\r\n"], Some(&DateCache::new())).unwrap()
+        };
         assert!(!of(103).headers().contains_key(DATE));
         assert!(of(200).headers().contains_key(DATE));
     }
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn there_is_no_switching_of_protocols() {
         let head = AnswerHead { is_upgrade: true, ..AnswerHead::new(101) };
-        let refused = response(&head, b"", Some(&DateCache::new())).unwrap_err();
+        let refused = response(&head, &[], Some(&DateCache::new())).unwrap_err();
         assert_eq!(refused.status(), 502);
     }
 }

@@ -58,6 +58,8 @@ fn crumbs_of_a_cookie_are_joined() {
         server_port: 80,
         script_name: "",
         prefix_bytes: 0,
+        request_id: None,
+        remote_user: None,
         https: false,
         takeover: false,
         received_us: 0,
