@@ -14,8 +14,8 @@ class TlsScannersTest < TlsTestCase
   # Protocols, the server's defaults and preferences, forward secrecy, standard cipher lists, fields, vulnerabilities.
   TESTSSL = %w[-p -S -P -f -s -h -U --warnings batch --color 0 --quiet].freeze
   HARMLESS = %w[OK INFO LOW WARN].freeze
-  # testssl says so of each server that compresses. Here a page is compressed only if it has no secrets, or no other site
-  # has caused the request (docs/compression.md).
+  # testssl says so of each server that compresses. A page is compressed only if it has no secrets, or no other site has
+  # caused the request (docs/compression.md).
   COMPRESSES = ["BREACH MEDIUM"].freeze
   RENEWED_EVERY = 90 * TlsFiles::DAY
 

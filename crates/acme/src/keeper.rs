@@ -128,12 +128,12 @@ async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper) {
 
 /// Waits until the folder is this process's. Whether it had to.
 async fn lock(path: &Path, keeper: &Keeper) -> (Folder, bool) {
-    let mut said = String::new();
+    let mut reported = String::new();
     loop {
         let (what, remedy) = match Folder::lock(path) {
             Ok(Some(folder)) => {
                 keeper.change_all(|report| report.problem = None);
-                return (folder, !said.is_empty());
+                return (folder, !reported.is_empty());
             }
             Ok(None) => (
                 format!("another process keeps the certificates in {}", path.display()),
@@ -145,9 +145,9 @@ async fn lock(path: &Path, keeper: &Keeper) -> (Folder, bool) {
                     .to_owned(),
             ),
         };
-        if said != what {
+        if reported != what {
             warn!(remedy, "{what}");
-            said.clone_from(&what);
+            reported.clone_from(&what);
         }
         keeper.change_all(|report| report.problem = Some((what.clone(), remedy.clone())));
         sleep(LOCK_EVERY).await;

@@ -291,7 +291,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Server,
         example: "/var/lib/highball",
         doc: "Folder for what `domain` obtains: accounts, certificates and keys. It is made if it is missing, and no other user may look \
-              into it. Each server needs a folder of its own.",
+              into it. Two servers cannot share it.",
     },
     Opt {
         name: "redirect_https",
