@@ -287,7 +287,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Path(|f, path| f.server.state_dir = Some(path)),
-        default: Default::Without("systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
+        default: Default::Without("`acme` in systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
         section: Section::Server,
         example: "/var/lib/highball",
         doc: "Folder for what `domain` obtains: accounts, certificates and keys. It is made if it is missing, and no other user may look \

@@ -655,6 +655,7 @@ fn default_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let below = |folder: String, rest: &str| absolute(PathBuf::from(folder).join(rest));
     env("STATE_DIRECTORY")
         .and_then(first)
+        .map(|folder| folder.join("acme")) // others may look into what systemd makes
         .or_else(|| below(env("XDG_STATE_HOME")?, "highball"))
         .or_else(|| below(env("HOME")?, ".local/state/highball"))
 }
