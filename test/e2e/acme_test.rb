@@ -116,6 +116,20 @@ class AcmeTest < TlsTestCase
     assert_match(/domain +#{HOST}: its certificate is kept, and /, HighballServer.run("status", *server.which).first)
   end
 
+  # The next process keeps the certificates when the one before has ended, and nothing is wrong until then.
+  def test_a_hot_restart
+    @pebble.start
+    server = serve_domains(HOST, extra: %w[--drain-timeout 1s])
+    wait_for("a certificate") { https_body(HOST) }
+    serial = serial_for(@https, HOST)
+    output, ended = HighballServer.run("upgrade", *server.which, within: 60)
+    assert_predicate ended, :success?, output
+    wait_for("the next one's turn") { server.status["tls"]["domains"].first["next_at"] }
+    assert_equal serial, serial_for(@https, HOST)
+    assert_nil server.status["tls"]["domains"].first["problem"]
+    refute_includes server.log, "another process keeps"
+  end
+
   def test_names_that_no_authority_looks_for
     { "*.test" => "stands for many names", "localhost" => "not the name of a site",
       "10.0.0.1" => "not the name of a site" }.each do |name, words|
@@ -159,6 +173,7 @@ class AcmeTest < TlsTestCase
       checkpoints.ask("acme.#{step}")
       server = serve_domains(HOST, env: checkpoints.environment)
       HighballServer.kill(checkpoints.wait_until_reached("acme.#{step}"))
+      server.wait
       @servers.delete(server).finish
       serve_domains(HOST)
       wait_for("a certificate", within: 20) { https_body(HOST) }
@@ -175,9 +190,9 @@ class AcmeTest < TlsTestCase
      *hosts.flat_map { |host| ["--domain", host] }]
   end
 
-  def serve_domains(*hosts, **settings)
+  def serve_domains(*hosts, extra: [], **settings)
     options = ["--bind", "tls://127.0.0.1:#{@https}", "--bind", "127.0.0.1:#{@http}", "--redirect-https", "on",
-               *acme_options(*hosts)]
+               *acme_options(*hosts), *extra]
     serve(folder_with("config.ru" => APP), *options, **settings)
   end
 

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use highball_config::AcmeSettings;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
@@ -95,21 +96,39 @@ impl Keeper {
     }
 }
 
-/// Begins to keep certificates for the names of these settings, for as long as this process lives.
+/// Certificates are kept until this is dropped.
+#[derive(Debug)]
+pub struct Keeping {
+    /// What is known.
+    pub keeper: Keeper,
+    /// The thread ends when this is gone.
+    _end: oneshot::Sender<()>,
+}
+
+/// Begins to keep certificates for the names of these settings. Another process may keep them for `quiet` longer without a word
+/// about it: the one that this process succeeds.
 ///
 /// # Errors
 /// There is no thread for it.
-pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>) -> io::Result<Keeper> {
+pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> io::Result<Keeping> {
     let keeper = Keeper::new(&settings);
     let reports = keeper.clone();
+    let (end, ended) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = move || runtime.block_on(keep_all(&settings, &*owner, &reports));
+    let run = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = ended => {}
+                () = keep_all(&settings, &*owner, &reports, quiet) => {}
+            }
+        });
+    };
     thread::Builder::new().name(NAME.into()).spawn(run)?;
-    Ok(keeper)
+    Ok(Keeping { keeper, _end: end })
 }
 
-async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper) {
-    let (folder, has_waited) = lock(&settings.state_dir, keeper).await;
+async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper, quiet: Duration) {
+    let (folder, has_waited) = lock(&settings.state_dir, keeper, quiet).await;
     if has_waited {
         owner.has_changed(); // the process before may have renewed some
     }
@@ -127,13 +146,20 @@ async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper) {
 }
 
 /// Waits until the folder is this process's. Whether it had to.
-async fn lock(path: &Path, keeper: &Keeper) -> (Folder, bool) {
+async fn lock(path: &Path, keeper: &Keeper, quiet: Duration) -> (Folder, bool) {
+    let began = Instant::now();
+    let mut has_waited = false;
     let mut reported = String::new();
     loop {
         let (what, remedy) = match Folder::lock(path) {
+            Ok(None) if began.elapsed() < quiet => {
+                has_waited = true;
+                sleep(LOCK_EVERY).await;
+                continue;
+            }
             Ok(Some(folder)) => {
                 keeper.change_all(|report| report.problem = None);
-                return (folder, !reported.is_empty());
+                return (folder, has_waited);
             }
             Ok(None) => (
                 format!("another process keeps the certificates in {}", path.display()),
@@ -145,6 +171,7 @@ async fn lock(path: &Path, keeper: &Keeper) -> (Folder, bool) {
                     .to_owned(),
             ),
         };
+        has_waited = true;
         if reported != what {
             warn!(remedy, "{what}");
             reported.clone_from(&what);

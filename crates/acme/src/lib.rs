@@ -12,5 +12,5 @@ mod schedule;
 mod validity;
 
 pub use folder::certificate_file;
-pub use keeper::{keep, Keeper, NameReport, Owner};
+pub use keeper::{keep, Keeper, Keeping, NameReport, Owner};
 pub use proof::Proof;

@@ -2,7 +2,7 @@
 
 use crate::certificates;
 use crate::configuration::Configuration;
-use highball_acme::{keep, Keeper, Owner, Proof};
+use highball_acme::{keep, Keeping, Owner, Proof};
 use highball_config::Settings;
 use highball_front::Tls;
 use highball_supervisor::{checkpoint, Launcher};
@@ -11,7 +11,11 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::error;
+
+/// How long a process may take to end once it has drained.
+const EXIT: Duration = Duration::from_secs(30);
 
 /// Why the certificates of `domain` cannot be kept by this process, if so.
 pub(crate) fn why_not(settings: &Settings, launcher: &Launcher) -> Option<&'static str> {
@@ -26,17 +30,22 @@ pub(crate) fn why_not(settings: &Settings, launcher: &Launcher) -> Option<&'stat
     }
 }
 
-/// Sees to it that there is a certificate for each `domain`, for as long as this process lives.
+/// Sees to it that there is a certificate for each `domain`, until what it returns is dropped. `is_successor`: another one did
+/// so before, and is about to end.
 ///
 /// # Errors
 /// There is no thread for it.
 pub(crate) fn keep_certificates(
     configuration: &Configuration,
     tls: Option<&Arc<Tls>>,
-) -> io::Result<Option<Keeper>> {
-    let (Some(tls), Some(acme)) = (tls, configuration.now().tls.acme.clone()) else { return Ok(None) };
+    is_successor: bool,
+) -> io::Result<Option<Keeping>> {
+    let settings = configuration.now();
+    let (Some(tls), Some(acme)) = (tls, settings.tls.acme.clone()) else { return Ok(None) };
     let server = Server { tls: Arc::clone(tls), configuration: configuration.clone() };
-    keep(acme, Arc::new(server)).map(Some)
+    // The process before keeps them until it has drained.
+    let quiet = if is_successor { settings.drain_timeout + EXIT } else { Duration::ZERO };
+    keep(acme, Arc::new(server), quiet).map(Some)
 }
 
 /// Who clients get the certificates from.

@@ -271,7 +271,7 @@ impl ListeningServer {
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
-        let keeper = acme::keep_certificates(&configuration, tls.as_ref())?;
+        let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
@@ -300,7 +300,7 @@ impl ListeningServer {
             binds: binds.clone(),
             key: Arc::clone(&key),
             tls: tls.clone(),
-            keeper,
+            keeper: keeping.as_ref().map(|keeping| keeping.keeper.clone()),
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             supervisor: to_supervisor.clone(),
@@ -345,7 +345,8 @@ impl ListeningServer {
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
         })?;
-        drop((control, handover, to_front));
+        // This process may stay, as the one that passes signals on.
+        drop((control, handover, to_front, keeping));
         let unanswered = front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
