@@ -8,6 +8,7 @@ class CommandsTest < E2ETest
 
   def test_status_names_every_process
     server = serve("probe", workers: 2, threads: 4)
+    wait_for("both workers") { server.settled? }
     status = server.status
     workers = status.fetch("workers")
     assert_equal 2, workers.length
