@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
-use crate::folder::{certificate_file, Folder};
+use crate::folder::Folder;
 use crate::order::obtain;
 use crate::problem::Problem;
 use crate::proof::Proof;
@@ -128,7 +128,7 @@ pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> i
 }
 
 async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper, quiet: Duration) {
-    let (folder, has_waited) = lock(&settings.state_dir, keeper, quiet).await;
+    let (folder, has_waited) = lock(settings, keeper, quiet).await;
     if has_waited {
         owner.has_changed(); // the process before may have renewed some
     }
@@ -146,12 +146,13 @@ async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper, q
 }
 
 /// Waits until the folder is this process's. Whether it had to.
-async fn lock(path: &Path, keeper: &Keeper, quiet: Duration) -> (Folder, bool) {
+async fn lock(settings: &AcmeSettings, keeper: &Keeper, quiet: Duration) -> (Folder, bool) {
+    let path = &settings.state_dir;
     let began = Instant::now();
     let mut has_waited = false;
     let mut reported = String::new();
     loop {
-        let (what, remedy) = match Folder::lock(path) {
+        let (what, remedy) = match Folder::lock(path, &settings.directory) {
             Ok(None) if began.elapsed() < quiet => {
                 has_waited = true;
                 sleep(LOCK_EVERY).await;
@@ -186,7 +187,7 @@ fn look(folder: &Folder, host: &str, owner: &dyn Owner, keeper: &Keeper) -> Syst
     let now = SystemTime::now();
     let kept = folder.certificate(host).ok().flatten();
     let usable = kept.filter(|_| {
-        let checked = owner.can_use(&certificate_file(folder.path(), host));
+        let checked = owner.can_use(&folder.file_of(host));
         checked
             .inspect_err(|why| warn!(why, "a kept certificate cannot be used, and another is obtained"))
             .is_ok()
@@ -213,11 +214,12 @@ async fn attempt(
     let obtained = obtained.unwrap_or_else(|_| {
         Err(Problem::new("the authority does not answer in time", "Look whether this machine reaches it"))
     });
-    let kept = obtained.and_then(|pem| keep_one(folder, host, pem.as_bytes()));
+    let kept = match obtained {
+        Ok(pem) => take(folder, host, pem.as_bytes(), owner).await,
+        Err(problem) => Err(problem),
+    };
     match kept {
         Ok(()) => {
-            owner.passes("acme.kept").await;
-            owner.has_changed();
             keeper.change(host, |report| (report.failures, report.problem) = (0, None));
             let next = look(folder, host, owner, keeper);
             info!(host, "a certificate was obtained");
@@ -246,13 +248,34 @@ async fn attempt(
     }
 }
 
+/// Keeps what was issued, and has it served. What would have to be obtained again at once is a problem: the authority is not asked
+/// for one after the other.
+async fn take(folder: &Folder, host: &str, pem: &[u8], owner: &dyn Owner) -> Result<(), Problem> {
+    let validity = keep_one(folder, host, pem)?;
+    owner.passes("acme.kept").await;
+    owner.has_changed();
+    owner.can_use(&folder.file_of(host)).map_err(|why| {
+        Problem::new(
+            format!("what the authority has issued cannot be used: {why}"),
+            "Use another authority (`acme_directory`)",
+        )
+    })?;
+    if validity.renewal_at(0.0) <= SystemTime::now() {
+        return Err(Problem::new(
+            "the certificate that was issued is to be renewed already",
+            "Set the clock of this machine: by it, the certificate's life is nearly over",
+        ));
+    }
+    Ok(())
+}
+
 /// Keeps what was issued, if it is what was asked for.
-fn keep_one(folder: &Folder, host: &str, pem: &[u8]) -> Result<(), Problem> {
-    if Validity::of(pem, host).is_none() {
+fn keep_one(folder: &Folder, host: &str, pem: &[u8]) -> Result<Validity, Problem> {
+    let Some(validity) = Validity::of(pem, host) else {
         let what = format!("the authority has issued a certificate that is not for {host}");
         return Err(Problem::new(what, "Look at the documentation of the authority"));
-    }
-    folder.keep_certificate(host, pem).map_err(|error| {
+    };
+    folder.keep_certificate(host, pem).map(|()| validity).map_err(|error| {
         Problem::new(
             format!("the certificate cannot be kept in {}: {error}", folder.path().display()),
             "Make room on that disk, or let Highball's user write there",

@@ -7,6 +7,7 @@ use instant_acme::{
     Account, AccountBuilder, AuthorizationStatus, ChallengeType, Identifier, NewAccount, NewOrder, Order,
     OrderStatus, RetryPolicy,
 };
+use tracing::warn;
 use zeroize::Zeroizing;
 
 use crate::folder::Folder;
@@ -68,9 +69,15 @@ async fn account(host: &str, settings: &AcmeSettings, folder: &Folder) -> Result
             "Let Highball's user write there, or name another folder with `state_dir`",
         )
     };
-    let kept = folder.account(&settings.directory).map_err(unkept)?;
-    if let Some(credentials) = kept.and_then(|kept| serde_json::from_slice(&kept).ok()) {
-        return builder(settings)?.from_credentials(credentials).await.map_err(failed);
+    let kept = folder.account().map_err(unkept)?;
+    match kept.map(|kept| serde_json::from_slice(&kept)) {
+        Some(Ok(credentials)) => {
+            return builder(settings)?.from_credentials(credentials).await.map_err(failed)
+        }
+        Some(Err(_)) => {
+            warn!("the account that is kept in {} cannot be read; another is made", folder.path().display())
+        }
+        None => {}
     }
     let contacts: Vec<String> = settings.contacts.iter().map(|address| format!("mailto:{address}")).collect();
     let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
@@ -79,7 +86,7 @@ async fn account(host: &str, settings: &AcmeSettings, folder: &Folder) -> Result
     let (account, credentials) = builder(settings)?.create(&new, directory, None).await.map_err(failed)?;
     let credentials = serde_json::to_vec(&credentials).map(Zeroizing::new);
     let credentials = credentials.map_err(|error| unkept(error.into()))?;
-    folder.keep_account(&settings.directory, &credentials).map_err(unkept)?;
+    folder.keep_account(&credentials).map_err(unkept)?;
     Ok(account)
 }
 

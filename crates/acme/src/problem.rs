@@ -75,7 +75,11 @@ fn remedy_for(kind: &str, host: &str) -> String {
         "rejectedIdentifier" | "unsupportedIdentifier" => {
             format!("The authority issues no certificate for {host}: use a name that is public, and yours")
         }
-        "externalAccountRequired" => "This authority needs an account that was made with it before: set `acme_account_key`".into(),
+        "externalAccountRequired" => {
+            "This authority issues for accounts alone that were made with it before, which Highball cannot use: name another with \
+             `acme_directory`"
+                .into()
+        }
         "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
         _ => "Highball asks again; if that does not help, look at the documentation of the authority".into(),
     }

@@ -24,7 +24,7 @@ impl Validity {
 pub(crate) fn wait_after(failures: u32, is_at_limit: bool, jitter: f64) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let least = if is_at_limit { LEAST_WAIT_AT_LIMIT } else { FIRST_WAIT };
-    doubled.clamp(least, LONGEST_WAIT).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
+    doubled.max(least).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(waits[..4], [60, 120, 240, 480]);
         assert_eq!(waits[12], 86_400);
         assert!(waits.is_sorted());
-        assert_eq!(wait_after(u32::MAX, false, 1.0).as_secs(), 108_000);
+        assert_eq!(wait_after(u32::MAX, false, 1.0).as_secs(), 86_400);
         assert_eq!(wait_after(1, true, 0.0).as_secs(), 3600);
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn read(settings: &Settings) -> Result<Sources, LocalError> {
 /// Those that an authority has issued. One that is missing or cannot be used is being obtained, and the log says why.
 fn kept(settings: &Settings) -> impl Iterator<Item = Source> + '_ {
     let acme = settings.tls.acme.iter();
-    let files = acme.flat_map(|acme| acme.domains.iter().map(|host| certificate_file(&acme.state_dir, host)));
+    let files = acme.flat_map(|acme| acme.domains.iter().map(|host| certificate_file(acme, host)));
     files.filter_map(|file| {
         let pem = kept_in(&file).ok()?;
         Some(Source { file, owner: None, read: Ok(pem) })
