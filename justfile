@@ -42,6 +42,9 @@ fuzz TARGET SECONDS:
 # The scenario of `just bench hello`: a worker with one thread, compared with Puma and the floor
 hello := "schemes --only highball,puma,floor --workload hello --connections 1,25,100 --workers 1 --rounds 5 --seconds 4"
 
+# That of `just bench tls`: the same over TLS and HTTP/2, with nginx
+tls := "schemes --only highball-tls,highball-http2,puma-nginx-tls,puma-nginx-http2,floor-nginx-tls --workload hello --connections 25 --workers 1 --rounds 5 --seconds 4"
+
 # Build the gems, and their checksums, in pkg/
 gems:
     rake gem
@@ -49,7 +52,7 @@ gems:
 # Run a benchmark with the binary of this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
     bin/setup
-    target/release/highball bench {{ if SCENARIO == "hello" { hello } else { SCENARIO } }} {{OPTIONS}}
+    target/release/highball bench {{ if SCENARIO == "hello" { hello } else if SCENARIO == "tls" { tls } else { SCENARIO } }} {{OPTIONS}}
 
 # Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)
 results:

@@ -14,6 +14,7 @@ pub fn limits() -> Limits {
         response_buffer_bytes: 100,
         response_spool_bytes: 0,
         connections: 1,
+        http2_streams: 1,
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
         idle_timeout: Duration::from_secs(1),

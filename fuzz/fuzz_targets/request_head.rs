@@ -83,6 +83,8 @@ fn check_env(head: &RequestHead, bytes: &[u8], route: &Route<'_, &str>) {
         server_port: 3000,
         script_name: route.to,
         prefix_bytes: route.prefix_bytes,
+        request_id: None,
+        remote_user: None,
         https: false,
         takeover: true,
         received_us: 1,

@@ -127,7 +127,7 @@ fn written(events: &mut AnswerEvents, writer: &mut Writer) -> Option<Vec<u8>> {
     while let Some(event) = events.take_unless(|_| false) {
         match event {
             AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
-                writer.head(&head, events.take_bytes(head.field_bytes), &date, &mut out);
+                writer.head(&head, &[events.take_bytes(head.field_bytes)], &date, &mut out);
             }
             AnswerEvent::Bytes(length) => writer.bytes(events.take_bytes(length), &mut out),
             AnswerEvent::File(part) if part.length <= FILE_BYTES => {

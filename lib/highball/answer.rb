@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "hijack"
+require_relative "sendfile"
+require_relative "sent_file"
 require_relative "stream"
 
 module Highball
@@ -10,10 +12,15 @@ module Highball
     # The most bytes of a body that the ring sends whole.
     LARGE = 48 * 1024
 
+    # What stands in the place of a file that must not be sent.
+    NOT_FOUND = [404, { "content-type" => "text/plain", "content-length" => "10" }.freeze,
+                 ["Not Found\n"].freeze].freeze
+
     # rubocop:disable Metrics/ParameterLists -- the three of a Rack response, and where it goes
 
-    def self.send(ring, ticket, env, status, headers, body)
-      new(ring, ticket, env, status.to_i, headers, body).deliver
+    # sendfile:: a Sendfile, or nil where headers that name files are passed on. Yields why a file is not sent.
+    def self.send(ring, ticket, env, status, headers, body, sendfile: nil, &refused)
+      new(ring, ticket, env, status.to_i, headers, body).deliver(sendfile, &refused)
       ring.finish(ticket)
     ensure
       body.close if body.respond_to?(:close)
@@ -29,25 +36,31 @@ module Highball
     end
     # rubocop:enable Metrics/ParameterLists
 
-    def deliver
+    def deliver(sendfile = nil, &refused)
       return if @ring.hijacked?(@ticket) # a full hijack: the response is ignored
       return if whole?
 
       make_usual
+      named = take_name if sendfile
       return hand_over(@hijack) if @hijack
+      return send_named(sendfile, named, &refused) if named
+      return if sent_as_file?
 
+      send_body
+    end
+
+    private
+
+    def send_body
       add_length if @body.instance_of?(Array) && @body.method(:each).owner == Array
       return head if @ring.head_request?(@ticket)
 
-      if @body.respond_to?(:to_path) && @status != 206 then file # a part of a file is for the body to choose
-      elsif @body.respond_to?(:each) then each
+      if @body.respond_to?(:each) then each
       elsif @body.respond_to?(:call) then call
       else
         raise TypeError, "the body of a response must respond to each or call, and #{@body.class} does not"
       end
     end
-
-    private
 
     # Sends the body's Array, if it has one; `close` still goes to the body itself. (Rails 6.1's body returns nil from
     # `to_ary` and expects `each`.)
@@ -95,27 +108,47 @@ module Highball
       socket&.close unless handed_over
     end
 
-    # Falls back to `each` if the path is not a regular file with a size (files in /proc have none), or cannot be
-    # opened.
-    def file
-      opened = open_file or return each
-      begin
-        head
-        @ring.file(@ticket, opened.fileno, 0, opened.size)
-      ensure
-        opened.close
-      end
+    # Takes the headers that name a file away: they are not for the client. Returns the first, name and value.
+    def take_name
+      names, @headers = @headers.partition { |name, _| Sendfile.header?(name) }.map(&:to_h)
+      name, value = names.first
+      [name, Array(value).first.to_s] if name && @status >= 200 && @status != 204 && @status != 304
     end
 
-    def open_file
-      path = @body.to_path or return
-      file = File.open(path, File::RDONLY | File::NONBLOCK | File::BINARY) # a pipe would wait for its writer
-      return file if file.stat.file? && file.size.positive?
+    # The application's headers hold for the file, but for the length and the part: those are of the body that it has
+    # left empty.
+    def send_named(sendfile, named)
+      file = SentFile.new(sendfile.open(*named))
+    rescue Sendfile::Refused => e
+      yield e.message
+      @status, @headers, @body = NOT_FOUND
+      send_body
+    else
+      @status = 200 if @status == 206
+      @headers.delete_if { |name, _| name.match?(/\A(?:content-length|content-range|transfer-encoding)\z/i) }
+      @headers["content-length"] = file.size.to_s
+      send_file(file)
+    end
 
+    # A body that is a file goes out as one, and by `each` if that cannot be opened, or if it is a part: that is for the
+    # body to choose.
+    def sent_as_file?
+      return if @status == 206 || !@body.respond_to?(:to_path)
+
+      path = @body.to_path or return
+      file = SentFile.at(path) or return
+      send_file(file)
+      true
+    end
+
+    def send_file(file)
+      is_whole = @status == 200 && file.whole_under?(@headers)
+      wanted = is_whole ? @ring.head_of_file(@ticket, @status, file.describe(@headers)) : head
+      return if !wanted || file.size.zero? || @ring.head_request?(@ticket)
+
+      @ring.file(@ticket, file.fileno, 0, file.size)
+    ensure
       file.close
-      nil
-    rescue SystemCallError
-      nil
     end
 
     # The head goes out with the first chunk, so that a body that fails at once can still become a 500.

@@ -18,11 +18,12 @@ module Highball
     attr_reader :files
 
     # threads:: serving threads of the worker.
-    def initialize(threads:)
+    # others:: entries that are not for every worker.
+    def initialize(threads:, others: {})
       @response_finished = []
       @after_reply = []
       @files = []
-      @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2)
+      @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2, others)
     end
 
     # Whether the last request left callbacks.

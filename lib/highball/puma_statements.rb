@@ -156,9 +156,9 @@ module Highball
     ].freeze
 
     NAMED = [
-      named("ssl_bind", here: "TLS is not built in.",
-                        remedy: "Let a web server or proxy speak TLS (highball config nginx), and bind a plain port or a Unix " \
-                                "socket here."),
+      named("ssl_bind", here: "It is not read.",
+                        remedy: "Give Highball the certificate in highball.toml: bind = \"tls://0.0.0.0:443\", tls_certificate and " \
+                                "tls_key."),
       named("bind_to_activated_sockets", here: "Sockets of systemd (.socket units) are not taken.",
                                          remedy: "Give the address by `bind`, and remove the .socket unit: highball upgrade " \
                                                  "replaces the server without closing its sockets."),

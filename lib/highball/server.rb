@@ -23,6 +23,8 @@ module Highball
     # that it gets as an answer.
     PROBE = "highball.probe"
     PROBE_BYTES = 4096
+    # A request's id, as the front makes and keeps them.
+    REQUEST_ID = /\A[\w\-@]{1,255}\z/
     # Where frameworks leave an exception that they have made an error page of.
     EXCEPTIONS = %w[action_dispatch.exception sinatra.error rack.exception].freeze
 
@@ -33,8 +35,9 @@ module Highball
     # log:: the Log for exceptions of the app.
     # development:: whether exceptions also go to the front, for the developer's browser.
     # early_hints:: whether the app may send early hints.
+    # sendfile:: the Sendfile for headers of the app that name files, or nil.
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
-                   early_hints: false)
+                   early_hints: false, sendfile: nil)
       @app = app
       @ring = Hijack.ring = ring
       @size = threads
@@ -42,6 +45,8 @@ module Highball
       @log = log
       @development = development
       @early_hints = early_hints
+      @sendfile = sendfile
+      ring.send_files if sendfile
       @threads = []
       @mutex = Mutex.new
       @stopping = false
@@ -92,7 +97,7 @@ module Highball
     def live(number)
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
-        template = EnvTemplate.new(threads: @size)
+        template = EnvTemplate.new(threads: @size, others: @sendfile ? Sendfile::ENV : {})
         nil while serve(number, template)
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
@@ -139,7 +144,11 @@ module Highball
     def answer(number, env, status, headers, body)
       reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
       ticket = @ring.ticket(number)
-      @ring.answer(ticket, status, headers, body) or Answer.send(@ring, ticket, env, status, headers, body)
+      return if @ring.answer(ticket, status, headers, body)
+
+      Answer.send(@ring, ticket, env, status, headers, body, sendfile: @sendfile) do |why|
+        log("the file that the application names is not sent", env, why: why)
+      end
     end
 
     # A framework has made an error page of an exception for a probe: the message of the restart is to name it.
@@ -181,10 +190,14 @@ module Highball
 
     # Logs an error, with secrets masked: more people read logs than may know passwords.
     def report(event, error, env = nil)
+      log(event, env, **ExceptionWords.new(error).facts.compact)
+    end
+
+    def log(event, env, **facts)
       request = "#{env['REQUEST_METHOD']} #{Native.path_without_tokens(Log.readable(env['PATH_INFO']))}" if env
-      facts = ExceptionWords.new(error).facts.compact
       masked = Native.masked(facts.values, App::FOLDER, *secrets_of(env || {}))
-      @log.error(event, request: request, **facts.keys.zip(masked).to_h)
+      id = env["HTTP_X_REQUEST_ID"]&.slice(REQUEST_ID) if env
+      @log.error(event, request: request, id: id, **facts.keys.zip(masked).to_h)
     end
 
     # The parts of a request that may hold secrets: path and query, header fields, and the form if the application has

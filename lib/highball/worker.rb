@@ -9,6 +9,7 @@ require_relative "fork_safety"
 require_relative "heap"
 require_relative "hijack"
 require_relative "promoted_mold"
+require_relative "sendfile"
 require_relative "server"
 
 module Highball
@@ -22,6 +23,7 @@ module Highball
       @threads = message[:threads]
       @log_format = message[:log_format]
       @serving = message.slice(:development, :early_hints)
+      @sendfile = message[:sendfile]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
@@ -97,7 +99,9 @@ module Highball
         io.fileno
       end
       log = Log.new(format: @log_format, worker: @number)
-      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, **@serving)
+      sendfile = Sendfile.new(@sendfile, below: App::FOLDER) unless @sendfile.empty?
+      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, sendfile: sendfile,
+                                                    **@serving)
     end
 
     # Serves until it has answered every request after an order to end. Returns the order: `:drain` or `:promote`.

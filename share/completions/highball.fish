@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= h/help V/version
+    string join \n p/port= b/bind= https= tls-certificate= tls-key= domain= acme-directory= acme-contact= acme-authorities= state-dir= redirect-https= hsts= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= e/environment= w/workers= t/threads= early-hints= c/config= ruby= server-user= pidfile= show-diagnosis= name= hosts= prefix= variables= pass-variables= user= prestart= sleep-after= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= static-files= follow-symlinks= compress= sendfile= basic-auth= basic-auth-realm= boot-timeout= drain-timeout= hijacked-drain-timeout= probe-path= probe-timeout= preload= no-new-privs= refork-after= max-boot-failures= max-output= log-format= access-log= request-id= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -26,9 +26,20 @@ end
 
 complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
+complete -c highball -n "__fish_highball_needs_command" -l acme-directory -d 'The authority for the certificates of `domain`: the URL of its ACME directory [default: https://acme-v02.api.letsencrypt.org/directory]' -r
+complete -c highball -n "__fish_highball_needs_command" -l acme-contact -d 'E-mail address for the authority, which some require [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l acme-authorities -d 'File with the certificate (PEM) that vouches for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l state-dir -d 'Folder for what `domain` obtains: accounts, certificates and keys [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -55,11 +66,14 @@ complete -c highball -n "__fish_highball_needs_command" -l response-buffer -d 'H
 complete -c highball -n "__fish_highball_needs_command" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_needs_command" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l tls-handshake-timeout -d 'Time for the TLS handshake of a connection [default: 10s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
@@ -67,6 +81,10 @@ complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Long
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_needs_command" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_needs_command" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -79,6 +97,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
@@ -95,9 +114,20 @@ complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure a
 complete -c highball -n "__fish_highball_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-directory -d 'The authority for the certificates of `domain`: the URL of its ACME directory [default: https://acme-v02.api.letsencrypt.org/directory]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-contact -d 'E-mail address for the authority, which some require [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-authorities -d 'File with the certificate (PEM) that vouches for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l state-dir -d 'Folder for what `domain` obtains: accounts, certificates and keys [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -124,11 +154,14 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l response-buf
 complete -c highball -n "__fish_highball_using_subcommand serve" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-handshake-timeout -d 'Time for the TLS handshake of a connection [default: 10s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
@@ -136,6 +169,10 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -148,12 +185,24 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-fai
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-directory -d 'The authority for the certificates of `domain`: the URL of its ACME directory [default: https://acme-v02.api.letsencrypt.org/directory]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-contact -d 'E-mail address for the authority, which some require [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-authorities -d 'File with the certificate (PEM) that vouches for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l state-dir -d 'Folder for what `domain` obtains: accounts, certificates and keys [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -180,11 +229,14 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-bu
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-handshake-timeout -d 'Time for the TLS handshake of a connection [default: 10s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
@@ -192,6 +244,10 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeou
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -204,13 +260,25 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for every address that does not name one [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls `fullchain.pem` [default: none; an address for HTTPS needs one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'File with the private key of the certificate (PEM, not encrypted) [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l domain -d 'Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let\'s Encrypt by default [default: none; no authority is asked]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l acme-directory -d 'The authority for the certificates of `domain`: the URL of its ACME directory [default: https://acme-v02.api.letsencrypt.org/directory]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l acme-contact -d 'E-mail address for the authority, which some require [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l acme-authorities -d 'File with the certificate (PEM) that vouches for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l state-dir -d 'Folder for what `domain` obtains: accounts, certificates and keys [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l redirect-https -d 'Whether clients of HTTP addresses are sent to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hsts -d 'Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol in which proxies report the client of each HTTP connection [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Proxy that is trusted with `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l trusted-proxies -d 'Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example load balancers and service meshes [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
@@ -237,11 +305,14 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l response-bu
 complete -c highball -n "__fish_highball_using_subcommand config" -l response-spool -d 'How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than a quarter of a second [default: 1g]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-buffers -d 'How much memory request bodies and the responses for slow clients may hold in all [default: an eighth of the memory of the machine or the container, at least 16 MiB]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-connections -d 'Most open client connections [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-handshakes -d 'TLS handshakes that are computed or wait for a processor at a time [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-handshake-timeout -d 'Time for the TLS handshake of a connection [default: 10s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeout -d 'Longest pause between two pieces of a request body [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l min-body-rate -d 'Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'How long a connection without a request is kept [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
@@ -249,6 +320,10 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeou
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its answer [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Whether files in the application\'s `public` folder, and plain ones of its asset pipeline, are served without the application [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l follow-symlinks -d 'Whether symbolic links in the `public` folder are followed [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l compress -d 'Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI that begins with the prefix of a folder): Highball sends the file [default: none: these header fields are passed on, for a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth -d 'File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic authentication), neither files nor the application answer [default: none]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth-realm -d 'What browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-timeout -d 'Time that the application has to boot [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l drain-timeout -d 'Time that requests in flight have to end when the server is stopped [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hijacked-drain-timeout -d 'Time that connections which the application has taken over (WebSockets and the like) have to end when their worker is replaced, or the server is stopped or replaced [default: 5s]' -r
@@ -261,6 +336,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-fa
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l request-id -d 'Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in the access log [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
 fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r

@@ -102,7 +102,7 @@ class GatewayConnectionsTest < GatewayTestCase
   def test_connections_that_an_application_takes_over
     server = serve_all(folder_with("config.ru" => TAKING))
     with_each(server) { |connection, protocol| assert_cut_off(connection, "/take", protocol) }
-    assert_includes server.log, "the application has taken over a connection of a web server"
+    assert_includes server.log, "the application has taken over a connection whose protocol needs an answer"
   end
 
   def test_a_partial_hijack

@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "../support/e2e_test"
+require_relative "../support/serves_tls"
 require_relative "../support/soak_run"
 
 # Clients notice no operation on a running server. `just soak` runs longer, and with Redmine.
 class SoakTest < E2ETest
+  include ServesTls
+
   TIMES = LEVEL == "full" ? 3 : 1
 
   # Clients notice this one: a killed worker loses the requests that it had started.
@@ -34,6 +37,7 @@ class SoakTest < E2ETest
       run = soak(VersionedApp.new(folder_with), kind, TIMES)
       assert_empty run.failures
       assert_operator run.load.answers, :>, 0
+      assert_operator run.http2.answers, :>, 0
     end
   end
 
@@ -56,8 +60,9 @@ class SoakTest < E2ETest
   private
 
   def soak(app, kind, times)
-    server = serve(app.folder, workers: 2, second_socket: File.join(folder_with, "app.sock"))
-    run = SoakRun.new(server, app, kind)
+    server = serve_tls(app.folder, workers: 2, second_socket: File.join(folder_with, "app.sock"))
+    port = tls_port(server)
+    run = SoakRun.new(server, app, kind, https: ->(protocols) { tls_socket(port, alpn: protocols) })
     run.perform(times)
     run
   end

@@ -89,7 +89,7 @@ class TakenOverServerTest < SpawnerTestCase
       "the attacker's application as the victim" => [6, [0, Etc.getpwnam(VICTIM).uid, attacker].pack("CVa*")],
       "another role" => [6, [2, Etc.getpwnam(ATTACKER).uid, attacker].pack("CVa*")],
       "a signal that is none of the server's" => [7, [Signal.list["STOP"]].pack("C")],
-      "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [12, ""],
+      "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [13, ""],
       "the path of another address" => [11, "unix:#{@root_file}"], "nothing" => [0, ""]
     }
   end

@@ -10,7 +10,7 @@ class TenantConfigTest < TenantConfigTestCase
     "bind" => "bind = 'unix:attack.sock'", "port" => "port = 80", "pidfile" => "pidfile = 'tmp/pid'",
     "spool_dir" => "spool_dir = '/etc'", "log_format" => "log_format = 'json'",
     "max_connections" => "max_connections = 1", "drain_timeout" => "drain_timeout = '1d'",
-    "access_log" => "access_log = 'log/access.log'"
+    "access_log" => "access_log = 'log/access.log'", "tls_key" => "tls_key = '/etc/ssl/private/other.key'"
   }.freeze
   # --- who runs what
 

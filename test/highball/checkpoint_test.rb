@@ -52,6 +52,8 @@ class CheckpointTest < Minitest::Test
 
   def passed(pattern)
     sources = Dir[File.join(ROOT, pattern)].map { |path| File.read(path) }
-    sources.flat_map { |source| source.scan(/(?i:checkpoint)(?:(?:::|\.)pass)?\("([\w.]+)"\)/) }.flatten
+    sources.flat_map do |source|
+      source.scan(/(?:(?i:checkpoint)(?:(?:::|\.)pass)?|owner\.passes)\("([\w.]+)"\)/)
+    end.flatten
   end
 end

@@ -11,8 +11,9 @@ class Browser
                 --disable-background-networking --disable-component-update --disable-sync
                 --disable-default-apps --window-size=1200,1000].freeze
 
-  def self.open
-    browser = new
+  # `home`: its user's home folder, where authorities may be that it trusts.
+  def self.open(home: nil)
+    browser = new(home)
     yield browser
   ensure
     browser&.quit
@@ -20,11 +21,11 @@ class Browser
 
   attr_reader :driver, :downloads
 
-  def initialize
+  def initialize(home = nil)
     @profile = Dir.mktmpdir("highball-browser")
     @downloads = File.join(@profile, "downloads")
     Dir.mkdir(@downloads)
-    @driver = Selenium::WebDriver.for(:chrome, options: options, service: service)
+    @driver = at_home(home) { Selenium::WebDriver.for(:chrome, options: options, service: service) }
   rescue StandardError
     FileUtils.rm_rf(@profile)
     raise
@@ -90,6 +91,15 @@ class Browser
   end
 
   private
+
+  # The browser inherits the environment of this process.
+  def at_home(home)
+    before = ENV.to_h.slice("HOME", "XDG_DATA_HOME")
+    ENV.update("HOME" => home, "XDG_DATA_HOME" => nil) if home
+    yield
+  ensure
+    ENV.update({ "HOME" => nil, "XDG_DATA_HOME" => nil }.merge(before))
+  end
 
   def options
     options = Selenium::WebDriver::Chrome::Options.new

@@ -105,8 +105,9 @@ class ClientConnection
   end
 
   def wait(direction)
+    io = @socket.to_io # of a socket with TLS, the one below
     left = @ends_at - Deadline.now
-    ready = left.positive? && (direction == :read ? @socket.wait_readable(left) : @socket.wait_writable(left))
+    ready = left.positive? && (direction == :read ? io.wait_readable(left) : io.wait_writable(left))
     raise TimedOut, "nothing to #{direction} within #{@within} s; so far: #{@buffer[0, 200].inspect}" unless ready
   end
 end

@@ -37,7 +37,7 @@ class HighballServer
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
     "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
     "HIGHBALL_BENCH" => File.join(ROOT, "bench"), "HIGHBALL_CONTROL" => CONTROL,
-    "XDG_STATE_HOME" => File.join(CONTROL, "state")
+    "XDG_STATE_HOME" => File.join(CONTROL, "state"), "XDG_DATA_HOME" => File.join(CONTROL, "data")
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.

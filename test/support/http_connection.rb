@@ -61,6 +61,13 @@ class HttpConnection < ClientConnection
     @buffer.slice!(0, count)
   end
 
+  # The bytes that come next: at least one.
+  def read_some(within: WITHIN)
+    begin_wait(within)
+    fill if @buffer.empty?
+    @buffer.slice!(0, @buffer.bytesize)
+  end
+
   # Everything up to the end of the connection.
   def read_to_end(within: WITHIN)
     begin_wait(within)

@@ -7,7 +7,7 @@ require_relative "process_facts"
 # users, the started process, whose pid is shown everywhere, is the spawner. Below it are the server, which reads
 # clients' requests, and as many openers as are needed (docs/security.md).
 module OwnProcesses
-  TITLE = /\Ahighball: (server|opener|configuration)/
+  TITLE = /\Ahighball: (server|opener|configuration|certificates)/
   # The server's user, if it is not root. Tests run in both modes: this variable outweighs their options.
   USER = ENV.fetch("HIGHBALL_SERVER_USER", "root")
 
@@ -16,7 +16,7 @@ module OwnProcesses
   # Whether servers that tests start as root have a spawner.
   def spawner? = Process.uid.zero? && USER != "root"
 
-  # `:server`, `:opener`, `:configuration`, or nil for all others, the spawner among them.
+  # `:server`, `:opener`, `:configuration`, `:certificates`, or nil for all others, the spawner among them.
   def role(pid)
     ProcessFacts.command_line(pid)[TITLE, 1]&.to_sym
   rescue Errno::ENOENT, Errno::ESRCH

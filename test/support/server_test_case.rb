@@ -26,10 +26,11 @@ class ServerTestCase < Minitest::Test
   end
 
   # Serves the app: a block that is given the env.
-  def serve(threads: 1, response_bytes: 64 * 1024, development: false, &app)
+  def serve(threads: 1, response_bytes: 64 * 1024, development: false, sendfile: nil, &app)
     @front = FakeFront.new(threads: threads, response_bytes: response_bytes)
     log = Highball::Log.new(out: @log, worker: 1)
-    @server = Highball::Server.new(app, @front.ring, threads: threads, log: log, development: development)
+    @server = Highball::Server.new(app, @front.ring, threads: threads, log: log, development: development,
+                                                     sendfile: sendfile)
     @servers << @server
     @server.start
   end

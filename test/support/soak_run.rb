@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "http2_load"
 require_relative "keep_alive_load"
 require_relative "operations"
 require_relative "process_facts"
@@ -8,6 +9,8 @@ require_relative "process_facts"
 # is the same afterwards.
 class SoakRun
   CLIENTS = 50
+  # Beside them, if the server has TLS; each has several requests under way.
+  HTTP2_CLIENTS = 2
   # One client of five sends without pauses; the others send about twice a second, and at least once.
   PAUSES = [0.01..0.05, *Array.new(4) { 0.1..0.9 }].freeze
   SETTLES_WITHIN = 60 # seconds
@@ -19,10 +22,12 @@ class SoakRun
   # operation, because a process that has taken over from another has more sockets than the first one.
   Size = Struct.new(:files, :mib)
 
-  attr_reader :load, :seconds, :before, :after, :problems
+  attr_reader :load, :http2, :seconds, :before, :after, :problems
 
-  # `server` serves `app`, with all of its workers.
-  def initialize(server, app, kind)
+  # `server` serves `app`, with all of its workers. `https` connects over TLS: [the socket of a client that offers these
+  # protocols], as ServesTls#tls_socket does; nil: the server has no such address.
+  def initialize(server, app, kind, https: nil)
+    @https = https
     @server = server
     @app = app
     @kind = kind
@@ -36,30 +41,36 @@ class SoakRun
     settle("the first processes") { @server.settled? }
     @load = KeepAliveLoad.new(@server, clients: CLIENTS, questions: @app.questions(@server), pauses: PAUSES,
                                        allowed: @kind.allowed, connects: connects)
+    @http2 = Http2Load.new(HTTP2_CLIENTS, "/") { Http2Client.new(@https.call(["h2"])) } if @https
     times.times do |index|
       @seconds << time { operation.perform }
       @before ||= size
       yield index + 1 if block_given?
     end
     look_whether_all_is_as_before
+    @http2&.more
     @load.stop
+    @http2&.stop
   rescue Operations::Failed, Deadline::Missed => e
     @problems << e.message
   ensure
     @load&.kill
+    @http2&.kill
   end
 
   # The first failures of clients, and the first differences to the state before, as text.
-  def failures = problems + (load ? load.failures.map(&:to_s) : [])
+  def failures
+    problems + [load, http2].compact.flat_map { |clients| clients.failures.map(&:to_s) }
+  end
 
   private
 
-  # One client of five uses the Unix socket, if there is one.
+  # One client of five uses the Unix socket, if there is one, and two use TLS.
   def connects
     tcp = -> { @server.connect }
-    return [tcp] unless (path = @server.second_socket)
-
-    [*Array.new(4) { tcp }, -> { HttpConnection.unix(path) }]
+    tls = @https ? -> { HttpConnection.new(@https.call(nil)) } : tcp
+    path = @server.second_socket
+    [tcp, tls, tcp, tls, path ? -> { HttpConnection.unix(path) } : tcp]
   end
 
   def time

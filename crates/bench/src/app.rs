@@ -97,7 +97,7 @@ pub(crate) fn workload(
     };
     let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &workload, interrupt))?;
     for request in &mut workload.requests {
-        request.status = readiness::status(deployment.address(), &request.path)
+        request.status = readiness::status(deployment.address(), deployment.protocol(), &request.path)
             .map_err(|error| Failure(format!("GET {}: {error}", request.path)))?;
         if request.status >= 400 {
             return Err(Failure(format!(

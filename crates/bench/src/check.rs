@@ -38,7 +38,7 @@ pub fn check(target: &Target, times: u32, at_most: Duration) -> Result<Errors, F
     if total == 0 {
         return Err(Failure::new("there are no requests to check the answers to"));
     }
-    if Connection::open(target.address).is_err() {
+    if Connection::open(target.address, target.protocol).is_err() {
         return Err(Failure(format!("no server listens at {}", target.address)));
     }
     let until = Instant::now() + at_most;
@@ -131,7 +131,7 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
         }
     }
     // No request follows the last answer that would find what is behind it.
-    let is_surplus = connection.is_some_and(|connection: Connection| connection.rest() == Rest::Surplus);
+    let is_surplus = connection.is_some_and(|mut connection: Connection| connection.rest() == Rest::Surplus);
     if let Some(last) = asked.last_mut().filter(|_| is_surplus) {
         last.result = Err(Broken::Length);
     }
@@ -146,10 +146,10 @@ pub(crate) fn ask(
     bytes: &[u8],
     is_head: bool,
 ) -> Result<Answer, Broken> {
-    let mut connection = match kept.take().map(|connection| (connection.rest(), connection)) {
+    let mut connection = match kept.take().map(|mut connection| (connection.rest(), connection)) {
         Some((Rest::Nothing, connection)) => connection,
         Some((Rest::Surplus, _)) => return Err(Broken::Length),
-        Some((Rest::End, _)) | None => Connection::open(target.address)?,
+        Some((Rest::End, _)) | None => Connection::open(target.address, target.protocol)?,
     };
     let (answer, keep_alive) = connection.ask(bytes, is_head)?;
     if keep_alive {

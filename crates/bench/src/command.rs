@@ -14,6 +14,7 @@ use crate::output::print;
 use crate::progress::Progress;
 use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
 use crate::scheme::Scheme;
+use crate::socket::Protocol;
 use crate::workload::Workload;
 use crate::{
     app, bound, compare, fairness, idle, install, isolation, load, machine, report, worker_memory, Failure,
@@ -133,7 +134,11 @@ fn command() -> clap::Command {
                 .num_args(2)
                 .conflicts_with("app"),
         )
-        .arg(text("only", "SCHEME", "These schemes alone").value_delimiter(',').action(ArgAction::Append))
+        .arg(
+            text("only", "SCHEME", "These schemes alone (all without TLS)")
+                .value_delimiter(',')
+                .action(ArgAction::Append),
+        )
         .arg(text("workload", "NAME", "These workloads [default: hello,rails-view]").value_delimiter(','))
         .arg(text("path", "PATH", "What --app and --compare ask for [default: /]").action(ArgAction::Append))
         .arg(
@@ -328,7 +333,9 @@ fn show_again(matches: &ArgMatches) -> Result<(), Failure> {
 fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> {
     let folder = data_folder()?;
     let all = Scheme::read_all(&folder.join("schemes"))?;
-    let chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
+    let mut chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
+    // Schemes with TLS are compared with each other, by name: the others would beat them.
+    chosen.retain(|scheme| !options.only.is_empty() || scheme.protocol == Protocol::Http);
     let names = if options.workloads.is_empty() {
         vec!["hello".into(), "rails-view".into()]
     } else {

@@ -11,6 +11,7 @@ mod stopping;
 
 use crate::scheme::template::Values;
 use crate::scheme::{Scheme, StopSignal};
+use crate::socket::Protocol;
 use crate::Failure;
 use family::Family;
 use readiness::Listener;
@@ -70,8 +71,9 @@ impl Setting {
 #[derive(Debug)]
 pub struct Deployment {
     title: String,
-    /// Where clients ask.
+    /// Where clients ask, and how.
     port: u16,
+    protocol: Protocol,
     backends: Vec<Values>,
     listeners: Vec<Listener>,
     processes: Vec<Running>,
@@ -117,6 +119,11 @@ impl Deployment {
     /// Where clients ask.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// What clients speak there.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// Living processes that head its tree: the first ones, and what daemonised. All others descend from them.

@@ -135,7 +135,7 @@ impl Clients<'_> {
             self.ask(connection)?;
         }
         let idle_kib = kib_each(before);
-        Ok(Round { fresh_kib, idle_kib, new_clients: self.come_at_the_limit(&open) })
+        Ok(Round { fresh_kib, idle_kib, new_clients: self.come_at_the_limit(&mut open) })
     }
 
     /// The private dirty memory of Highball's own processes.
@@ -149,13 +149,13 @@ impl Clients<'_> {
     }
 
     /// New clients come while these connections are all that there may be.
-    fn come_at_the_limit(&self, open: &[Connection]) -> NewClients {
+    fn come_at_the_limit(&self, open: &mut [Connection]) -> NewClients {
         let (mut waited_ms, mut refused, mut new) = (Vec::new(), 0, Vec::new());
         for _ in 0..NEW_CLIENTS {
             let begun = Instant::now();
-            let answered = Connection::open(self.deployment.address()).and_then(|mut connection| {
-                connection.ask(self.request.as_bytes(), false).map(|_| connection)
-            });
+            let answered = Connection::open(self.deployment.address(), self.deployment.protocol()).and_then(
+                |mut connection| connection.ask(self.request.as_bytes(), false).map(|_| connection),
+            );
             match answered {
                 Ok(connection) => {
                     waited_ms.push(begun.elapsed().as_secs_f64() * 1e3);
@@ -165,12 +165,12 @@ impl Clients<'_> {
             }
         }
         waited_ms.sort_by(f64::total_cmp);
-        let closed = open.iter().filter(|connection| connection.rest() == Rest::End).count();
+        let closed = open.iter_mut().map(Connection::rest).filter(|rest| *rest == Rest::End).count();
         NewClients { waited_ms, refused, closed }
     }
 
     fn connect(&self) -> Result<Connection, Failure> {
-        Connection::open(self.deployment.address())
+        Connection::open(self.deployment.address(), self.deployment.protocol())
             .map_err(|why| Failure(format!("a client got no connection: {why:?}")))
     }
 

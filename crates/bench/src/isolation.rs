@@ -180,8 +180,10 @@ impl Plan<'_> {
 
 fn wait_until_all_serve(deployment: &Deployment, requests: &[Request]) -> Result<(), Failure> {
     let serves = |request: &&Request| {
-        (0..BOOT_ATTEMPTS)
-            .any(|_| readiness::status(deployment.address(), &request.path).is_ok_and(|status| status == 200))
+        (0..BOOT_ATTEMPTS).any(|_| {
+            readiness::status(deployment.address(), deployment.protocol(), &request.path)
+                .is_ok_and(|status| status == 200)
+        })
     };
     match requests.iter().find(|request| !serves(request)) {
         None => Ok(()),

@@ -4,7 +4,7 @@
 //! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
 //! `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
 //! `ruby_work` (objects and garbage collection), `machine` (where it runs, and who else
-//! uses that), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
+//! uses that), `socket` (what clients speak), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
 //! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
@@ -31,6 +31,7 @@ pub mod report;
 pub mod results;
 mod ruby_work;
 pub mod scheme;
+pub mod socket;
 pub mod statistics;
 pub mod system_calls;
 mod visitors;

@@ -1,17 +1,19 @@
 //! The load: well-kept generators send it, and this reads what they counted.
 //!
-//! In reading order: `request` (what goes over the wire), `wrk` (saturation), `oha` (a given rate, and what wrk
-//! cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
+//! In reading order: `request` (what goes over the wire), `wrk` (saturation), `h2load` (the same over HTTP/2), `oha` (a given
+//! rate, and what wrk cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
 //! `generator` (a generator that runs, for so long at most), `arrivals` (a schedule that a seed decides, which no generator can send).
 
 pub(crate) mod arrivals;
 mod generator;
+pub(crate) mod h2load;
 mod latencies;
 mod oha;
 pub(crate) mod request;
 mod wrk;
 
 use crate::results::{Errors, Latency, Load};
+use crate::socket::Protocol;
 use crate::{workload, Failure};
 pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
@@ -21,7 +23,7 @@ use std::time::Duration;
 const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
-pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "sqlite3", "wrk"];
+pub(crate) const PACKAGES: [&str; 4] = ["linux-perf", "nghttp2-client", "sqlite3", "wrk"];
 pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
 
 /// The server, and the requests to it.
@@ -29,6 +31,8 @@ pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
 pub struct Target<'a> {
     /// Where clients connect to.
     pub address: SocketAddr,
+    /// What they speak there.
+    pub protocol: Protocol,
     /// What they send as `Host`.
     pub host: &'a str,
     /// What they ask for; at least one.
@@ -61,6 +65,9 @@ pub struct Outcome {
 /// The generator is missing, cannot reach the server, or fails.
 pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     let load = Load { rate: None, ..*load };
+    if target.protocol == Protocol::Http2 {
+        return h2load::run(target, &load, time);
+    }
     // wrk takes an answer that ends so for a broken connection.
     if wrk::can_send(target.requests) && !target.ends_by_closing {
         wrk::run(target, &load, time)
@@ -77,6 +84,9 @@ pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome,
 /// `load` has no rate; or the generator is missing or fails.
 pub fn at_rate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     match load.rate {
+        Some(_) if target.protocol != Protocol::Http => {
+            Err(Failure::new("a given rate is sent over HTTP/1.1 without TLS, and no other way"))
+        }
         Some(rate) if rate > 0.0 => oha::run(target, load, time),
         _ => Err(Failure::new("an open-loop load needs a rate above 0 requests per second")),
     }

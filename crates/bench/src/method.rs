@@ -10,6 +10,7 @@ use crate::process_tree::ProcessTree;
 use crate::results::{Load, RubyWork, Sample, Skipped};
 use crate::ruby_work;
 use crate::scheme::Scheme;
+use crate::socket::Protocol;
 use crate::visitors::{self, SlowReaders};
 use crate::workload::{Request, Workload};
 use crate::{check, system_calls, Failure};
@@ -247,11 +248,15 @@ impl Turn<'_> {
         Ok(Counted { system_calls: calls.and_then(per_request), ruby })
     }
 
-    /// `None`: there is no Ruby, or the application has no such page.
+    /// `None`: there is no Ruby, or the application has no such page, which is asked without TLS.
     fn heap_page<'t>(&'t self, target: &Target<'_>) -> Option<ruby_work::Page<'t>> {
         let scheme = &self.candidate.scheme;
         let workers = if scheme.takes_workers() { self.candidate.workers } else { 1 };
-        let path = self.workload.heap.as_deref().filter(|_| scheme.floor.is_none())?;
+        let path = self
+            .workload
+            .heap
+            .as_deref()
+            .filter(|_| scheme.floor.is_none() && scheme.protocol == Protocol::Http)?;
         Some(ruby_work::Page { address: target.address, path, workers })
     }
 
@@ -294,7 +299,8 @@ pub(crate) fn requests(deployment: &Deployment, workload: &Workload) -> Result<V
 /// What the generators ask, once the server was found to answer.
 pub(crate) fn target<'a>(deployment: &Deployment, requests: &'a [Request]) -> Target<'a> {
     let address = deployment.address();
-    let target = Target { address, host: "127.0.0.1", requests, ends_by_closing: false };
+    let protocol = deployment.protocol();
+    let target = Target { address, protocol, host: "127.0.0.1", requests, ends_by_closing: false };
     Target { ends_by_closing: check::ends_by_closing(&target), ..target }
 }
 

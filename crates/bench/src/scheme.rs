@@ -12,6 +12,7 @@ pub(crate) mod root;
 pub(crate) mod template;
 mod version;
 
+use crate::socket::Protocol;
 use crate::{results, Failure};
 use root::Root;
 use serde::Deserialize;
@@ -38,6 +39,8 @@ pub struct Scheme {
     pub floor: Option<Floor>,
     /// The gem it needs, which no Debian package brings.
     pub gem: Option<String>,
+    /// What clients speak with it.
+    pub protocol: Protocol,
     /// How its front end reaches the backends.
     pub(crate) over: Option<Over>,
     pub(crate) files: Vec<ConfigFile>,
@@ -158,6 +161,8 @@ struct SchemeFile {
     stands_for: Option<String>,
     floor: Option<Floor>,
     gem: Option<String>,
+    #[serde(default)]
+    protocol: Protocol,
     over: Option<Over>,
     /// The name of a scheme that it is like, but for its title and root.
     like: Option<String>,
@@ -280,6 +285,7 @@ impl Scheme {
             stands_for: read.stands_for,
             floor: read.floor,
             gem: read.gem,
+            protocol: read.protocol,
             over: read.over,
             files: Vec::new(),
             processes: Vec::new(),

@@ -4,6 +4,7 @@
 #![allow(missing_docs)] // where a name and its unit say all
 
 use crate::scheme::{Floor, Scheme};
+use crate::socket::Protocol;
 use crate::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -96,9 +97,12 @@ impl Default for Request {
 }
 
 impl Workload {
-    /// Whether the scheme can answer the requests: a floor has not got the application.
+    /// Whether the scheme can answer the requests, which a floor cannot that has not got the application; and whether it
+    /// can be asked.
     pub(crate) fn suits(&self, scheme: &Scheme) -> bool {
-        scheme.floor.is_none() || scheme.floor == self.floors
+        let is_answered = scheme.floor.is_none() || scheme.floor == self.floors;
+        // Cookies are fetched, and slow clients connect, without TLS.
+        is_answered && (scheme.protocol == Protocol::Http || !(self.cookies || self.slow_clients.is_some()))
     }
 
     /// Reads the workload in this file, which is in a folder next to `apps`.

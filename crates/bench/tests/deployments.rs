@@ -2,10 +2,12 @@
 
 use highball_bench::deployment::{Deployment, Setting};
 use highball_bench::scheme::{Floor, Scheme};
+use highball_bench::socket::Protocol;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -545,11 +547,23 @@ fn every_scheme_answers() {
 
 fn try_out(scheme: &Scheme, setting: &Setting) -> Result<Duration, String> {
     let deployment = Deployment::start(scheme, setting).map_err(|failure| failure.to_string())?;
-    let answer = get(deployment.address(), "Hello World");
-    if !(answer.starts_with("HTTP/1.1 200") && answer.contains("Hello World")) {
+    let (version, answer) = match scheme.protocol {
+        Protocol::Http => ("HTTP/1.1", get(deployment.address(), "Hello World")),
+        Protocol::Https => ("HTTP/1.1", get_by_curl(&deployment, "--http1.1")),
+        Protocol::Http2 => ("HTTP/2", get_by_curl(&deployment, "--http2")),
+    };
+    if !(answer.starts_with(&format!("{version} 200")) && answer.contains("Hello World")) {
         return Err(format!("answered {answer:?}; its log:\n{}", deployment.log_tail()));
     }
     let cold_start = deployment.cold_start();
     deployment.stop().map_err(|failure| failure.to_string())?;
     Ok(cold_start)
+}
+
+/// The answer over TLS, by a certificate that no authority has issued.
+fn get_by_curl(deployment: &Deployment, version: &str) -> String {
+    let address = format!("https://{}/", deployment.address());
+    let arguments = ["--silent", "--show-error", "--insecure", "--include", "--max-time", "20", version];
+    let asked = Command::new("curl").args(arguments).arg(address).output().expect("curl");
+    String::from_utf8_lossy(&[asked.stdout, asked.stderr].concat()).into_owned()
 }

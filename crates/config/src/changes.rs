@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Fault;
 
-use crate::settings::{App, AppId, Named, Settings};
+use crate::settings::{App, AppId, Named, Settings, TlsSettings};
 
 /// What differs. Applications are known again by their names, and keep their numbers.
 #[derive(Debug)]
 pub struct Changes {
-    /// The settings from now on: options of the server itself need a new process, and stay as they were.
+    /// The settings from now on: options of the server itself need a new process, and stay as they were, but
+    /// for certificates.
     pub settings: Settings,
     /// Applications that were not there before.
     pub added: Vec<Arc<App>>,
@@ -27,7 +28,12 @@ impl Changes {
     /// The changes from `old` to `new`.
     pub fn between(old: &Settings, new: Settings) -> Changes {
         let mut changes = Changes {
-            settings: Settings { apps: Vec::new(), named: new.named.clone(), ..old.clone() },
+            settings: Settings {
+                apps: Vec::new(),
+                named: new.named.clone(),
+                tls: TlsSettings { certificates: new.tls.certificates.clone(), ..old.tls.clone() },
+                ..old.clone()
+            },
             added: Vec::new(),
             changed: Vec::new(),
             removed: Vec::new(),
@@ -38,6 +44,7 @@ impl Changes {
             apps: Vec::new(),
             named: Named::InFile,
             ignored: Vec::new(),
+            tls: TlsSettings { certificates: Vec::new(), ..settings.tls.clone() },
             ..settings.clone()
         };
         changes.is_about_server = server_only(old) != server_only(&new);

@@ -10,6 +10,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use crate::counterparts;
 use crate::deployment::{self, Asked};
 use crate::error::ConfigError;
+use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
 use crate::help;
 use crate::options::{did_you_mean, Opt, Section, OPTIONS};
@@ -224,6 +225,11 @@ fn argument(option: &'static Opt) -> Arg {
         .help(format!("{} [default: {default}]{variables}", help::first_sentence(option)))
         .long_help(format!("{}\n[default: {default}]\n[env: {all_variables}]", help::plain_doc(option)));
     let arg = if option.form.is_path() { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
+    let arg = match option.form {
+        // What follows without `=` is an application.
+        Form::Flag(_) => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
+        _ => arg,
+    };
     // Puma's letter.
     let arg = if option.name == "config" { arg.short_alias('C') } else { arg };
     match option.short {

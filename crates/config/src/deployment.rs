@@ -255,6 +255,7 @@ impl Deployment {
         Ok(Values::from([
             ("highball", Some(plain_path(&highball)?)),
             ("command", Some(command.join(" "))),
+            ("state", when(self.settings.tls.acme.is_some())),
             ("of_root", when(self.user.is_none())),
             ("user", Some(plain(self.user.as_deref().unwrap_or(FOR_ROOT), "the user")?)),
             ("path", set(&self.path)),
@@ -505,7 +506,13 @@ mod tests {
         for line in [start, "TimeoutStopSec=100", "AmbientCapabilities=CAP_NET_BIND_SERVICE", "Type=notify"] {
             assert!(unit.contains(line), "{line} is missing in\n{unit}");
         }
-        assert!(!unit.contains("Group="), "{unit}");
+        assert!(!unit.contains("Group=") && !unit.contains("StateDirectory"), "{unit}");
+        let unit =
+            text("systemd", folder.path(), &["--domain", "blog.example.com", "--state-dir", "/var/lib/blog"])
+                .unwrap();
+        for line in ["--domain blog.example.com", "AmbientCapabilities=", "StateDirectory="] {
+            assert!(unit.contains(line), "{line} is missing in\n{unit}");
+        }
         assert!(!unit.contains("\nPrivateTmp"), "an application in /tmp is not found with it:\n{unit}");
     }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
-    AppLimits, Limits, LogFormat, Process, ProxyProtocol, RunsAs, ShowDiagnosis, StaticFiles,
+    AppLimits, Bind, BindProtocol, Limits, LogFormat, Process, ProxyProtocol, RunsAs, SentFolder,
+    ShowDiagnosis, StaticFiles,
 };
 use crate::value::Address;
 
@@ -19,6 +20,9 @@ pub(crate) struct Fields {
     pub(crate) app: AppFields,
     /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
     pub(crate) access_log: Option<Option<PathBuf>>,
+    /// Certificates and their keys: the server's, or those of one application.
+    pub(crate) tls_certificates: Vec<PathBuf>,
+    pub(crate) tls_keys: Vec<PathBuf>,
 }
 
 /// Options of the server.
@@ -28,7 +32,19 @@ pub(crate) struct ServerFields {
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
     pub(crate) proxy_protocol: ProxyProtocol,
+    pub(crate) https: bool,
+    pub(crate) tls_handshake_timeout: Duration,
+    pub(crate) max_tls_handshakes: usize,
+    pub(crate) redirect_https: Option<bool>,
+    pub(crate) hsts: Option<Duration>,
+    pub(crate) domains: Vec<String>,
+    pub(crate) acme_directory: String,
+    pub(crate) acme_contacts: Vec<String>,
+    pub(crate) acme_authorities: Option<PathBuf>,
+    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) http2_cleartext: bool,
     pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) request_id: bool,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) server_user: Option<String>,
     /// But for the folder of spool files and the memory for buffers.
@@ -39,6 +55,19 @@ pub(crate) struct ServerFields {
     pub(crate) drain_timeout: Duration,
     pub(crate) hijacked_drain_timeout: Duration,
     pub(crate) log_format: LogFormat,
+}
+
+impl ServerFields {
+    /// Where to listen. With `https`, addresses for HTTP become addresses for HTTPS, if none is given.
+    pub(crate) fn addresses(&self) -> Vec<Bind> {
+        let mut binds: Vec<Bind> = self.binds.iter().map(|bind| bind.at_port(self.port)).collect();
+        let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
+        let of_http = |bind: &&mut Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
+        if self.https && !has_https {
+            binds.iter_mut().filter(of_http).for_each(|bind| bind.protocol = BindProtocol::Https);
+        }
+        binds
+    }
 }
 
 /// Options of one application.
@@ -59,6 +88,10 @@ pub(crate) struct AppFields {
     pub(crate) max_output_bytes: Option<u64>,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
+    pub(crate) compress: bool,
+    pub(crate) sendfile: Vec<SentFolder>,
+    pub(crate) basic_auth: Option<PathBuf>,
+    pub(crate) basic_auth_realm: String,
     pub(crate) process: Process,
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,

@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::RunsAs;
+use crate::settings::{RunsAs, SentFolder};
 use crate::value::{self, Address};
 
 /// What reading a value needs to know beside its text.
@@ -43,12 +43,18 @@ pub(crate) enum Form {
     DurationOrNone(RangeInclusive<Duration>, fn(&mut Fields, Option<Duration>)),
     /// A file or folder.
     Path(fn(&mut Fields, PathBuf)),
+    /// A file, or `none`.
+    PathOrNone(fn(&mut Fields, Option<PathBuf>)),
+    /// Files; may be given several times.
+    Paths(fn(&mut Fields, Vec<PathBuf>)),
     /// A folder that can be written to.
     WritableFolder(fn(&mut Fields, PathBuf)),
     /// A program: a path, or a name that is looked up in `PATH`.
     Program(fn(&mut Fields, PathBuf)),
     /// A file for a log, `-` for standard output, or `none`.
     LogFile(fn(&mut Fields, Option<PathBuf>)),
+    /// Text that can stand between quotes in a header field.
+    Phrase(fn(&mut Fields, String)),
     /// Free text without blanks.
     Word(fn(&mut Fields, String)),
     /// The environment of the application: a word, on which defaults of other options depend.
@@ -61,8 +67,14 @@ pub(crate) enum Form {
     OneOf(&'static [Choice]),
     /// `on` or `off`.
     Switch(fn(&mut Fields, bool)),
+    /// The same; on the command line, its name alone means `on`.
+    Flag(fn(&mut Fields, bool)),
     /// Whole numbers in a range, with commas between them, or `off`. Where they were given is stored, too.
     CountsOrOff(RangeInclusive<u64>, fn(&mut Fields, Vec<u64>, &Origin)),
+    /// Names that an authority issues certificates for; may be given several times.
+    Domains(fn(&mut Fields, Vec<String>)),
+    /// E-mail addresses; may be given several times.
+    Emails(fn(&mut Fields, Vec<String>)),
     /// Host names; may be given several times.
     Hosts(fn(&mut Fields, Vec<String>)),
     /// The beginning of a URL's path.
@@ -71,6 +83,8 @@ pub(crate) enum Form {
     Variables(fn(&mut Fields, BTreeMap<String, String>)),
     /// Names of variables, or their beginnings with `*` after them; may be given several times.
     VariableNames(fn(&mut Fields, Vec<String>)),
+    /// `FOLDER` or `PREFIX=FOLDER`; may be given several times.
+    SentFolders(fn(&mut Fields, Vec<SentFolder>)),
 }
 
 /// One of the words that an option may have.
@@ -94,9 +108,17 @@ impl Form {
             Form::Networks(set) => {
                 set(to, all::<_, Vec<_>>(raws, |raw| networks(&raw.text))?.concat());
             }
+            Form::Domains(set) => set(to, all(raws, |raw| value::domain(&raw.text))?),
+            Form::Emails(set) => set(to, all(raws, |raw| value::email(&raw.text))?),
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
+            Form::SentFolders(set) => {
+                if let Some(raw) = raws.get(value::SENT_FOLDERS) {
+                    return Err(raw.wrong(format!("there are more than {} folders", value::SENT_FOLDERS)));
+                }
+                set(to, all(raws, |raw| value::sent_folder(&raw.text))?);
+            }
             Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
             Form::CountOrRange(range, set) => {
                 one(raws, |raw| set(to, value::count_or_range(&raw.text, range)?))?;
@@ -125,6 +147,11 @@ impl Form {
                 )?;
             }
             Form::Path(set) => put(raws, path, |value| set(to, value))?,
+            Form::PathOrNone(set) => {
+                put(raws, |raw| unless_none(&raw.text, |_| path(raw)), |value| set(to, value))?;
+            }
+            Form::Phrase(set) => put(raws, |raw| value::phrase(&raw.text), |value| set(to, value))?,
+            Form::Paths(set) => set(to, all(raws, path)?),
             Form::WritableFolder(set) => {
                 put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
             }
@@ -142,7 +169,9 @@ impl Form {
             Form::OneOf(choices) => {
                 put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
             }
-            Form::Switch(set) => put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?,
+            Form::Switch(set) | Form::Flag(set) => {
+                put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
+            }
             Form::CountsOrOff(range, set) => {
                 put(
                     raws,
@@ -172,15 +201,27 @@ impl Form {
             self,
             Form::Addresses(_)
                 | Form::Networks(_)
+                | Form::Paths(_)
                 | Form::Hosts(_)
+                | Form::Domains(_)
+                | Form::Emails(_)
                 | Form::Variables(_)
                 | Form::VariableNames(_)
+                | Form::SentFolders(_)
         )
     }
 
     /// Whether a value is, or may be, a path.
     pub(crate) fn is_path(&self) -> bool {
-        matches!(self, Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_))
+        matches!(
+            self,
+            Form::Path(_)
+                | Form::PathOrNone(_)
+                | Form::Paths(_)
+                | Form::WritableFolder(_)
+                | Form::Program(_)
+                | Form::LogFile(_)
+        )
     }
 
     /// Whether this text is a path, and not a keyword of the option.
@@ -188,7 +229,24 @@ impl Form {
         match self {
             Form::Program(_) => text.contains('/'),
             Form::LogFile(_) => !value::is_word_for_log(text),
+            Form::PathOrNone(_) => text != "none",
             _ => self.is_path(),
+        }
+    }
+
+    /// The option with its value, as the help has it.
+    pub(crate) fn synopsis(&self, long: &str) -> String {
+        match self {
+            Form::Flag(_) => format!("--{long}[={}]", self.metavar()),
+            _ => format!("--{long} {}", self.metavar()),
+        }
+    }
+
+    /// The option with this value, as arguments.
+    pub(crate) fn arguments(&self, long: &str, text: String) -> Vec<String> {
+        match self {
+            Form::Flag(_) => vec![format!("--{long}={text}")],
+            _ => vec![format!("--{long}"), text],
         }
     }
 
@@ -202,15 +260,24 @@ impl Form {
             Form::SizeOrNone(..) => "SIZE|none",
             Form::Duration(..) => "TIME",
             Form::DurationOrNone(..) => "TIME|none",
-            Form::Path(_) | Form::WritableFolder(_) | Form::Program(_) | Form::LogFile(_) => "PATH",
+            Form::PathOrNone(_) => "PATH|none",
+            Form::Path(_)
+            | Form::Paths(_)
+            | Form::WritableFolder(_)
+            | Form::Program(_)
+            | Form::LogFile(_) => "PATH",
             Form::UrlPath(_) | Form::Prefix(_) => "PATH",
             Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
+            Form::Phrase(_) => "TEXT",
             Form::OneOf(_) => "FORM",
-            Form::Switch(_) => "on|off",
+            Form::Switch(_) | Form::Flag(_) => "on|off",
             Form::CountsOrOff(..) => "N,N,…|off",
             Form::Hosts(_) => "HOST",
+            Form::Domains(_) => "NAME",
+            Form::Emails(_) => "ADDRESS",
             Form::Variables(_) => "NAME=VALUE",
             Form::VariableNames(_) => "NAME",
+            Form::SentFolders(_) => "PATH",
         }
     }
 }

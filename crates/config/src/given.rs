@@ -210,7 +210,7 @@ impl Given {
                     form if form.takes_as_path(&raw.text) => folder.join(&raw.text).display().to_string(),
                     _ => raw.text.clone(),
                 };
-                arguments.extend([format!("--{}", option.long()), text]);
+                arguments.extend(option.form.arguments(&option.long(), text));
             }
         }
         Ok(arguments)

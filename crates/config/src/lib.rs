@@ -56,10 +56,11 @@ pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, App, AppId, AppLimits, Bind, BindAddress, BindProtocol, Limits, Log, LogFormat, Named,
-    Process, ProxyProtocol, PumaNote, RunsAs, Settings, ShowDiagnosis, StaticFiles,
+    AccessLog, AcmeSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress, BindProtocol,
+    CertificateFiles, Limits, Log, LogFormat, Named, Process, ProxyProtocol, PumaNote, RunsAs, SentFolder,
+    Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
-pub use trust::why_not_roots;
+pub use trust::{reader_of, why_not_roots};
 
 /// A user of this machine.
 pub use highball_users::User;

@@ -66,7 +66,7 @@ fn entry(option: &Opt) -> String {
     variables.extend(option.env.iter().map(|name| (*name).to_owned()));
     let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
     let mut text = format!("\n### {}\n\n{}\n\n", option.name, option.doc);
-    let _ = writeln!(text, "- command line: {short}`--{} {}`", option.long(), option.form.metavar());
+    let _ = writeln!(text, "- command line: {short}`{}`", option.form.synopsis(&option.long()));
     let _ = writeln!(text, "- environment: {}", variables.join(", "));
     if let Some(range) = range(&option.form) {
         let _ = writeln!(text, "- range: {range}");
@@ -105,8 +105,11 @@ fn range(form: &Form) -> Option<String> {
         Form::Networks(_) => {
             Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`".into())
         }
+        Form::Domains(_) => Some("names of sites, such as `blog.example.org`".into()),
+        Form::Emails(_) => Some("e-mail addresses".into()),
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
+        Form::SentFolders(_) => Some("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`".into()),
         _ => None,
     }
 }
@@ -131,7 +134,7 @@ fn toml_value(option: &Opt) -> String {
     match option.form {
         Form::Count(..) | Form::CountOrAuto(..) | Form::CountOrRange(..) => option.example.to_owned(),
         _ if option.form.repeats() => format!("[\"{}\"]", option.example),
-        Form::Switch(_) => (option.example == "on").to_string(),
+        Form::Switch(_) | Form::Flag(_) => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),
     }
 }

@@ -95,7 +95,7 @@ mod tests {
 
     fn contains(text: &str, address: &str) -> bool {
         let address = address.parse().unwrap();
-        Network::any_contains(&networks(text).unwrap(), address)
+        networks(text).unwrap().iter().any(|network| network.contains(address))
     }
 
     #[test]

@@ -159,6 +159,7 @@ impl Opt {
 
 /// Times without a natural limit end here; a year is for ever, to a server.
 const YEAR: Duration = Duration::from_secs(365 * 86400);
+const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 const KIB: u64 = 1 << 10;
@@ -187,11 +188,134 @@ pub(crate) static OPTIONS: &[Opt] = &[
         form: Form::Addresses(|f, binds| f.server.binds = binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
         section: Section::Server,
-        example: "unix:/run/blog.sock",
+        example: "tls://0.0.0.0:443",
         doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
               a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
               `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \
-              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md).",
+              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md). \
+              `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
+    },
+    Opt {
+        name: "https",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Flag(|f, on| f.server.https = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "off",
+        doc: "Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost`. They \
+              are issued by an authority that Highball makes for you at the first start, and that you have your browser trust. \
+              Addresses for HTTP become addresses for HTTPS, unless one for HTTPS is given. See [https.md](https.md#tls-in-development).",
+    },
+    Opt {
+        name: "tls_certificate",
+        scope: Scope::ServerAndApp,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.tls_certificates = paths),
+        default: Default::Without("none; an address for HTTPS needs one"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.pem",
+        doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
+              `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
+              name, or else the first. Those of one application count for its `hosts` alone. Read again after HUP, and when it changes. \
+              See [https.md](https.md).",
+    },
+    Opt {
+        name: "tls_key",
+        scope: Scope::ServerAndApp,
+        short: None,
+        env: &[],
+        form: Form::Paths(|f, paths| f.tls_keys = paths),
+        default: Default::Without("the file of the certificate"),
+        section: Section::Server,
+        example: "/etc/highball/blog.example.com.key",
+        doc: "File with the private key of the certificate (PEM, not encrypted). With several certificates, a key for each, in the \
+              same order.",
+    },
+    Opt {
+        name: "domain",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Domains(|f, domains| f.server.domains = domains),
+        default: Default::Without("none; no authority is asked"),
+        section: Section::Server,
+        example: "blog.example.com",
+        doc: "Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let's Encrypt by default. May \
+              be given several times (in the file: a list). Unless `bind` says something else, the server then listens on the ports 443 \
+              and 80, and sends clients of port 80 to HTTPS. See [https.md](https.md#certificates-by-themselves).",
+    },
+    Opt {
+        name: "acme_directory",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Word(|f, url| f.server.acme_directory = url),
+        default: Default::Is("https://acme-v02.api.letsencrypt.org/directory"),
+        section: Section::Server,
+        example: "https://acme-staging-v02.api.letsencrypt.org/directory",
+        doc: "The authority for the certificates of `domain`: the URL of its ACME directory. That of the example is for tries: its \
+              certificates are worth nothing, and its limits are high.",
+    },
+    Opt {
+        name: "acme_contact",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Emails(|f, addresses| f.server.acme_contacts = addresses),
+        default: Default::Without("none"),
+        section: Section::Server,
+        example: "admin@example.com",
+        doc: "E-mail address for the authority, which some require. May be given several times (in the file: a list).",
+    },
+    Opt {
+        name: "acme_authorities",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Path(|f, path| f.server.acme_authorities = Some(path)),
+        default: Default::Without("the certificate authorities of this machine"),
+        section: Section::Server,
+        example: "/etc/highball/authority.pem",
+        doc: "File with the certificate (PEM) that vouches for the server of a private ACME authority.",
+    },
+    Opt {
+        name: "state_dir",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Path(|f, path| f.server.state_dir = Some(path)),
+        default: Default::Without("`acme` in systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
+        section: Section::Server,
+        example: "/var/lib/highball",
+        doc: "Folder for what `domain` obtains: accounts, certificates and keys. It is made if it is missing, and no other user may look \
+              into it. Two servers cannot share it.",
+    },
+    Opt {
+        name: "redirect_https",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.redirect_https = Some(on)),
+        default: Default::Without("`off`; `on` with `domain` and without `bind`"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether clients of HTTP addresses are sent to HTTPS (status 308). A client that names no port is sent to port 443, another \
+              to the first address for HTTPS. Unix sockets, FastCGI and LSAPI are served as before.",
+    },
+    Opt {
+        name: "hsts",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(Duration::ZERO..=TWO_YEARS, |f, time| f.server.hsts = time),
+        default: Default::Is("none"),
+        section: Section::Server,
+        example: "365d",
+        doc: "Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`). An \
+              answer of the application that has this header keeps its own. `0s` ends it in browsers that know of it.",
     },
     Opt {
         name: "proxy_protocol",
@@ -242,6 +366,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
               get none of these fields, nor `X-Forwarded-Host`, `X-Real-IP` and the like. Connections to a Unix socket are \
               trusted. With `none`, applications get these fields from everybody, and judge for themselves. See \
               [behind a web server](deploying/behind-a-web-server.md).",
+    },
+    Opt {
+        name: "http2_cleartext",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.http2_cleartext = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example \
+              load balancers and service meshes. See [protocols.md](protocols.md).",
     },
     Opt {
         name: "environment",
@@ -576,6 +712,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               are closed for new ones.",
     },
     Opt {
+        name: "max_tls_handshakes",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.max_tls_handshakes)),
+        default: Default::Is("1000"),
+        section: Section::Sizes,
+        example: "200",
+        doc: "TLS handshakes that are computed or wait for a processor at a time. Clients beyond it are turned away at once. Those \
+              that have begun a handshake and send nothing do not count: others take their places, as those of idle connections.",
+    },
+    Opt {
+        name: "http2_streams",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=100_000, |f, count| fit(count, &mut f.server.limits.http2_streams)),
+        default: Default::Is("100"),
+        section: Section::Sizes,
+        example: "250",
+        doc: "Most requests that an HTTP/2 connection may have open at a time. Clients learn of it and wait; a request beyond it \
+              is refused unread, so that the client may repeat it. Each one counts for the request queue, and for what one \
+              client may hold of buffers and spool files, as one on a separate connection does.",
+    },
+    Opt {
         name: "max_queue",
         scope: Scope::App,
         short: None,
@@ -633,6 +794,17 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Times,
         example: "5s",
         doc: "Time for a request head to arrive whole, from its first byte. A slower one is answered 408.",
+    },
+    Opt {
+        name: "tls_handshake_timeout",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.tls_handshake_timeout = time),
+        default: Default::Is("10s"),
+        section: Section::Times,
+        example: "5s",
+        doc: "Time for the TLS handshake of a connection. One that takes longer is closed.",
     },
     Opt {
         name: "body_timeout",
@@ -713,6 +885,56 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Files,
         example: "off",
         doc: "Whether symbolic links in the `public` folder are followed.",
+    },
+    Opt {
+        name: "compress",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.compress = on),
+        default: Default::InDevelopment { yes: "off", no: "on" },
+        section: Section::Files,
+        example: "off",
+        doc: "Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip). See \
+              `docs/compression.md`.",
+    },
+    Opt {
+        name: "sendfile",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::SentFolders(|f, folders| f.app.sendfile = folders),
+        default: Default::Without("none: these header fields are passed on, for a web server in front"),
+        section: Section::Files,
+        example: "/protected=storage",
+        doc: "Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI \
+              that begins with the prefix of a folder): Highball sends the file. Relative ones are below the application's \
+              folder. Files elsewhere are refused with 404. See `docs/sending-files.md`.",
+    },
+    Opt {
+        name: "basic_auth",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::PathOrNone(|f, file| f.app.basic_auth = file),
+        default: Default::Is("none"),
+        section: Section::Files,
+        example: "config/htpasswd",
+        doc: "File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic \
+              authentication), neither files nor the application answer. It is read again when it changes. See \
+              `docs/basic-auth.md`.",
+    },
+    Opt {
+        name: "basic_auth_realm",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Phrase(|f, text| f.app.basic_auth_realm = text),
+        default: Default::Is("Restricted"),
+        section: Section::Files,
+        example: "Staging of the blog",
+        doc: "What browsers may show when they ask for the password of `basic_auth`. For one host, they send a password to all pages \
+              with the same text.",
     },
     Opt {
         name: "boot_timeout",
@@ -853,6 +1075,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
               left before it had its answer. Started by root, Highball \
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
+    Opt {
+        name: "request_id",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.server.request_id = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in \
+              the access log. One that came with the request is kept if it has only letters, digits, `_`, `-` and `@`; with \
+              `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. With `off`, the field is passed \
+              on as it came. See `docs/observability.md`.",
+    },
 ];
 
 /// The option of this name.
@@ -906,7 +1142,7 @@ mod tests {
             let example = match option.form {
                 Form::Program(_) => "/bin/sh",
                 Form::User(_) => "root",
-                Form::Switch(_) => "on",
+                Form::Switch(_) | Form::Flag(_) => "on",
                 _ => option.example,
             };
             let fields = stored(option, example).unwrap_or_else(|error| panic!("{}: {error}", option.name));

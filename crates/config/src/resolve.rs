@@ -8,16 +8,19 @@ use highball_users::{with_rights_of, User};
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
-use crate::fields::AppFields;
+use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
-use crate::form::Place;
+use crate::form::{Form, Place};
 use crate::given::{Given, Origin};
 use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
-use crate::settings::{AccessLog, App, AppId, Limits, Log, Named, RunsAs, Settings};
-use crate::value;
+use crate::settings::{
+    AccessLog, AcmeSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol, CertificateFiles,
+    Limits, Log, Named, RunsAs, Settings, TlsSettings,
+};
+use crate::value::{self, Address};
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
@@ -371,20 +374,30 @@ fn app(
     }
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
+        // Both count.
+        Scope::ServerAndApp if is_certificate(option) => false,
         // The server's, unless it is given for the application alone, in a file.
         Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
+    let certificates = certificates(&own.fields(place, |option| is_certificate(option) && own.has(option))?)?;
     let access_log =
         fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
     let fields = fields.app;
     agree(&fields)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
+    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?;
+    if hosts.is_empty() && !certificates.is_empty() {
+        return Err(ConfigError::Usage(format!(
+            "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
+             give the certificate for the server"
+        )));
+    }
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
-        hosts: hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?,
+        hosts,
         prefix,
         workers: fields.workers.unwrap_or_else(cpus::available),
         threads: fields.threads,
@@ -398,9 +411,13 @@ fn app(
         max_output_bytes: fields.max_output_bytes,
         limits: fields.limits,
         static_files: fields.static_files,
+        compress: fields.compress,
+        sendfile: fields.sendfile,
+        basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
+        certificates,
         show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
         link: app.link.clone(),
@@ -481,14 +498,38 @@ fn server(
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let certificates = certificates(&fields)?;
     let access = fields.access_log.flatten();
-    let fields = fields.server;
+    let mut fields = fields.server;
+    let mut tls = tls(&fields, certificates, &apps, place.env, given.names("bind"))?;
+    if tls.acme.is_some() && !given.names("bind") {
+        fields.binds = Address::of_domains().to_vec();
+    }
+    let binds = fields.addresses();
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
+    let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
+    if let Some(acme) = &mut tls.acme {
+        acme.has_http = has_tcp(&binds, BindProtocol::Http);
+        if https.is_none() {
+            return Err(ConfigError::Usage(
+                "`domain` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`; without `bind` there is one".into(),
+            ));
+        }
+    } else if let Some(bind) = https.filter(|_| !has_certificates(&tls.certificates, &apps) && !tls.is_local)
+    {
+        return Err(ConfigError::Usage(format!(
+            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`; or name the \
+             site with `domain`, and one is obtained (in development, --https makes certificates)"
+        )));
+    }
     Ok(Settings {
-        binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        binds,
+        tls,
         proxy_protocol: fields.proxy_protocol,
+        http2_cleartext: fields.http2_cleartext,
         trusted_proxies: fields.trusted_proxies,
+        request_id: fields.request_id,
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },
@@ -499,6 +540,124 @@ fn server(
         named,
         ignored,
     })
+}
+
+/// Why there can be no certificates of a local authority.
+fn why_not_local(certificates: &[CertificateFiles], apps: &[Arc<App>]) -> Option<String> {
+    if has_certificates(certificates, apps) {
+        let why = "`https` makes certificates for development, and `tls_certificate` names others: leave one of them out. With \
+                   files, an address such as `bind = \"tls://127.0.0.1:3000\"` is for HTTPS";
+        return Some(why.into());
+    }
+    let other = apps.iter().find(|app| !app.is_development())?;
+    Some(format!(
+        "`https` is for development, as only this machine trusts its certificates, and {} runs in {}: name an address such as \
+         `bind = \"tls://0.0.0.0:443\"`, and the files of a certificate with `tls_certificate` and `tls_key`",
+        other.name, other.environment
+    ))
+}
+
+fn has_certificates(of_server: &[CertificateFiles], apps: &[Arc<App>]) -> bool {
+    !of_server.is_empty() || apps.iter().any(|app| !app.certificates.is_empty())
+}
+
+fn is_certificate(option: &Opt) -> bool {
+    matches!(option.form, Form::Paths(_))
+}
+
+/// Each certificate with its key.
+fn certificates(fields: &Fields) -> Result<Vec<CertificateFiles>, ConfigError> {
+    let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
+    if !keys.is_empty() && keys.len() != certificates.len() {
+        return Err(ConfigError::Usage(format!(
+            "`tls_certificate` names {} files and `tls_key` {}: give a key for each certificate, in the same order, or no key where \
+             each is in the file of its certificate",
+            certificates.len(),
+            keys.len()
+        )));
+    }
+    let keys = if keys.is_empty() { certificates } else { keys };
+    let files = |(certificate, key): (&PathBuf, &PathBuf)| CertificateFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    };
+    Ok(certificates.iter().zip(keys).map(files).collect())
+}
+
+fn tls(
+    fields: &ServerFields,
+    certificates: Vec<CertificateFiles>,
+    apps: &[Arc<App>],
+    env: &dyn Fn(&str) -> Option<String>,
+    has_binds: bool,
+) -> Result<TlsSettings, ConfigError> {
+    if fields.https && !fields.domains.is_empty() {
+        return Err(ConfigError::Usage(
+            "`https` is for development, and `domain` for sites that the world can reach: leave one of them out".into(),
+        ));
+    }
+    if let Some(why) = why_not_local(&certificates, apps).filter(|_| fields.https) {
+        return Err(ConfigError::Usage(why));
+    }
+    Ok(TlsSettings {
+        certificates,
+        handshake_timeout: fields.tls_handshake_timeout,
+        max_handshakes: fields.max_tls_handshakes,
+        is_local: fields.https,
+        redirect: fields.redirect_https.unwrap_or(!fields.domains.is_empty() && !has_binds),
+        // A browser would use HTTPS for every port of this machine, whatever listens there.
+        hsts: fields.hsts.filter(|_| !fields.https),
+        acme: acme(fields, env)?,
+    })
+}
+
+/// How certificates are obtained, if some are.
+fn acme(
+    fields: &ServerFields,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<AcmeSettings>, ConfigError> {
+    if fields.domains.is_empty() {
+        return Ok(None);
+    }
+    let directory = fields.acme_directory.clone();
+    if !directory.starts_with("https://") {
+        return Err(ConfigError::Usage(format!(
+            "`acme_directory` is `{directory}`: write the URL of the authority's directory, which begins with https://"
+        )));
+    }
+    let state_dir = fields.state_dir.clone().or_else(|| default_state_dir(env)).ok_or_else(|| {
+        ConfigError::Usage(
+            "name a folder for the certificates of `domain` with `state_dir`: there is no HOME".into(),
+        )
+    })?;
+    let mut domains = fields.domains.clone();
+    domains.sort();
+    domains.dedup();
+    Ok(Some(AcmeSettings {
+        domains,
+        directory,
+        contacts: fields.acme_contacts.clone(),
+        authorities: fields.acme_authorities.clone(),
+        state_dir,
+        has_http: false, // which the addresses say
+    }))
+}
+
+/// Whether one of the addresses is one of TCP for this protocol.
+fn has_tcp(binds: &[Bind], protocol: BindProtocol) -> bool {
+    binds.iter().any(|bind| bind.protocol == protocol && matches!(bind.address, BindAddress::Tcp(_)))
+}
+
+/// Where systemd, or the XDG base directory specification, has a service keep what it needs for longer.
+fn default_state_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
+    let first = |list: String| absolute(PathBuf::from(list.split(':').next().unwrap_or_default()));
+    let below = |folder: String, rest: &str| absolute(PathBuf::from(folder).join(rest));
+    env("STATE_DIRECTORY")
+        .and_then(first)
+        .map(|folder| folder.join("acme")) // others may look into what systemd makes
+        .or_else(|| below(env("XDG_STATE_HOME")?, "highball"))
+        .or_else(|| below(env("HOME")?, ".local/state/highball"))
 }
 
 fn twice_given(path: &Path) -> String {

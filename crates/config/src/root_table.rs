@@ -85,7 +85,7 @@ pub fn root_table(
     logs.retain(|path| path != Path::new("-"));
     let fields = fields.server;
     Ok(Some(RootTable {
-        binds: fields.binds.iter().map(|bind| bind.at_port(fields.port)).collect(),
+        binds: fields.addresses(),
         pidfile: fields.pidfile,
         logs,
         apps,

@@ -24,8 +24,14 @@ pub struct Settings {
     pub binds: Vec<Bind>,
     /// How proxies report the clients of HTTP connections.
     pub proxy_protocol: ProxyProtocol,
+    /// How clients of HTTPS addresses are served.
+    pub tls: TlsSettings,
+    /// Whether HTTP connections without TLS may be of HTTP/2.
+    pub http2_cleartext: bool,
     /// Proxies that are believed what they report in header fields; empty: applications get these fields from everybody.
     pub trusted_proxies: Vec<Network>,
+    /// Whether each request has an id, in `X-Request-Id`.
+    pub request_id: bool,
     /// A file to write the process id to, removed at the end.
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
@@ -52,6 +58,14 @@ impl Settings {
     pub fn renumbered(mut self) -> Settings {
         self.apps.iter_mut().for_each(|app| Arc::make_mut(app).id = AppId::next());
         self
+    }
+
+    /// All certificates: the server's, and those of applications.
+    pub fn certificates(&self) -> impl Iterator<Item = (&CertificateFiles, Option<&App>)> {
+        let of_server = self.tls.certificates.iter().map(|files| (files, None));
+        let of_apps =
+            self.apps.iter().flat_map(|app| app.certificates.iter().map(|files| (files, Some(&**app))));
+        of_server.chain(of_apps)
     }
 
     /// Whether every application runs in development.
@@ -91,6 +105,15 @@ impl fmt::Display for AppId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// A folder whose files an application may have sent by naming them in a header field of its response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentFolder {
+    /// What URIs of `X-Accel-Redirect` begin with that stand for files in it, such as `/protected`; it ends with no slash.
+    pub prefix: Option<String>,
+    /// The folder as it was given: absolute, or below the application's.
+    pub folder: String,
 }
 
 /// One application.
@@ -133,6 +156,12 @@ pub struct App {
     pub limits: AppLimits,
     /// How files below the public folder are served.
     pub static_files: StaticFiles,
+    /// Whether answers and files are compressed for clients that ask for it.
+    pub compress: bool,
+    /// The folders of the files that it may name in `X-Sendfile` and `X-Accel-Redirect`.
+    pub sendfile: Vec<SentFolder>,
+    /// Its users, if it is for them alone.
+    pub basic_auth: Option<BasicAuth>,
     /// How processes are started and replaced.
     pub process: Process,
     /// Whether it boots at once, or when it is asked for first.
@@ -141,6 +170,8 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
+    /// Certificates for its hosts, beside those of the server.
+    pub certificates: Vec<CertificateFiles>,
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// The Puma configuration whose hooks its processes run, below its folder or absolute.
@@ -185,13 +216,24 @@ impl App {
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
+            certificates: differing.certificates,
             show_diagnosis: differing.show_diagnosis,
+            basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };
         same == *other
     }
+}
+
+/// Names and passwords for an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BasicAuth {
+    /// The file with users and hashes of their passwords.
+    pub file: PathBuf,
+    /// What browsers may show beside the question: no quotes, backslashes or control characters.
+    pub realm: String,
 }
 
 /// A statement of a Puma configuration that is not carried out as it says, or all of a file.
@@ -305,6 +347,8 @@ pub enum BindAddress {
 pub enum BindProtocol {
     /// HTTP/1.
     Http,
+    /// The same within TLS.
+    Https,
     /// FastCGI, as web servers speak it.
     FastCgi,
     /// LSAPI, as LiteSpeed's web servers speak it.
@@ -313,13 +357,14 @@ pub enum BindProtocol {
 
 impl BindProtocol {
     /// All of them.
-    pub(crate) const ALL: [BindProtocol; 3] =
-        [BindProtocol::Http, BindProtocol::FastCgi, BindProtocol::Lsapi];
+    pub(crate) const ALL: [BindProtocol; 4] =
+        [BindProtocol::Http, BindProtocol::Https, BindProtocol::FastCgi, BindProtocol::Lsapi];
 
     /// The scheme in addresses: `fastcgi`.
     pub fn scheme(self) -> &'static str {
         match self {
             BindProtocol::Http => "http",
+            BindProtocol::Https => "tls",
             BindProtocol::FastCgi => "fastcgi",
             BindProtocol::Lsapi => "lsapi",
         }
@@ -329,6 +374,7 @@ impl BindProtocol {
     pub fn name(self) -> &'static str {
         match self {
             BindProtocol::Http => "HTTP",
+            BindProtocol::Https => "HTTPS",
             BindProtocol::FastCgi => "FastCGI",
             BindProtocol::Lsapi => "LSAPI",
         }
@@ -364,8 +410,11 @@ impl Bind {
 
     /// The address for people and in the log: as text, and as a URL where a browser reaches it.
     pub fn url(&self) -> String {
-        let is_of_browsers = self.protocol == BindProtocol::Http && self.tcp_address().is_some();
-        format!("{}{self}", if is_of_browsers { "http://" } else { "" })
+        match (&self.address, self.protocol) {
+            (BindAddress::Tcp(address), BindProtocol::Http) => format!("http://{address}"),
+            (BindAddress::Tcp(address), BindProtocol::Https) => format!("https://{address}"),
+            _ => self.to_string(),
+        }
     }
 }
 
@@ -379,6 +428,51 @@ impl fmt::Display for Bind {
             (BindAddress::Unix(path), _) => write!(f, "{scheme}+unix:{}", path.display()),
         }
     }
+}
+
+/// How clients of HTTPS addresses are served.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSettings {
+    /// Whether a local authority issues certificates for names of this machine, and there are no others.
+    pub is_local: bool,
+    /// Certificates, and the keys that belong to them. The first is for clients that name no host, or one that is in none.
+    pub certificates: Vec<CertificateFiles>,
+    /// Time for a handshake.
+    pub handshake_timeout: Duration,
+    /// Most handshakes that are computed or wait for that at a time; clients beyond it are turned away.
+    pub max_handshakes: usize,
+    /// Whether clients of HTTP addresses are sent to those for HTTPS.
+    pub redirect: bool,
+    /// For how long browsers are to use HTTPS alone (HSTS); `None`: that is left to the application.
+    pub hsts: Option<Duration>,
+    /// Names whose certificates are obtained from an authority; `None`: none are, and no authority is asked.
+    pub acme: Option<AcmeSettings>,
+}
+
+/// How certificates are obtained (ACME, RFC 8555).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcmeSettings {
+    /// The names, each of which gets a certificate.
+    pub domains: Vec<String>,
+    /// The authority: the URL of its directory.
+    pub directory: String,
+    /// E-mail addresses for the authority.
+    pub contacts: Vec<String>,
+    /// A file with the certificate that vouches for the authority's own server; `None`: this machine knows it.
+    pub authorities: Option<PathBuf>,
+    /// The folder for accounts, certificates and keys.
+    pub state_dir: PathBuf,
+    /// Whether there is an address for HTTP, where the authority can look whether a name is ours. It looks at that for HTTPS else.
+    pub has_http: bool,
+}
+
+/// The files of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateFiles {
+    /// The certificate, and behind it those that lead to its authority.
+    pub certificate: PathBuf,
+    /// Its key; the same file may have both.
+    pub key: PathBuf,
 }
 
 /// How proxies report the clients of HTTP connections: in a header of the PROXY protocol at the beginning of each connection.
@@ -416,6 +510,8 @@ pub struct Limits {
     pub response_spool_bytes: usize,
     /// Most open client connections; further ones wait in the backlog.
     pub connections: usize,
+    /// Most requests at a time on an HTTP/2 connection.
+    pub http2_streams: u32,
     /// How much all buffers together may hold.
     pub buffer_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.

@@ -141,6 +141,24 @@ pub fn why_not_roots(file: &Path) -> Option<String> {
     stranger_to_root(file).map(|stranger| stranger.reason(file))
 }
 
+/// The user with whose rights root reads a file of the server's: another user who can change it, or where its path leads, can
+/// have no more read than that user's own files. `None`: root's rights, as root alone could have put it there.
+///
+/// # Errors
+/// All or some others may write to it; how to change that.
+pub fn reader_of(file: &Path) -> Result<Option<User>, String> {
+    match stranger_to_root(file) {
+        None => Ok(None),
+        Some(Stranger { owner: Some(owner), .. }) => Ok(Some(owner)),
+        Some(stranger) => Err(format!(
+            "cannot read {}: {}, and Highball runs as root: take it out of their reach ({})",
+            file.display(),
+            stranger.reason(file),
+            stranger.remedy()
+        )),
+    }
+}
+
 /// The first owner from the application's folder on who is neither root nor the one who starts Highball. (Who may write
 /// where is that user's own affair: it is that user's application.)
 pub(crate) fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Stranger> {

@@ -10,10 +10,16 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol};
+use crate::settings::{Bind, BindAddress, BindProtocol, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
+
+/// The most folders for files that an application sends.
+pub(crate) const SENT_FOLDERS: usize = 32;
+
+/// The longest folder for files that an application sends, with its prefix, in bytes: all of them go into one message.
+const SENT_FOLDER_BYTES: usize = 1024;
 
 /// The number and the unit of a text such as `1.5s`; no digits give an empty number.
 fn split_unit(text: &str) -> (&str, &str) {
@@ -167,6 +173,40 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
 }
 
+/// A name that an authority issues a certificate for, by looking what answers there.
+pub(crate) fn domain(text: &str) -> Result<String, String> {
+    if text.starts_with("*.") {
+        return Err(format!(
+            "`{text}` stands for many names, and such certificates need an entry in the DNS: name each of them, or get one elsewhere \
+             and name its file with `tls_certificate`"
+        ));
+    }
+    let name = host(text)?;
+    let labels: Vec<&str> = name.split('.').collect();
+    let is_label = |label: &&str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.contains('_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
+    if labels.len() < 2 || !labels.iter().all(is_label) || labels.last().is_some_and(is_number) {
+        return Err(format!("`{text}` is not the name of a site; write it as in blog.example.org"));
+    }
+    Ok(name)
+}
+
+/// An e-mail address.
+pub(crate) fn email(text: &str) -> Result<String, String> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'@');
+    match text.split_once('@') {
+        Some((user, host)) if is_plain(user) && is_plain(host) => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is not an e-mail address; write it as in admin@example.org")),
+    }
+}
+
 /// The beginning of a URL's path: `/blog`. One slash alone is none.
 pub(crate) fn prefix(text: &str) -> Result<String, String> {
     let prefix = text.strip_suffix('/').unwrap_or(text);
@@ -203,12 +243,38 @@ pub(crate) fn variable_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A folder whose files an application may name in a header field, and the prefix of the URIs that stand for them:
+/// `FOLDER` or `PREFIX=FOLDER`.
+pub(crate) fn sent_folder(text: &str) -> Result<SentFolder, String> {
+    let (prefix, folder) = match text.split_once('=') {
+        Some((uri, folder)) => (Some(prefix(uri)?).filter(|prefix| !prefix.is_empty()), folder),
+        None => (None, text),
+    };
+    let is_root = folder.starts_with('/') && folder.bytes().all(|byte| b"/.".contains(&byte));
+    if folder.is_empty() || folder.contains('\0') || is_root {
+        return Err(format!("`{text}` names no folder; write one such as storage, or /protected=/srv/files"));
+    }
+    if text.len() > SENT_FOLDER_BYTES {
+        return Err(format!("it is longer than {SENT_FOLDER_BYTES} bytes"));
+    }
+    Ok(SentFolder { prefix, folder: folder.to_owned() })
+}
+
 /// Text without blanks.
 pub(crate) fn word(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
         return Err(format!("`{text}` is not a name"));
     }
     Ok(text.to_owned())
+}
+
+/// Text that can stand between quotes in a header field, and be read there.
+pub(crate) fn phrase(text: &str) -> Result<String, String> {
+    let is_plain = |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if (1..=100).contains(&text.len()) && text.bytes().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("it must have 1 to 100 characters of ASCII, without quotes and backslashes".to_owned())
 }
 
 /// The path of a URL, with or without a query.
@@ -282,6 +348,15 @@ enum Place {
 }
 
 impl Address {
+    /// What a server for names with certificates listens on: HTTPS, and HTTP for the authority and for clients that are sent on.
+    pub(crate) fn of_domains() -> [Address; 2] {
+        let at = |protocol, port| Address {
+            place: Place::Tcp(Ipv4Addr::UNSPECIFIED.into(), Some(port)),
+            protocol,
+        };
+        [at(BindProtocol::Https, 443), at(BindProtocol::Http, 80)]
+    }
+
     /// With this port, if it names none.
     pub(crate) fn at_port(&self, port: u16) -> Bind {
         let address = match &self.place {
@@ -298,6 +373,11 @@ impl Address {
 pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
     let (protocol, rest) = split_protocol(text);
     if let Some(path) = rest.strip_prefix("unix:") {
+        if protocol == BindProtocol::Https {
+            return Err(format!(
+                "`{text}`: HTTPS is served at TCP addresses alone; write unix:{path} for HTTP"
+            ));
+        }
         let path = path.strip_prefix("//").unwrap_or(path);
         return Ok(Address { place: Place::Unix(unix_path(path, folder)?), protocol });
     }
@@ -306,8 +386,9 @@ pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
     })?;
     if protocol != BindProtocol::Http && port.is_none() {
         return Err(format!(
-            "`{text}` names no port; write one, such as {}://{rest}:9000",
-            protocol.scheme()
+            "`{text}` names no port; write one, such as {}://{rest}:{}",
+            protocol.scheme(),
+            if protocol == BindProtocol::Https { 443 } else { 9000 }
         ));
     }
     Ok(Address { place: Place::Tcp(ip, port), protocol })
@@ -321,6 +402,9 @@ fn split_protocol(text: &str) -> (BindProtocol, &str) {
             rest.strip_prefix("://").or(rest.strip_prefix('+').filter(|rest| rest.starts_with("unix:")))?;
         Some((protocol, rest))
     };
+    if let Some(rest) = text.strip_prefix("https://") {
+        return (BindProtocol::Https, rest);
+    }
     let found = BindProtocol::ALL.into_iter().find_map(of);
     found.unwrap_or((BindProtocol::Http, text.strip_prefix("tcp://").unwrap_or(text)))
 }
@@ -367,6 +451,23 @@ mod tests {
 
     fn any_duration(text: &str) -> Result<Duration, String> {
         duration(text, &(Duration::ZERO..=Duration::from_secs(86400 * 365)))
+    }
+
+    #[test]
+    fn folders_of_sent_files() {
+        let folder = |prefix: Option<&str>, folder: &str| {
+            Ok(SentFolder { prefix: prefix.map(str::to_owned), folder: folder.to_owned() })
+        };
+        assert_eq!(sent_folder("storage"), folder(None, "storage"));
+        assert_eq!(sent_folder("/srv/files/"), folder(None, "/srv/files/"));
+        assert_eq!(sent_folder("/protected/=/srv/files"), folder(Some("/protected"), "/srv/files"));
+        assert_eq!(sent_folder("/=../shared"), folder(None, "../shared"));
+        let long = "a".repeat(SENT_FOLDER_BYTES + 1);
+        for text in
+            ["", "/", "//", "/.", "/../", "/a=", "/a=/", "a=/srv", "/a/../b=/srv", "/a b=/srv", "a\0b", &long]
+        {
+            assert!(sent_folder(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -87,16 +87,28 @@ impl AccessLog {
         self.writer.problem()
     }
 
-    /// Adds a line; it is written soon.
-    pub(crate) fn add(&self, remote: &str, entry: &Entry, status: u16, body_bytes: u64, now_us: u64) {
+    /// Adds a line; it is written soon. The client is its address, and its user if it has shown a password. The request's id
+    /// stands at the end, if requests get one.
+    pub(crate) fn add(
+        &self,
+        (remote, user): (&str, Option<&[u8]>),
+        entry: &Entry,
+        status: u16,
+        body_bytes: u64,
+        now_us: u64,
+        id: Option<&str>,
+    ) {
         if self.writer.is_closed() {
             return;
         }
         let when = log_date(SystemTime::now());
         let Entry { request_line, referer, user_agent, begun_us } = entry;
         let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
+        let user = user.map_or_else(|| "-".into(), |user| quoted(user).replace(' ', "\\x20"));
+        let (space, id) = id.map_or(("", ""), |id| (" ", id));
         let line = format!(
-            "{remote} - - [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" {seconds:.6}\n"
+            "{remote} - {user} [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" \
+             {seconds:.6}{space}{id}\n"
         );
         if self.writer.add(&line) || self.is_prompt {
             self.flush();

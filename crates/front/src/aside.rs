@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use highball_users::User;
@@ -64,6 +65,21 @@ impl Turn {
         Turn(Arc::new(Semaphore::new(THREADS)))
     }
 
+    /// That for computing TLS handshakes: a thread for each CPU.
+    pub(crate) fn of_handshakes() -> Self {
+        Turn::of_threads(available_parallelism().map_or(THREADS, usize::from))
+    }
+
+    /// That for checking passwords: half of the CPUs stay free of it.
+    pub(crate) fn of_logins() -> Self {
+        Turn::of_threads(available_parallelism().map_or(1, |cpus| usize::from(cpus).div_ceil(2)))
+    }
+
+    /// That for work that needs this number of threads at most.
+    pub(crate) fn of_threads(threads: usize) -> Self {
+        Turn(Arc::new(Semaphore::new(threads)))
+    }
+
     /// Waits until it has come.
     pub(crate) async fn come(&self) -> Held {
         let permit = Arc::clone(&self.0).acquire_owned().await;
@@ -86,7 +102,7 @@ impl Held {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::error!(%error, "a thread that works with an application's files has panicked");
+                tracing::error!(%error, "a thread of the pool has panicked");
                 None
             }
         }

@@ -34,6 +34,8 @@ pub enum Kind {
     SpoolFilesInMemory,
     /// Buffers.
     Buffers,
+    /// Encoders, and files that were compressed.
+    Compression,
 }
 
 /// The budgets of a server.
@@ -213,6 +215,10 @@ impl Account {
             Kind::Buffers => {
                 "the buffers of requests and responses are full: more goes to spool files, and workers wait for slow \
                  clients. --max-buffers allows more"
+            }
+            Kind::Compression => {
+                "there is no memory to compress more responses at a time, so some are sent uncompressed. --max-buffers \
+                 allows more: compression has a quarter of it"
             }
         };
         tracing::warn!(

@@ -1,37 +1,51 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
 //! by the next.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`request`]
-//! (reading a head and deciding whose it is), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
+//! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
+//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
 mod answer;
 mod closing;
 mod forwarded;
+mod http2;
+mod identity;
+mod login;
 mod output;
+mod preface;
 mod proxied;
 mod received;
 mod relay;
 mod request;
+mod secured;
 mod upload;
 mod web_socket;
 
-use std::cell::RefMut;
+use std::cell::{RefCell, RefMut};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use highball_config::AppId;
+use highball_config::{AppId, BindProtocol};
+use http::request::Parts;
 
 use answer::Answered;
+use http2::Running;
+use login::Login;
 use output::Output;
+use preface::Beginning;
 use received::Received;
+use secured::Secured;
 
 use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
 use crate::budget::{Account, Origin, Share};
+use crate::compression::Stage;
 use crate::dispatch::Dispatcher;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
@@ -39,14 +53,18 @@ use crate::files::Pending;
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, RequestHead};
+use crate::message::request_id::RequestId;
 use crate::messages::AppEvent;
+use crate::protocol::http2::Http2;
 use crate::protocol::Protocol;
 use crate::refusals::failure::DevelopmentPages;
 use crate::refusals::failure::{Failure, Load};
 use crate::refusals::failure_pages::{Audience, Page};
 use crate::route::app_state::{AppState, Visit};
 use crate::shared::{Counted, Shared};
+use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
+use crate::transport::tls::Alpn;
 
 /// How long a developer's browser waits for an explanation, before it gets the public page.
 const PAGES_TIME: Duration = Duration::from_secs(5);
@@ -65,6 +83,8 @@ struct Connection {
     /// What was read and not used yet.
     buffer: Received,
     protocol: Protocol,
+    /// It is one without TLS at an address for HTTPS: nothing is served on it.
+    is_astray: bool,
     head: RequestHead,
     /// The request at hand, if it is to be routed again.
     again: Option<Again>,
@@ -77,10 +97,18 @@ struct Connection {
     generations: Vec<(AppId, u32)>,
     /// What was taken of the answer, to be written by the protocol to the output.
     events: AnswerEvents,
+    /// What the application answers goes through this first, if the client asks for compression.
+    compression: Option<Box<Stage>>,
     output: Output,
     client: Client,
     /// Whether the client takes what it is sent.
     stalled: Stalled,
+    /// Whether the request at hand has the right password, if that had to be found out.
+    login: Option<Login>,
+    /// The user whose password came with the request at hand.
+    user: Option<Rc<[u8]>>,
+    /// The id of the request at hand, if requests get one.
+    request_id: Option<RequestId>,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The client has asked for a WebSocket.
@@ -162,52 +190,150 @@ pub(crate) async fn serve(
     let read = match protocol {
         Protocol::Http1(_) => proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await,
         // A web server reports its client with each request.
-        Protocol::Gateway(_) => Some(Vec::new()),
+        Protocol::Gateway(_) | Protocol::Http2(_) => Some(Vec::new()),
     };
-    let Some(buffer) = read else { return };
-    let mut connection = Connection {
-        stream,
-        origin: Origin::of(&peer.remote_addr),
-        peer,
-        proxy: None,
-        shared,
-        counted,
-        buffer: Received::of(buffer),
-        protocol,
-        head: RequestHead::new(),
-        again: None,
-        visit: None,
-        exchange: Rc::new(Exchange::new()),
-        last_app: None,
-        generations: Vec::new(),
-        events: AnswerEvents::default(),
-        output: Output::default(),
-        client: Client::Open,
-        stalled: Stalled::No,
-        entry: None,
-        wants_web_socket: false,
-        audience: Audience::Public,
-    };
-    let end = loop {
-        let served = connection.serve_one().await;
-        if let Err(end) = served {
-            connection.note_end_of_request(end);
+    let Some(mut read) = read else { return };
+    if shared.settings.http2_cleartext && matches!(protocol, Protocol::Http1(_)) {
+        match preface::read(&mut stream, read, &shared, &counted).await {
+            Some(Beginning::Http1(bytes)) => read = bytes,
+            Some(Beginning::Http2(bytes)) => return serve_http2(stream, bytes, peer, shared, counted).await,
+            None => return,
         }
-        connection.leave_app();
-        match served {
-            Ok(true) => {}
-            // A client that wanted to go on may have sent its next request already.
-            Ok(false) if connection.head.keep_alive || connection.protocol.ends_requests_late() => {
-                break End::Linger
-            }
-            Ok(false) => break End::Done,
-            Err(end) => break end,
+    }
+    let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+    connection.buffer = Received::of(read);
+    connection.serve().await;
+}
+
+/// The life of a connection with TLS.
+pub(crate) async fn serve_tls(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
+    let read = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
+    let Some(received) = read else { return };
+    let secured = secured::secure(stream, received, &mut peer, &shared, &counted).await;
+    match secured {
+        None => {}
+        Some(Secured::Tls(stream, Alpn::Http2)) => {
+            serve_http2(stream, Vec::new(), peer, shared, counted).await
         }
+        Some(Secured::PlainHttp(stream, received)) => {
+            let protocol = Protocol::of(BindProtocol::Http);
+            let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+            connection.is_astray = true;
+            connection.buffer = Received::of(received);
+            connection.serve().await;
+        }
+        Some(Secured::Tls(stream, Alpn::Http1)) => {
+            let protocol = Protocol::of(BindProtocol::Https);
+            Connection::new(stream, peer, protocol, shared, counted).serve().await;
+        }
+    }
+}
+
+/// The life of a connection that speaks HTTP/2, of which these bytes were read already. One of HTTP/1 does not have the room
+/// that it needs.
+fn serve_http2(
+    stream: Stream,
+    read: Vec<u8>,
+    peer: Peer,
+    shared: Rc<Shared>,
+    counted: Counted,
+) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(http2::serve(stream, read, peer, shared, counted))
+}
+
+/// The life of a stream of HTTP/2: a connection with one request.
+async fn serve_stream(
+    request: Parts,
+    stream: Rc<Http2Stream>,
+    socket: Rc<RefCell<Stream>>,
+    peer: Peer,
+    shared: Rc<Shared>,
+    running: Running,
+) {
+    let counted = Counted::of_stream(Rc::clone(&shared));
+    let mut http2 = Http2::new(Rc::clone(&stream));
+    let mut head = RequestHead::new();
+    let read = http2.read_head(&request, &shared.settings.limits, &mut head);
+    let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));
+    let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+    connection.head = head;
+    connection.generations = running.streams().generations();
+    if let Some((app, generation)) = connection.generations.pop() {
+        connection.last_app = Some(app);
+        connection.exchange = Rc::new(Exchange::after(generation));
+    }
+    let end = match read.and_then(|text| connection.learn_client(&text).map(|()| text)) {
+        Ok(text) => {
+            connection.again = Some(Again { text, waits: 0 });
+            connection.serve_all().await
+        }
+        Err(refusal) => connection.refuse(refusal, false).await.err().unwrap_or(End::Done),
     };
+    let generation = connection.exchange.borrow().generation;
+    let answered = connection.last_app.map(|app| (app, generation)).filter(|_| generation > 0);
+    running.end(answered, end == End::Gone);
     connection.close(end).await;
 }
 
 impl Connection {
+    /// At the beginning.
+    fn new(stream: Stream, peer: Peer, protocol: Protocol, shared: Rc<Shared>, counted: Counted) -> Self {
+        Connection {
+            stream,
+            origin: Origin::of(&peer.remote_addr),
+            peer,
+            proxy: None,
+            shared,
+            counted,
+            buffer: Received::default(),
+            protocol,
+            is_astray: false,
+            head: RequestHead::new(),
+            again: None,
+            visit: None,
+            exchange: Rc::new(Exchange::new()),
+            last_app: None,
+            generations: Vec::new(),
+            events: AnswerEvents::default(),
+            compression: None,
+            output: Output::default(),
+            client: Client::Open,
+            stalled: Stalled::No,
+            login: None,
+            user: None,
+            request_id: None,
+            entry: None,
+            wants_web_socket: false,
+            audience: Audience::Public,
+        }
+    }
+
+    /// The life of the connection.
+    async fn serve(mut self) {
+        let end = self.serve_all().await;
+        self.close(end).await;
+    }
+
+    /// Serves its requests. Returns its end.
+    async fn serve_all(&mut self) -> End {
+        loop {
+            let served = self.serve_one().await;
+            if let Err(end) = served {
+                self.note_end_of_request(end);
+            }
+            self.leave_app();
+            match served {
+                Ok(true) => {}
+                // A client that wanted to go on may have sent its next request already.
+                Ok(false) if self.head.keep_alive || self.protocol.ends_requests_late() => {
+                    return End::Linger;
+                }
+                Ok(false) => return End::Done,
+                Err(end) => return end,
+            }
+        }
+    }
+
     /// The life of one request. `true`: the connection can be kept.
     async fn serve_one(&mut self) -> Result<bool, End> {
         match self.next_request().await? {
@@ -270,7 +396,8 @@ impl Connection {
     fn failure(&self, app: &AppState, refusal: Refusal) -> Failure {
         let is_full = matches!(refusal, Refusal::QueueFull { .. });
         let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
-        Failure::of(refusal, &mut self.exchange.borrow(), load)
+        let id = self.request_id.as_ref().map(|id| id.as_str().to_owned());
+        Failure { request_id: id, ..Failure::of(refusal, &mut self.exchange.borrow(), load) }
     }
 
     /// What those know who know more, for a developer.
@@ -282,6 +409,7 @@ impl Connection {
 
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
+        self.identify_unread();
         if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
@@ -297,7 +425,10 @@ impl Connection {
         let is_head_method = self.head.method == Method::Head;
         match page {
             Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.events),
-            None => refusal.answer(is_head_method, &mut self.events),
+            None => {
+                let id = self.request_id.as_ref().map(RequestId::as_str);
+                refusal.answer_in_words(id, is_head_method, &mut self.events);
+            }
         }
         let (status, body_bytes) = self.events.summary();
         self.send_events().await?;
@@ -319,7 +450,9 @@ impl Connection {
 
     fn log(&mut self, status: u16, body_bytes: u64) {
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
-            log.add(&self.peer.remote_addr, &entry, status, body_bytes, crate::clock::now_us());
+            let id = self.request_id.as_ref().map(RequestId::as_str);
+            let client = (&*self.peer.remote_addr, self.user.as_deref());
+            log.add(client, &entry, status, body_bytes, crate::clock::now_us(), id);
         }
     }
 

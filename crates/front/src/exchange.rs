@@ -4,6 +4,7 @@
 pub mod frame_reader;
 pub mod response;
 pub mod response_head;
+pub mod sent_file;
 pub(crate) mod sink;
 pub mod spool;
 

@@ -11,15 +11,14 @@
 //! - [`fingerprint`]: whether its name says that it will never change;
 //! - [`pipeline`]: source files that a Rails application's asset pipeline would give out as they are;
 //! - [`reading`]: what their content says about that;
-//! - [`encodings`] and [`conditions`]: which of them, and how much of it, the client asks for;
+//! - [`compressed`]: files without siblings, compressed once;
 //! - [`site`]: what is different where there is no application.
 //!
 //! Whatever is not a plain, visible, regular file is "not mine": the application answers.
 
 mod assets;
-mod conditions;
+mod compressed;
 pub mod content_type;
-mod encodings;
 mod finder;
 mod fingerprint;
 mod folder;
@@ -42,10 +41,13 @@ use highball_users::User;
 
 use crate::aside::file_reads::Ahead;
 use crate::aside::Turn;
+use crate::compression::accept_encoding::{AcceptEncoding, Coding};
+use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
+use crate::message::conditions::{self, content_range, Received, Verdict};
 use crate::message::request_head::{known_key, Method, RequestHead};
 pub use assets::{AssetDigest, AssetPipeline, Assets, PlainAsset};
-use conditions::Verdict;
+use compressed::{Compressed, CompressedFiles};
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
 use known_files::KnownFiles;
@@ -58,6 +60,8 @@ const FRESH_MS: u64 = 200;
 #[derive(Debug)]
 pub(crate) struct StaticFiles {
     known: Rc<KnownFiles>,
+    /// Those that were compressed; none: they are not.
+    compressed: Option<Rc<CompressedFiles>>,
     /// Whether the files are all that there is.
     of_site: bool,
 }
@@ -78,8 +82,16 @@ pub(crate) struct StaticRequest<'a> {
 }
 
 impl StaticRequest<'_> {
-    fn accepted_encodings(&self) -> &[u8] {
-        self.head.field(known_key::ACCEPT_ENCODING, self.buffer).unwrap_or(b"")
+    fn accepted_encodings(&self) -> AcceptEncoding {
+        AcceptEncoding::of(self.head.values_of(known_key::ACCEPT_ENCODING, self.buffer))
+    }
+
+    fn received(&self) -> Received<'_> {
+        Received { head: self.head, buffer: self.buffer }
+    }
+
+    fn has_range(&self) -> bool {
+        self.head.field(known_key::RANGE, self.buffer).is_some()
     }
 }
 
@@ -98,7 +110,7 @@ pub(crate) enum StaticAnswer {
 pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Pending {
-    fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
+    pub(crate) fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
         Pending(Box::pin(found_out))
     }
 }
@@ -120,7 +132,14 @@ impl fmt::Debug for Pending {
 impl StaticFiles {
     /// Serves the files that are found so, as this user; they are looked for in that `turn`.
     pub(crate) fn new(finder: Finder, user: Option<&User>, turn: &Turn) -> Self {
-        StaticFiles { known: KnownFiles::new(finder.opened_as(user), turn.clone()), of_site: false }
+        let known = KnownFiles::new(finder.opened_as(user), turn.clone());
+        StaticFiles { known, compressed: None, of_site: false }
+    }
+
+    /// The same, and compresses them; within that room.
+    #[must_use]
+    pub(crate) fn compressed_in(self, room: Option<&AppRoom>) -> Self {
+        StaticFiles { compressed: room.cloned().map(CompressedFiles::new), ..self }
     }
 
     /// Answers a request if it is for a file.
@@ -133,7 +152,7 @@ impl StaticFiles {
         };
         match self.find(&path, request) {
             Ok(Some(found)) if self.of_site && path.lacks_slash(&found) => site::add_slash(request, events),
-            Ok(Some(found)) => answer(&found, request, events),
+            Ok(Some(found)) => self.answer(&found, request, events),
             Ok(None) => StaticAnswer::NotMine,
             Err(pending) => StaticAnswer::Pending(pending),
         }
@@ -147,6 +166,7 @@ impl StaticFiles {
     /// Closes files that have not been asked for lately.
     pub(crate) fn close_idle(&self, now_ms: u64) {
         self.known.forget_old(now_ms);
+        self.compressed.iter().for_each(|compressed| compressed.forget_old(now_ms));
     }
 
     fn find(
@@ -160,17 +180,59 @@ impl StaticFiles {
     }
 }
 
-/// The answer to a request for a file that is there.
-fn answer(found: &FoundFile, request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
-    let representation = found.choose(request.accepted_encodings());
-    let (status, offset, length) = match conditions::judge(request.head, request.buffer, representation) {
-        Verdict::Whole => (200, 0, representation.length),
-        Verdict::Part { offset, length } => (206, offset, length),
-        Verdict::NotModified => (304, 0, 0),
-        Verdict::PreconditionFailed => (412, 0, 0),
-        Verdict::RangeNotSatisfiable => (416, 0, 0),
-    };
-    push_answer(representation, Part { status, offset, length }, request, events)
+impl StaticFiles {
+    /// The answer to a request for a file that is there.
+    fn answer(
+        &self,
+        found: &FoundFile,
+        request: &StaticRequest<'_>,
+        events: &mut AnswerEvents,
+    ) -> StaticAnswer {
+        let accepted = request.accepted_encodings();
+        let representation = found.choose(&accepted);
+        let verdict = conditions::judge(&request.received(), representation.known_by());
+        let to_compress = self.compressed.as_ref().zip(found.to_compress());
+        if let Some((compressed, plain)) = to_compress {
+            let coding =
+                FoundFile::coding_for(&accepted).filter(|coding| !compressed.is_useless(plain, *coding));
+            match (coding, verdict) {
+                (Some(coding), Verdict::Whole) if !request.has_range() => {
+                    match compressed.find(plain, coding, request.now_ms, request.may_wait) {
+                        Compressed::Kept(bytes) => {
+                            return push_compressed(plain, coding, &bytes, request, events)
+                        }
+                        Compressed::Pending(pending) => return StaticAnswer::Pending(pending),
+                        Compressed::Not => {}
+                    }
+                }
+                (Some(_), Verdict::NotModified) => return push_not_modified(plain, events),
+                _ => {}
+            }
+        }
+        let (status, offset, length) = verdict.part_of(representation.length);
+        let varies = to_compress.is_some();
+        push_answer(representation, Part { status, offset, length, varies }, request, events)
+    }
+}
+
+/// The whole of a file, in a coding.
+fn push_compressed(
+    plain: &Representation,
+    coding: Coding,
+    bytes: &[u8],
+    request: &StaticRequest<'_>,
+    events: &mut AnswerEvents,
+) -> StaticAnswer {
+    let is_head_method = request.head.method == Method::Head;
+    events.push_whole(200, is_head_method, bytes, |fields| plain.add_fields_of_coding(Some(coding), fields));
+    StaticAnswer::Given
+}
+
+/// The client has a file that it would get in a coding.
+fn push_not_modified(plain: &Representation, events: &mut AnswerEvents) -> StaticAnswer {
+    events.push_front_head(304, true, None, |fields| plain.add_fields_of_coding(None, fields));
+    events.push(AnswerEvent::End);
+    StaticAnswer::Given
 }
 
 /// What is sent of a file, and with which status; offset and length in bytes.
@@ -178,6 +240,8 @@ struct Part {
     status: u16,
     offset: u64,
     length: u64,
+    /// Whether another client would get it compressed.
+    varies: bool,
 }
 
 fn push_answer(
@@ -186,12 +250,15 @@ fn push_answer(
     request: &StaticRequest<'_>,
     events: &mut AnswerEvents,
 ) -> StaticAnswer {
-    let Part { status, offset, length } = part;
+    let Part { status, offset, length, varies } = part;
     let whole = representation.length;
     let is_head_method = request.head.method == Method::Head;
     let content_length = (status != 304).then_some(length);
     events.push_front_head(status, is_head_method, content_length, |fields| {
         fields.add_lines(&representation.validators);
+        if varies {
+            fields.add(b"vary", b"accept-encoding");
+        }
         if matches!(status, 200 | 206 | 404) {
             fields.add_lines(&representation.description);
         }
@@ -213,14 +280,6 @@ fn push_answer(
     }
     events.push(AnswerEvent::End);
     StaticAnswer::Given
-}
-
-/// `part`: offset and length; without one, none can be had (RFC 9110 section 14.4).
-fn content_range(part: Option<(u64, u64)>, whole: u64) -> Vec<u8> {
-    match part {
-        Some((offset, length)) => format!("bytes {offset}-{}/{whole}", offset + length - 1).into_bytes(),
-        None => format!("bytes */{whole}").into_bytes(),
-    }
 }
 
 /// The application's own fields, without those that are ours to say and those that could not be sent.
@@ -254,6 +313,8 @@ fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
     encoded
 }
 
+#[cfg(test)]
+mod compressed_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -15,12 +15,14 @@ use crate::clock::{self, now_ms, Seldom, TICK};
 use crate::connection;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
+use crate::https::Https;
 use crate::messages::{AppCommand, Command, Event, Opening, Unanswered};
 use crate::protocol::Protocol;
 use crate::route::app_state::AppState;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::transport::listener::{Acceptor, Listener};
 use crate::transport::stream::{Peer, Stream};
+use crate::transport::tls::Tls;
 use crate::turn;
 
 /// How long accepting pauses when the process has no file descriptors left.
@@ -37,6 +39,7 @@ const LOG_MS: u64 = 60_000;
 pub fn run(
     settings: Arc<Settings>,
     key: Arc<DeveloperKey>,
+    tls: Option<Arc<Tls>>,
     listeners: Vec<Listener>,
     opening: Opening,
     commands: Receiver<Command>,
@@ -44,7 +47,9 @@ pub fn run(
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    let shared = Rc::new(Shared::new(settings, key, events, listeners.len(), opening));
+    let https_port = listeners.iter().find_map(Listener::https_port);
+    let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
+    let shared = Rc::new(Shared::new(settings, key, https, events, listeners.len(), opening));
     turn::run(&shared.turn, async {
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
@@ -195,7 +200,12 @@ fn take(accepted: io::Result<(Stream, Peer)>, protocol: BindProtocol, shared: &R
     match accepted {
         Ok((stream, peer)) => {
             let counted = Counted::new(Rc::clone(shared));
-            spawn_local(connection::serve(stream, peer, Protocol::of(protocol), Rc::clone(shared), counted));
+            let shared = Rc::clone(shared);
+            if protocol == BindProtocol::Https {
+                spawn_local(connection::serve_tls(stream, peer, shared, counted));
+            } else {
+                spawn_local(connection::serve(stream, peer, Protocol::of(protocol), shared, counted));
+            }
             Ok(())
         }
         Err(error) if is_about_one_client(&error) => Ok(()),

@@ -8,9 +8,11 @@
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
 //! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
+//! - [`compression`]: of answers, on their way from the exchange to the protocol;
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
+//! - `https`: sending clients to HTTPS, and keeping them there;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -22,9 +24,11 @@
 
 mod access_log;
 mod aside;
+mod basic_auth;
 pub mod budget;
 mod canary;
 mod clock;
+pub mod compression;
 mod connection;
 pub mod developer_key;
 mod dispatch;
@@ -33,6 +37,7 @@ pub mod files;
 mod front;
 mod heap;
 pub mod http_syntax;
+mod https;
 pub mod line_buffer;
 pub mod message;
 pub mod messages;
@@ -57,3 +62,6 @@ pub use front::run;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
+pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
+pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};
+pub use transport::tls::{CertificateReport, SetupError, Tls, TlsReport};

@@ -2,6 +2,9 @@
 //! which the front answers itself. None of them knows a protocol.
 
 pub mod answer;
+pub(crate) mod conditions;
 pub mod forwarded;
 pub mod refusal;
 pub mod request_head;
+pub(crate) mod request_id;
+pub(crate) mod trace_context;

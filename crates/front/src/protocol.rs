@@ -1,12 +1,13 @@
 //! The protocols that clients speak. Each reads requests into the one kind of head, and writes the events of an answer.
 //!
-//! [`http1`]: browsers, and proxies that speak HTTP. [`gateway`]: web servers that pass requests on, by [`fastcgi`] or
+//! [`http1`] and [`http2`]: browsers, and proxies that speak HTTP. [`gateway`]: web servers that pass requests on, by [`fastcgi`] or
 //! [`lsapi`], with the variables of [`cgi`].
 
 pub mod cgi;
 pub mod fastcgi;
 mod gateway;
 pub mod http1;
+pub(crate) mod http2;
 pub mod lsapi;
 
 use highball_config::{BindProtocol, Limits};
@@ -18,11 +19,14 @@ use crate::message::request_head::{BodyFraming, RequestHead};
 use crate::transport::stream::Peer;
 use gateway::Gateway;
 use http1::Http1;
+use http2::Http2;
 
 /// The protocol of a connection, and how far it has come.
 #[derive(Debug)]
 pub(crate) enum Protocol {
     Http1(Http1),
+    /// Of one of a connection's streams.
+    Http2(Http2),
     Gateway(Box<Gateway>),
 }
 
@@ -54,7 +58,7 @@ impl Protocol {
     /// At the beginning of a connection.
     pub(crate) fn of(bind: BindProtocol) -> Self {
         match bind {
-            BindProtocol::Http => Protocol::Http1(Http1::default()),
+            BindProtocol::Http | BindProtocol::Https => Protocol::Http1(Http1::default()),
             BindProtocol::FastCgi => Protocol::Gateway(Box::new(Gateway::new(fastcgi::Reader::default()))),
             BindProtocol::Lsapi => Protocol::Gateway(Box::new(Gateway::new(lsapi::Reader::default()))),
         }
@@ -68,7 +72,7 @@ impl Protocol {
     /// The connection cannot be used for another.
     pub(crate) fn finish(&mut self) -> Result<(), Unreadable> {
         match self {
-            Protocol::Http1(_) => Ok(()),
+            Protocol::Http1(_) | Protocol::Http2(_) => Ok(()),
             Protocol::Gateway(gateway) => gateway.finish(),
         }
     }
@@ -77,6 +81,7 @@ impl Protocol {
     pub(crate) fn has_begun(&self, buffer: &[u8]) -> bool {
         match self {
             Protocol::Http1(http1) => http1.reader.has_begun(buffer),
+            Protocol::Http2(_) => false,
             Protocol::Gateway(gateway) => gateway.has_begun(),
         }
     }
@@ -93,6 +98,8 @@ impl Protocol {
     ) -> Result<BytesRead, Unreadable> {
         match self {
             Protocol::Http1(http1) => http1.read_head(bytes, limits, head),
+            // A stream begins with its head, and there is no other.
+            Protocol::Http2(_) => Err(Unreadable::Gone),
             Protocol::Gateway(gateway) => gateway.read_head(bytes, limits, head),
         }
     }
@@ -100,7 +107,7 @@ impl Protocol {
     /// What the head has spans of, where that is not what was read; and the client that the web server, `peer`, reports.
     pub(crate) fn take_head_text(&mut self, peer: &Peer) -> Option<(Vec<u8>, Peer)> {
         match self {
-            Protocol::Http1(_) => None,
+            Protocol::Http1(_) | Protocol::Http2(_) => None,
             Protocol::Gateway(gateway) => Some(gateway.take_head_text(peer)),
         }
     }
@@ -109,6 +116,7 @@ impl Protocol {
     pub(crate) fn begin_body(&mut self, framing: BodyFraming, limits: &Limits, most_bytes: Option<u64>) {
         match self {
             Protocol::Http1(http1) => http1.begin_body(framing, limits, most_bytes),
+            Protocol::Http2(http2) => http2.begin_body(most_bytes),
             Protocol::Gateway(gateway) => gateway.begin_body(most_bytes),
         }
     }
@@ -125,8 +133,14 @@ impl Protocol {
     ) -> Result<BytesRead, Unreadable> {
         match self {
             Protocol::Http1(http1) => http1.read_body(bytes, out),
+            Protocol::Http2(http2) => http2.read_body(bytes, out),
             Protocol::Gateway(gateway) => gateway.read_body(bytes, limits, out),
         }
+    }
+
+    /// Whether a body ends where nothing more can be read: the protocol does not say so among the bytes.
+    pub(crate) fn has_read_body(&self) -> bool {
+        matches!(self, Protocol::Http2(http2) if http2.has_read_body())
     }
 
     /// Takes bytes that come while a request is answered. Returns those that belong to the next.
@@ -140,6 +154,8 @@ impl Protocol {
     ) -> Result<&'b [u8], Unreadable> {
         match self {
             Protocol::Http1(_) => Ok(bytes),
+            Protocol::Http2(http2) if http2.can_be_taken_over() => Ok(bytes),
+            Protocol::Http2(_) => Ok(&[]),
             Protocol::Gateway(gateway) => gateway.read_ahead(bytes, limits).map(|()| &[][..]),
         }
     }
@@ -178,6 +194,7 @@ impl Protocol {
     pub(crate) fn begin_answer(&mut self, head: &RequestHead) {
         match self {
             Protocol::Http1(http1) => http1.writer.begin(head.version, head.keep_alive),
+            Protocol::Http2(_) => {}
             Protocol::Gateway(gateway) => gateway.begin_answer(head.keep_alive),
         }
     }
@@ -186,6 +203,7 @@ impl Protocol {
     pub(crate) fn end_connection(&mut self) {
         match self {
             Protocol::Http1(http1) => http1.writer.end_connection(),
+            Protocol::Http2(_) => {}
             Protocol::Gateway(gateway) => gateway.end_connection(),
         }
     }
@@ -194,6 +212,7 @@ impl Protocol {
     pub(crate) fn keep_alive(&self) -> bool {
         match self {
             Protocol::Http1(http1) => http1.writer.keep_alive(),
+            Protocol::Http2(_) => false,
             Protocol::Gateway(gateway) => gateway.keep_alive(),
         }
     }
@@ -205,7 +224,7 @@ impl Protocol {
     pub(crate) fn write_head(
         &mut self,
         head: &AnswerHead,
-        lines: &[u8],
+        lines: &[&[u8]],
         date: &DateCache,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -214,6 +233,7 @@ impl Protocol {
                 http1.writer.head(head, lines, date, out);
                 Ok(())
             }
+            Protocol::Http2(http2) => http2.write_head(head, lines, date),
             Protocol::Gateway(gateway) => gateway.write_head(head, lines, out),
         }
     }
@@ -222,6 +242,7 @@ impl Protocol {
     pub(crate) fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Protocol::Http1(http1) => http1.writer.bytes(bytes, out),
+            Protocol::Http2(http2) => http2.write_bytes(bytes, out),
             Protocol::Gateway(gateway) => gateway.write_bytes(bytes, out),
         }
     }
@@ -231,6 +252,7 @@ impl Protocol {
     pub(crate) fn begin_part(&mut self, length: u64, out: &mut Vec<u8>) -> u64 {
         match self {
             Protocol::Http1(http1) => http1.writer.begin_part(length, out),
+            Protocol::Http2(_) => length,
             Protocol::Gateway(gateway) => gateway.begin_part(length, out),
         }
     }
@@ -246,6 +268,7 @@ impl Protocol {
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         match self {
             Protocol::Http1(http1) => http1.writer.end(out),
+            Protocol::Http2(http2) => http2.end(out),
             Protocol::Gateway(gateway) => gateway.end(out),
         }
     }
@@ -259,6 +282,18 @@ impl Protocol {
 
     /// Whether the application can take the connection over as it is, before a head was sent.
     pub(crate) fn can_be_taken_over_whole(&self) -> bool {
-        matches!(self, Protocol::Http1(_))
+        match self {
+            Protocol::Http1(_) => true,
+            Protocol::Http2(http2) => http2.can_be_taken_over(),
+            Protocol::Gateway(_) => false,
+        }
+    }
+
+    /// The application has taken the connection over. Whether the client has already ended its side.
+    pub(crate) fn begin_relay(&mut self) -> bool {
+        match self {
+            Protocol::Http2(http2) => http2.begin_relay(),
+            Protocol::Http1(_) | Protocol::Gateway(_) => false,
+        }
     }
 }

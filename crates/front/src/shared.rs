@@ -10,13 +10,17 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
+use crate::aside::Turn as PoolTurn;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
+use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
+use crate::https::Https;
+use crate::message::request_id::RequestIds;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
@@ -47,12 +51,16 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
+    /// For clients with TLS.
+    pub(crate) https: Option<Https>,
     pub(crate) apps: RefCell<Apps>,
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
     heap: Heap,
+    compression: Room,
     pub(crate) date: DateCache,
+    pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
@@ -74,6 +82,12 @@ pub(crate) struct Shared {
     pub(crate) full: Notify,
     /// Connections that were closed as they began with no header of the PROXY protocol.
     pub(crate) proxy_refusals: Refusals,
+    /// Those that were closed as too many TLS handshakes were under way.
+    pub(crate) handshake_refusals: Refusals,
+    /// For checking passwords.
+    logins: PoolTurn,
+    /// For computing TLS handshakes.
+    pub(crate) handshakes: PoolTurn,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -88,6 +102,7 @@ impl Shared {
     pub(crate) fn new(
         settings: Arc<Settings>,
         key: Arc<DeveloperKey>,
+        https: Option<Https>,
         events: UnboundedSender<Event>,
         acceptors: usize,
         opening: Opening,
@@ -96,6 +111,7 @@ impl Shared {
         let limits = &settings.limits;
         let shared = Shared {
             key,
+            https,
             apps: RefCell::default(),
             turn: Rc::default(),
             budgets: Budgets {
@@ -103,7 +119,9 @@ impl Shared {
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
             },
             heap: Heap::default(),
+            compression: Room::new(limits.buffer_bytes),
             date: DateCache::new(),
+            request_ids: RefCell::default(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),
@@ -116,6 +134,9 @@ impl Shared {
             freed: Notify::new(),
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
+            handshake_refusals: Refusals::default(),
+            logins: PoolTurn::of_logins(),
+            handshakes: PoolTurn::of_handshakes(),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),
@@ -133,7 +154,16 @@ impl Shared {
     /// There is one more.
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
-        let app = AppState::new(app, &self.settings.limits, log, &self.budgets, self.events.clone());
+        let compression = self.compression.of_app(&app.name);
+        let app = AppState::new(
+            app,
+            &self.settings.limits,
+            log,
+            &self.budgets,
+            compression,
+            &self.logins,
+            self.events.clone(),
+        );
         if self.is_draining() {
             app.dispatcher.borrow_mut().drain();
         }
@@ -338,6 +368,8 @@ fn access_log(settings: &Settings) -> Option<AccessLog> {
 #[derive(Debug)]
 pub(crate) struct Counted {
     shared: Rc<Shared>,
+    /// It is one of those that share a socket: that is what counts.
+    is_stream: bool,
     key: u64,
     /// Its deadline.
     pub(crate) deadline: Rc<Deadline>,
@@ -347,8 +379,17 @@ pub(crate) struct Counted {
 impl Counted {
     pub(crate) fn new(shared: Rc<Shared>) -> Self {
         shared.connections.set(shared.connections.get() + 1);
+        Counted::of(shared, false)
+    }
+
+    /// One of those that share a socket, which is counted by itself.
+    pub(crate) fn of_stream(shared: Rc<Shared>) -> Self {
+        Counted::of(shared, true)
+    }
+
+    fn of(shared: Rc<Shared>, is_stream: bool) -> Self {
         let (key, deadline) = shared.deadlines.add();
-        Counted { shared, key, deadline, hijacked: false }
+        Counted { shared, is_stream, key, deadline, hijacked: false }
     }
 
     /// It waits for a request for this time, and ends for a new connection where there are too many.
@@ -388,11 +429,14 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let shared = &self.shared;
         shared.deadlines.remove(self.key);
-        shared.change_use(&self.deadline, Use::Busy);
-        shared.connections.set(shared.connections.get() - 1);
         if self.hijacked {
             shared.hijacked.set(shared.hijacked.get() - 1);
         }
+        if self.is_stream {
+            return;
+        }
+        shared.change_use(&self.deadline, Use::Busy);
+        shared.connections.set(shared.connections.get() - 1);
         // All acceptors: a single one may have no connection to accept.
         shared.freed.notify_waiters();
         shared.tell_if_drained();

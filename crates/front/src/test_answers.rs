@@ -21,7 +21,7 @@ pub(crate) fn written(events: &mut AnswerEvents, writer: &mut Writer) -> Vec<u8>
     while let Some(event) = events.take_unless(|_| false) {
         match event {
             AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
-                writer.head(&head, events.take_bytes(head.field_bytes), &date, &mut out);
+                writer.head(&head, &[events.take_bytes(head.field_bytes)], &date, &mut out);
             }
             AnswerEvent::Bytes(length) => write_part(events.take_bytes(length), writer, &mut out),
             AnswerEvent::File(part) => write_part(&content(&part), writer, &mut out),

@@ -15,6 +15,7 @@ pub(crate) fn limits() -> Limits {
         response_spool_bytes: 0,
         buffer_bytes: 1 << 20,
         connections: 10,
+        http2_streams: 10,
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
         body_bytes_per_second: 0,

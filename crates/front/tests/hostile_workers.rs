@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use highball_front::{AppCommand, AppEvent};
 use highball_ring::entry::{EntryState, Word};
-use highball_ring::frame::Kind;
+use highball_ring::frame::{Kind, IS_FILE};
 use highball_ring::layout::{CONSUMED, ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
 use proptest::prelude::*;
 use support::{frame, head, head_payload, FakeWorker, Front, Job};
@@ -110,6 +110,53 @@ fn unfit_descriptors_are_breaches() {
             job.raw(&frame(Kind::File, &[&[0; 8][..], &1u64.to_le_bytes()].concat()));
         }
     });
+}
+
+#[test]
+fn a_file_that_was_announced_is_all_that_comes() {
+    let file = File::open("Cargo.toml").unwrap();
+    let announced = frame(Kind::Head, &head_payload(200, IS_FILE, &[("content-length", "1")]));
+    let (why, _) = breach("a body where a file was announced", |job, _| {
+        job.raw(&[&announced[..], &frame(Kind::Body, b"x")].concat());
+    });
+    assert!(why.contains("a body where a file was announced"), "{why}");
+    breach("a second file", |job, _| {
+        job.raw(&announced).file(&file, 0, 1).file(&file, 0, 1);
+    });
+    let front = Front::start();
+    let worker = front.worker(1);
+    let mut client = front.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nRange: bytes=5-\r\n\r\n");
+    let announced = head_payload(200, IS_FILE, &[("content-length", "10")]);
+    worker.claim().raw(&frame(Kind::Head, &announced)).file(&file, u64::MAX - 4, 10);
+    let AppEvent::WorkerBroken { why, .. } = front.app_event() else { panic!("not broken") };
+    assert!(why.contains("a file beyond the end of all files"), "{why}");
+}
+
+/// The lengths of the head and of the frame are the worker's, and the file's is another.
+#[test]
+fn a_file_that_is_shorter_than_announced_is_cut_off() {
+    let file = File::open("Cargo.toml").unwrap();
+    let length = file.metadata().unwrap().len();
+    for (announced, framed) in [(length + 1, length), (length + 1, length + 1), (u64::MAX, u64::MAX)] {
+        for range in ["", "Range: bytes=10-\r\n", "Range: bytes=-1\r\n"] {
+            let front = Front::start();
+            let worker = front.worker(1);
+            let mut client = front.connect();
+            client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{range}\r\n"));
+            let mut job = worker.claim();
+            let fields = [("content-length", &*announced.to_string())];
+            job.raw(&frame(Kind::Head, &head_payload(200, IS_FILE, &fields)));
+            job.file(&file, 0, framed).end();
+            let (answer, _) = client.rest();
+            let body =
+                answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| answer.len() - at - 4);
+            assert!((body as u64) <= length, "{announced} {framed} {range:?}: {body}");
+            let mut client = front.get("/");
+            worker.claim().answer("good");
+            assert_eq!(client.answer().body, b"good");
+        }
+    }
 }
 
 /// Whether a file is one is seen when it is read, on another thread: its answer is cut off then, and the worker goes on.

@@ -1,5 +1,6 @@
 //! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
 
+use crate::certificates::{self, Sources};
 use crate::control_places::ControlPlaces;
 use crate::developer_key;
 use crate::instance::InstanceSocket;
@@ -18,6 +19,7 @@ use rustix::fs::{accessat, memfd_create, Access, AtFlags, MemfdFlags, CWD};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs::File;
@@ -25,9 +27,10 @@ use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracing::warn;
+use zeroize::Zeroizing;
 
 /// Time for reading the configuration.
 const READ_TIME: Duration = Duration::from_secs(10);
@@ -41,11 +44,15 @@ static OPENERS: OnceLock<Openers> = OnceLock::new();
 /// Root's secret for developers' browsers, as a process of root's has read it.
 static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
+/// The files of certificates, as a process of root's has read them last.
+static ROOTS_CERTIFICATES: Mutex<Option<Result<Sources, String>>> = Mutex::new(None);
+
 /// What a process of root's has read.
 #[derive(Debug, Serialize, Deserialize)]
 enum Read {
-    /// These settings, of a server, and root's secret for developers' browsers, if one is needed and can be kept.
-    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>),
+    /// These settings, of a server; root's secret for developers' browsers, if one is needed and can be kept; the files of
+    /// certificates, or what is wrong with them.
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Sources, String>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -83,13 +90,9 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     spawner.read_configuration(theirs.as_fd())?;
     drop(theirs);
     set_socket_timeout(&ours, Timeout::Recv, Some(READ_TIME)).map_err(io::Error::from)?;
-    let Received::Packet(_, Some(read)) = receive(&ours, true)? else {
-        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-    };
-    let mut read = File::from(read);
-    read.rewind()?;
-    match serde_json::from_reader(BufReader::new(read)).map_err(io::Error::from)? {
-        Read::Settings(settings, secret) => {
+    match passed(&ours)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))? {
+        Read::Settings(settings, secret, pems) => {
+            *ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner) = Some(pems);
             secret.map(|secret| ROOTS_SECRET.get_or_init(|| secret));
             let settings = settings.renumbered();
             for app in &settings.apps {
@@ -103,7 +106,7 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     }
 }
 
-fn read_here() -> Result<Invocation, ConfigError> {
+pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
     highball_config::parse_asking(std::env::args_os(), &|name| std::env::var(name).ok(), ask)
@@ -114,21 +117,51 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
     let read = match read_here() {
         Ok(Invocation::Serve(settings)) => {
             let secret = has_developers(&settings).then(developer_key::secret).and_then(Result::ok);
-            Read::Settings(settings, secret)
+            let pems = if certificates::are_needed(&settings) {
+                certificates::read(&settings)
+            } else {
+                Ok(Sources::Files(Vec::new()))
+            };
+            Read::Settings(settings, secret, pems.map_err(|error| error.to_string()))
         }
         Ok(_) => Read::NoServer,
         Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
     };
-    let pass = || -> io::Result<()> {
-        let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
-        file.write_all(&serde_json::to_vec(&read)?)?;
-        send(&socket, &[0], Some(file.as_fd()))
-    };
-    match pass() {
+    match pass(&socket, &read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("the configuration cannot be passed on: {error}"));
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Passes what was read to the server: it may be longer than a packet.
+pub(crate) fn pass(socket: &OwnedFd, read: &impl Serialize) -> io::Result<()> {
+    let mut file = File::from(memfd_create(c"highball-configuration", MemfdFlags::CLOEXEC)?);
+    file.write_all(&Zeroizing::new(serde_json::to_vec(read)?))?;
+    send(socket, &[0], Some(file.as_fd()))
+}
+
+/// What a process of root's has passed; `None`: it has ended.
+pub(crate) fn passed<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option<T>> {
+    let Received::Packet(_, Some(read)) = receive(socket, true)? else { return Ok(None) };
+    let mut read = File::from(read);
+    read.rewind()?;
+    Ok(Some(serde_json::from_reader(BufReader::new(read))?))
+}
+
+/// The files of the certificates, read with root's rights where root's configuration names them: no tenant can read a key, and
+/// the server itself none later.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Sources, String> {
+    match launcher {
+        Launcher::Direct => certificates::read(settings).map_err(|error| error.to_string()),
+        Launcher::Spawner(_) => {
+            let read = ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner).take();
+            read.unwrap_or_else(|| Err("the certificates were not read with the configuration".into()))
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, UpgradeStatus, WorkerStatus,
+    Answer, AppStatus, DomainStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, TlsStatus,
+    UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -18,7 +19,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
 /// How often a restart is looked at.
@@ -473,6 +474,9 @@ fn table(status: &Status, user: &str, is_meant: impl Fn(&AppStatus) -> bool) -> 
     if let Some(problem) = &status.log_problem {
         fact(&mut text, "access log", problem);
     }
+    if let Some(tls) = &status.tls {
+        tls_facts(&mut text, tls);
+    }
     if let Some(upgrade) = &status.upgrade {
         fact(&mut text, "hot restart", &upgrade_line(upgrade));
         if let Some(failure) = &upgrade.failure {
@@ -490,6 +494,47 @@ fn table(status: &Status, user: &str, is_meant: impl Fn(&AppStatus) -> bool) -> 
         text.push_str(&app_table(app));
     }
     text
+}
+
+fn tls_facts(text: &mut String, tls: &TlsStatus) {
+    let TlsStatus { handshakes, failed_handshakes, slow_handshakes, refused_handshakes, .. } = tls;
+    let figures = format!(
+        "{handshakes} handshakes; {failed_handshakes} failed, {slow_handshakes} timed out, {refused_handshakes} turned away"
+    );
+    fact(text, "TLS", &figures);
+    for certificate in &tls.certificates {
+        let hosts = if certificate.hosts.is_empty() { "no host".into() } else { certificate.hosts.join(" ") };
+        let expiry = expiry(certificate.expires_at, SystemTime::now());
+        fact(text, "certificate", &format!("{}, for {hosts}, {expiry}", certificate.file));
+    }
+    if let Some(problem) = &tls.problem {
+        fact(text, "", &format!("newer files are not used: {problem}"));
+    }
+    for domain in &tls.domains {
+        domain_facts(text, domain);
+    }
+}
+
+fn domain_facts(text: &mut String, domain: &DomainStatus) {
+    let DomainStatus { name, expires_at, failures, problem, remedy, .. } = domain;
+    let has = if expires_at.is_some() { "its certificate is kept" } else { "it has no certificate" };
+    match problem {
+        None => fact(text, "domain", &format!("{name}: {has}")),
+        Some(problem) => {
+            fact(text, "domain", &format!("{name}: {has}, and {problem} (failures in a row: {failures})"));
+            fact(text, "", remedy.as_deref().unwrap_or_default());
+        }
+    }
+}
+
+/// When a certificate expires, for people.
+fn expiry(at: u64, now: SystemTime) -> String {
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    match at.checked_sub(now) {
+        Some(left) if left >= 2 * 86400 => format!("expires in {} days", left / 86400),
+        Some(left) => format!("expires in {} h", left / 3600),
+        None => "has expired: renew it".into(),
+    }
 }
 
 /// One application.
@@ -623,6 +668,7 @@ mod tests {
             buffer_bytes: 0,
             max_buffer_bytes: 1 << 30,
             log_problem: None,
+            tls: None,
             upgrade: None,
             predecessor: None,
             successor: None,

@@ -1,10 +1,11 @@
 //! The current configuration, and reloading it after HUP.
 
 use crate::at_root;
+use crate::certificates;
 use crate::root_policy;
 use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
-use highball_front::{geometry, Command};
+use highball_front::{geometry, Command, Tls};
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
 use rustix::process::geteuid;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +27,17 @@ pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
     /// HUP has come.
     pub(crate) hangup: Arc<Notify>,
+    /// The certificates were read with it.
+    pub(crate) reloaded: Arc<Notify>,
+    tls: Option<Arc<Tls>>,
     launcher: Launcher,
 }
 
 impl Configuration {
-    pub(crate) fn new(settings: Arc<Settings>, launcher: Launcher) -> Configuration {
+    pub(crate) fn new(settings: Arc<Settings>, tls: Option<Arc<Tls>>, launcher: Launcher) -> Configuration {
         let settings = Arc::new(Mutex::new(settings));
-        Configuration { settings, hangup: Arc::new(Notify::new()), launcher }
+        let (hangup, reloaded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        Configuration { settings, hangup, reloaded, tls, launcher }
     }
 
     pub(crate) fn now(&self) -> Arc<Settings> {
@@ -65,10 +70,20 @@ impl Configuration {
                 }
             }
             let launcher = self.launcher.clone();
-            let mut reading = spawn_blocking(move || at_root::read_configuration(&launcher));
+            let tls = self.tls.clone();
+            let mut reading = spawn_blocking(move || {
+                let read = at_root::read_configuration(&launcher);
+                if let (Some(tls), Ok(Invocation::Serve(new))) = (tls, &read) {
+                    certificates::replace(&tls, at_root::read_certificates(new, &launcher));
+                }
+                read
+            });
             unfinished = None;
             match timeout(READING_TIME, &mut reading).await {
-                Ok(Ok(Ok(Invocation::Serve(new)))) => self.change(*new, front, supervisor).await,
+                Ok(Ok(Ok(Invocation::Serve(new)))) => {
+                    self.reloaded.notify_one();
+                    self.change(*new, front, supervisor).await;
+                }
                 Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
                 Ok(Ok(Err(error))) => {
                     error!(%error, "cannot reload the configuration; it stays as it was");
@@ -102,7 +117,7 @@ impl Configuration {
             warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
         }
         if added.is_empty() && changed.is_empty() && removed.is_empty() {
-            return;
+            return self.follow(settings);
         }
         info!(
             added = added.len(),

@@ -1,5 +1,7 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
+use crate::authority;
+use crate::certificates::{self, Checked};
 use crate::output::print;
 use highball_config::{App, LogFormat, PumaNote, Settings};
 use highball_front as front;
@@ -111,6 +113,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     );
     checks.extend(app.puma_notes.iter().map(not_carried_out));
     checks.extend(settings.binds.iter().map(address));
+    checks.extend(all_certificates(settings));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
@@ -189,6 +192,49 @@ fn address(bind: &highball_config::Bind) -> Check {
             command: Some("ss -ltnp".into()),
         },
     }
+}
+
+/// Whether clients with TLS could be served.
+fn all_certificates(settings: &Settings) -> Vec<Check> {
+    if !certificates::are_needed(settings) {
+        return Vec::new();
+    }
+    let failed =
+        |error: String| vec![Check { state: State::Failed, ..Check::ok("certificate", error.to_string()) }];
+    if settings.tls.is_local {
+        return match authority::find() {
+            Ok(Some(file)) => {
+                let what = format!("{} issues those for localhost; clients have to trust it", file.display());
+                vec![Check::ok("certificate", what)]
+            }
+            Ok(None) => {
+                vec![Check::ok("certificate", "the first start makes an authority for localhost".into())]
+            }
+            Err(error) => failed(error.to_string()),
+        };
+    }
+    match certificates::read(settings).map_err(|error| error.to_string()).and_then(certificates::check) {
+        Ok(Checked::Files(certificates, problems)) => {
+            let problems = problems.into_values().flat_map(failed);
+            certificates.iter().flat_map(certificate).chain(problems).collect()
+        }
+        Ok(Checked::Local(..)) => Vec::new(),
+        Err(error) => failed(error),
+    }
+}
+
+fn certificate(certificate: &front::Certificate) -> Vec<Check> {
+    let file = certificate.file().display();
+    if certificate.flaws().is_empty() {
+        let what = format!("{file} is for {}", certificate.hosts().join(" "));
+        return vec![Check::ok("certificate", what)];
+    }
+    let flaw = |flaw: &front::Flaw| {
+        let is_refused = matches!(flaw, front::Flaw::Expired(_) | front::Flaw::NotYet(_));
+        let state = if is_refused { State::Failed } else { State::Warning };
+        Check { state, ..Check::ok("certificate", format!("{file}: {flaw}")) }
+    };
+    certificate.flaws().iter().map(flaw).collect()
 }
 
 /// Boots the application, and ends it again as soon as a worker is ready.

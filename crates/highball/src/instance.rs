@@ -167,6 +167,9 @@ pub(crate) struct Status {
     /// Why the access log of the server is not written as it should be, if so.
     #[serde(default)]
     pub(crate) log_problem: Option<String>,
+    /// Addresses with HTTPS; none: there are none.
+    #[serde(default)]
+    pub(crate) tls: Option<TlsStatus>,
     /// The last hot restart, or the one under way.
     pub(crate) upgrade: Option<UpgradeStatus>,
     /// The process that this one has succeeded by a hot restart.
@@ -175,6 +178,51 @@ pub(crate) struct Status {
     pub(crate) successor: Option<i32>,
     /// The applications, in the order in which they were configured.
     pub(crate) apps: Vec<AppStatus>,
+}
+
+/// How clients with TLS are served.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TlsStatus {
+    /// What clients get; the first is for those that name no host, or an unknown one.
+    pub(crate) certificates: Vec<CertificateStatus>,
+    /// Why newer files are not used, if so.
+    pub(crate) problem: Option<String>,
+    /// Handshakes since the start,
+    pub(crate) handshakes: u64,
+    /// and those that failed,
+    pub(crate) failed_handshakes: u64,
+    /// took too long,
+    pub(crate) slow_handshakes: u64,
+    /// or were turned away, as too many were under way.
+    pub(crate) refused_handshakes: u64,
+    /// Names whose certificates are obtained from an authority.
+    #[serde(default)]
+    pub(crate) domains: Vec<DomainStatus>,
+}
+
+/// A name whose certificate is obtained from an authority.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DomainStatus {
+    pub(crate) name: String,
+    /// When its certificate expires: seconds since 1970; `None`: there is none.
+    pub(crate) expires_at: Option<u64>,
+    /// When it is renewed, or tried again.
+    pub(crate) next_at: Option<u64>,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// Why the last attempt has failed, if so,
+    pub(crate) problem: Option<String>,
+    /// and what to do.
+    pub(crate) remedy: Option<String>,
+}
+
+/// A certificate in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CertificateStatus {
+    pub(crate) file: String,
+    pub(crate) hosts: Vec<String>,
+    /// Seconds since 1970.
+    pub(crate) expires_at: u64,
 }
 
 /// How an application is doing.

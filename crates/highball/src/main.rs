@@ -3,8 +3,9 @@
 //! In reading order: this file (the whole life of `highball serve`), `wiring` (how the front and the supervisor are
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
-//! started it), `configuration` (which HUP reloads), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when
-//! a server reports that it serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
+//! (their files change), `authority` (which issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
+//! serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -13,9 +14,13 @@
 //! `highball memory`), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
 //! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
 
+mod acme;
 mod asking;
 mod at_root;
+mod authority;
 mod benchmark;
+mod certificate_watch;
+mod certificates;
 mod commands;
 mod configuration;
 mod confinement;
@@ -48,10 +53,10 @@ use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
-use highball_spawner::{exec, Role, READER};
+use highball_spawner::{exec, Role, READER, WATCHER};
 use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
-    Supervisor, UpgradeContext,
+    Supervisor, TicketKeys, UpgradeContext,
 };
 use output::{complain, print};
 use pidfile::Pidfile;
@@ -69,6 +74,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 use wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
+use zeroize::Zeroizing;
 
 /// Time for the last messages between front and supervisor at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -136,11 +142,12 @@ fn main() -> ExitCode {
 /// What this process does where the spawner has started it as the user of an application.
 fn serve_the_spawner() -> Option<ExitCode> {
     let socket = |role: Role| exec::take(role.variable());
-    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER)) {
-        (Ok(None), Ok(None), Ok(None)) => None,
-        (Ok(Some(socket)), _, _) => Some(become_mold(socket)),
-        (_, Ok(Some(socket)), _) => Some(highball_tenant::serve(socket)),
-        (_, _, Ok(Some(socket))) => Some(at_root::read_for_server(socket)),
+    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER), exec::take(WATCHER)) {
+        (Ok(None), Ok(None), Ok(None), Ok(None)) => None,
+        (Ok(Some(socket)), ..) => Some(become_mold(socket)),
+        (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
+        (_, _, Ok(Some(socket)), _) => Some(at_root::read_for_server(socket)),
+        (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),
     }
 }
@@ -177,6 +184,8 @@ struct ListeningServer {
     apps: Vec<AppBlueprint>,
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
+    /// For addresses with HTTPS.
+    tls: Option<Arc<front::Tls>>,
     /// What a successor will be made from; none where the application was given as an object.
     upgrade_context: Option<UpgradeContext>,
     launcher: Launcher,
@@ -201,6 +210,10 @@ impl ListeningServer {
         if let Some(why) = at_root::why_no_spool_files(&settings, &launcher) {
             return Err(why.into());
         }
+        if let Some(why) = acme::why_not(&settings, &launcher) {
+            return Err(why.into());
+        }
+        let certificates = checked_certificates(&settings, &launcher)?;
         let apps = blueprints(&settings, predecessor.as_deref())?;
         let pidfile = match (&settings.pidfile, &predecessor) {
             (Some(path), None) => at_root::write_pidfile(path, false, &launcher)?,
@@ -214,20 +227,28 @@ impl ListeningServer {
         warn_of_root(&settings);
         warn_of_ignored(&settings);
         puma::report(&settings);
+        let tickets = predecessor.as_deref_mut().and_then(Predecessor::take_ticket_keys).map(Zeroizing::new);
+        let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
+        let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
+        let tls = certificates.map(set_up).transpose()?;
         let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
         let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
         });
-        let upgrade_context =
-            if is_given_as_object() { None } else { upgrade_context(&settings, &listeners, pid_proxy)? };
+        let upgrade_context = if is_given_as_object() {
+            None
+        } else {
+            upgrade_context(&settings, &listeners, pid_proxy, tls.as_ref())?
+        };
         Ok(ListeningServer {
             settings: Arc::new(settings),
             started,
             apps,
             pidfile,
             listeners,
+            tls,
             upgrade_context,
             launcher,
         })
@@ -235,20 +256,36 @@ impl ListeningServer {
 
     /// Boot, serve, drain.
     fn run(self, predecessor: Option<Arc<Predecessor>>) -> Result<ExitCode, Box<dyn Error>> {
-        let ListeningServer { settings, started, apps, mut pidfile, listeners, upgrade_context, launcher } =
-            self;
+        let ListeningServer {
+            settings,
+            started,
+            apps,
+            mut pidfile,
+            listeners,
+            tls,
+            upgrade_context,
+            launcher,
+        } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
-        let configuration = Configuration::new(Arc::clone(&settings), launcher.clone());
+        let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
+        let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
 
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
         let (events_out, events) = mpsc::unbounded_channel();
         let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
-        let front =
-            start_front(Arc::clone(&settings), Arc::clone(&key), listeners, opening, commands, events_out)?;
+        let front = start_front(
+            Arc::clone(&settings),
+            Arc::clone(&key),
+            tls.clone(),
+            listeners,
+            opening,
+            commands,
+            events_out,
+        )?;
 
         let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
         let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
@@ -262,6 +299,8 @@ impl ListeningServer {
             started,
             binds: binds.clone(),
             key: Arc::clone(&key),
+            tls: tls.clone(),
+            keeper: keeping.as_ref().map(|keeping| keeping.keeper.clone()),
             ports,
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             supervisor: to_supervisor.clone(),
@@ -284,7 +323,7 @@ impl ListeningServer {
             serving: serving_in,
             news,
             awaited: candidate.awaited(),
-            launcher,
+            launcher: launcher.clone(),
         };
 
         let runtime = event_loop()?;
@@ -301,11 +340,13 @@ impl ListeningServer {
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
                 () = configuration.reload_on_hangup(&to_front, &to_supervisor) => unreachable!("it waits for ever"),
+                () = certificate_watch::follow_files(&configuration, tls.as_ref(), &launcher) => unreachable!("it looks for ever"),
             };
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
         })?;
-        drop((control, handover, to_front));
+        // This process may stay, as the one that passes signals on.
+        drop((control, handover, to_front, keeping));
         let unanswered = front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
@@ -316,6 +357,23 @@ impl ListeningServer {
         runtime.shutdown_background();
         Ok(code)
     }
+}
+
+/// The certificates, if there are addresses for HTTPS.
+fn checked_certificates(
+    settings: &Settings,
+    launcher: &Launcher,
+) -> Result<Option<certificates::Checked>, Box<dyn Error>> {
+    if !certificates::are_needed(settings) {
+        if settings.tls.redirect {
+            return Err(
+                "`redirect_https` needs an address for HTTPS, such as `bind = \"tls://0.0.0.0:443\"`".into(),
+            );
+        }
+        return Ok(None);
+    }
+    let sources = at_root::read_certificates(settings, launcher)?;
+    Ok(Some(certificates::check(sources)?))
 }
 
 /// Listens on an address: with the socket of the process before, or with a new one.
@@ -335,6 +393,7 @@ fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
     pid_proxy: Option<OwnedFd>,
+    tls: Option<&Arc<front::Tls>>,
 ) -> io::Result<Option<UpgradeContext>> {
     let share = |(bind, listener): (&Bind, &front::Listener)| Ok((bind.to_string(), listener.share()?));
     let Some(program) = started_path::started_path() else { return Ok(None) };
@@ -343,6 +402,10 @@ fn upgrade_context(
         arguments: std::env::args_os().collect(),
         listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
         pid_proxy,
+        ticket_keys: tls.map(|tls| {
+            let tls = Arc::clone(tls);
+            TicketKeys(Arc::new(move || tls.ticket_keys().to_string()))
+        }),
     }))
 }
 
@@ -479,6 +542,7 @@ struct FrontThread {
 fn start_front(
     settings: Arc<Settings>,
     key: Arc<DeveloperKey>,
+    tls: Option<Arc<front::Tls>>,
     listeners: Vec<front::Listener>,
     opening: Opening,
     commands: mpsc::Receiver<front::Command>,
@@ -486,7 +550,7 @@ fn start_front(
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        let unanswered = front::run(settings, key, listeners, opening, commands, events);
+        let unanswered = front::run(settings, key, tls, listeners, opening, commands, events);
         let unanswered = unanswered.unwrap_or_else(|error| {
             error!(%error, "the front has no event loop");
             front::Unanswered::default()

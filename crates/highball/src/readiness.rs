@@ -119,24 +119,29 @@ impl Readiness {
                 && (app.hosts.is_empty() || hosts.any(|host| host == "*" || host == "localhost"))
         };
         let is_listed = apps.iter().any(|app| app.is_development());
-        let (_, port) = self.binds.iter().find(|bind| bind.starts_with("http://"))?.rsplit_once(':')?;
+        let of_browsers = |scheme: &str| self.binds.iter().find(|bind| bind.starts_with(scheme));
+        let bind = of_browsers("http://").or_else(|| of_browsers("https://"))?;
+        let (scheme, port) = (bind.split_once("://")?.0, bind.rsplit_once(':')?.1);
         let is_free = !apps.iter().any(|app| is_at_localhost(app));
-        (is_listed && is_free).then(|| format!("http://localhost{}/", behind_colon(port)))
+        (is_listed && is_free).then(|| format!("{scheme}://localhost{}/", behind_colon(scheme, port)))
     }
 }
 
 /// Where people find the application: at its host for this machine, if it has one, else at its first.
 pub(crate) fn url(app: &App, binds: &[String]) -> String {
-    let bind = binds.iter().find(|bind| bind.starts_with("http://")).or_else(|| binds.first());
+    let of_browsers = |scheme: &str| binds.iter().find(|bind| bind.starts_with(scheme));
+    let bind = of_browsers("http://").or_else(|| of_browsers("https://")).or_else(|| binds.first());
     let bind = bind.map(String::as_str).unwrap_or_default();
     let local = app.hosts.iter().find(|host| host.ends_with(".localhost"));
     let (Some(host), Some((_, port))) = (local.or_else(|| app.hosts.first()), bind.rsplit_once(':')) else {
         return format!("{bind}{}/", app.prefix);
     };
-    if !bind.starts_with("http://") {
-        return format!("{bind}, host {host}{}/", app.prefix);
+    match bind.split_once("://") {
+        Some((scheme @ ("http" | "https"), _)) => {
+            format!("{scheme}://{host}{}{}/", behind_colon(scheme, port), app.prefix)
+        }
+        _ => format!("{bind}, host {host}{}/", app.prefix),
     }
-    format!("http://{host}{}{}/", behind_colon(port), app.prefix)
 }
 
 /// The link that lets a developer's browser see what goes wrong with an application: in development, where it is reached
@@ -147,15 +152,15 @@ pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> O
     }
     // What listens on every address is reached on this machine by these.
     let url = url(app, binds).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
-    let rest = url.strip_prefix("http://")?;
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let host = rest.split([':', '/']).next().unwrap_or_default();
     let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
     is_local.then(|| key.link(&url))
 }
 
 /// The port as it stands in a URL: not at all, if it is the usual one.
-fn behind_colon(port: &str) -> String {
-    if port == "80" {
+fn behind_colon(scheme: &str, port: &str) -> String {
+    if [("http", "80"), ("https", "443")].contains(&(scheme, port)) {
         return String::new();
     }
     format!(":{port}")

@@ -5,17 +5,18 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppStatus, MoldStatus, Question, ReforkStatus, RestartStatus, RubyProcess, Status,
-    UpgradeStatus, WorkerStatus,
+    heap_time, Answer, AppStatus, CertificateStatus, DomainStatus, MoldStatus, Question, ReforkStatus,
+    RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
+use highball_acme::{Keeper, NameReport};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
 use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
-    files, AppCommand, AppEvent, AppFailure, AppLoad, Command, Event, Failure, NewWorker,
-    Report as FrontReport,
+    files, AppCommand, AppEvent, AppFailure, AppLoad, CertificateReport, Command, Event, Failure, NewWorker,
+    Report as FrontReport, Tls, TlsReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
@@ -23,7 +24,7 @@ use highball_supervisor::{
     RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
 };
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 
@@ -174,7 +175,7 @@ fn order(event: AppEvent) -> AppOrder {
 }
 
 fn request_failure(failure: Failure) -> RequestFailure {
-    let Failure { refusal, exception, repeated, load, request } = failure;
+    let Failure { refusal, exception, repeated, load, request, request_id: _ } = failure; // the id is among the fields
     let what = match refusal {
         Refusal::AppRaised => What::Raised(exception),
         Refusal::WorkerDied { worker } => What::WorkerDied { worker },
@@ -197,6 +198,8 @@ pub(crate) struct ControlHandler {
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) key: Arc<DeveloperKey>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) keeper: Option<Keeper>,
     pub(crate) ports: Vec<u16>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
@@ -301,11 +304,41 @@ impl ControlHandler {
             buffer_bytes: requests.buffer_bytes,
             max_buffer_bytes: requests.max_buffer_bytes,
             log_problem: requests.log_problem.clone(),
+            tls: self.tls.as_ref().map(|tls| tls_status(tls.report(), self.keeper.as_ref())),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
             apps: processes.apps.into_iter().filter_map(app).collect(),
         }
+    }
+}
+
+fn tls_status(report: TlsReport, keeper: Option<&Keeper>) -> TlsStatus {
+    let TlsReport { certificates, problem, completed, failed, timed_out, refused } = report;
+    let certificate =
+        |CertificateReport { file, hosts, expires_at, .. }| CertificateStatus { file, hosts, expires_at };
+    TlsStatus {
+        certificates: certificates.into_iter().map(certificate).collect(),
+        problem,
+        handshakes: completed,
+        failed_handshakes: failed,
+        slow_handshakes: timed_out,
+        refused_handshakes: refused,
+        domains: keeper.map(Keeper::report).unwrap_or_default().into_iter().map(domain_status).collect(),
+    }
+}
+
+fn domain_status(report: NameReport) -> DomainStatus {
+    let seconds =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (problem, remedy) = report.problem.unzip();
+    DomainStatus {
+        name: report.host,
+        expires_at: report.expires.map(seconds),
+        next_at: report.next.map(seconds),
+        failures: report.failures,
+        problem,
+        remedy,
     }
 }
 

@@ -65,4 +65,8 @@ pub const KEYS: &[&str] = &[
     "HTTP_TRAILER",
     "HTTP_KEEP_ALIVE",
     "HTTP_TURBO_FRAME",
+    "HTTP_TRACEPARENT",
+    "HTTP_TRACESTATE",
+    "REMOTE_USER",
+    "AUTH_TYPE",
 ];

@@ -19,6 +19,10 @@ pub const HIJACK_FOLLOWS: u8 = 1;
 /// Flag in a `HEAD` payload: the application writes a line about this request into the terminal itself.
 pub const LOGGED_BY_APP: u8 = 2;
 
+/// Flag in a `HEAD` payload: the body is one whole file, whose `FILE` frame follows (but not where the method is HEAD). Its
+/// length is the Content-Length. The front sends what the client asks for of it.
+pub const IS_FILE: u8 = 4;
+
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -54,6 +54,9 @@ pub enum Order {
     OpenLog(PathBuf),
     /// Start a process of root's that reads the configuration and ends; a socket for what it has read comes with the order.
     ReadConfiguration,
+    /// Start a process of root's that reads certificates again when their files change; a socket for what it has read comes with the
+    /// order. The one before ends.
+    WatchCertificates,
     /// Write the PID file.
     WritePidfile,
     /// Make the control socket.
@@ -132,6 +135,7 @@ impl Order {
             Order::Tell(ServiceState::HandedOver(pid)) => packet.byte(9).byte(1).pid(*pid),
             Order::AnyChildren => packet.byte(10),
             Order::Leave(address) => packet.byte(11).rest(address.as_bytes()),
+            Order::WatchCertificates => packet.byte(12),
         }
         .0
     }
@@ -156,6 +160,7 @@ impl Order {
             }),
             10 => Order::AnyChildren,
             11 => Order::Leave(packet.text()?),
+            12 => Order::WatchCertificates,
             _ => return None,
         };
         packet.is_empty().then_some((number, order))
@@ -325,6 +330,7 @@ mod tests {
             Order::Tell(ServiceState::HandedOver(pid)),
             Order::AnyChildren,
             Order::Leave("unix:/run/blog.sock".into()),
+            Order::WatchCertificates,
         ] {
             assert_eq!(Order::decode(&order.encode(77)), Some((77, order)));
         }

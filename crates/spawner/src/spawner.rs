@@ -28,6 +28,8 @@ const MOST_STARTED: usize = 256;
 const MOST_READERS: usize = 2;
 /// How long one of them may take while another order to read it waits.
 const READER_TIME: Duration = Duration::from_secs(10);
+/// The most processes at a time that watch certificates: one, and those before it that are ending.
+const MOST_WATCHERS: usize = 4;
 /// The most successors at a time: one that takes over, and some that are ending.
 const MOST_SUCCESSORS: usize = 4;
 /// Time for the end of all processes, where the server has been killed.
@@ -70,6 +72,8 @@ pub struct Spawner<P> {
     successors: HashSet<Pid>,
     /// Processes that read the configuration, and since when.
     readers: HashMap<Pid, Instant>,
+    /// Processes that watch certificates.
+    watchers: HashSet<Pid>,
     /// News for which the socket had no room; no other child is reaped before it is sent.
     unsent: Option<Ended>,
 }
@@ -97,6 +101,7 @@ impl<P: Policy> Spawner<P> {
             started: HashMap::new(),
             successors: HashSet::new(),
             readers: HashMap::new(),
+            watchers: HashSet::new(),
             unsent: None,
         })
     }
@@ -155,6 +160,7 @@ impl<P: Policy> Spawner<P> {
             self.started.remove(&pid);
             self.successors.remove(&pid);
             self.readers.remove(&pid);
+            self.watchers.remove(&pid);
             self.unsent = Some(Ended { pid, how });
         }
     }
@@ -186,6 +192,7 @@ impl<P: Policy> Spawner<P> {
             Order::Listen(address) => self.policy.listen(&address).map(opened),
             Order::OpenLog(path) => self.policy.open_log(&path).map(opened),
             Order::ReadConfiguration => self.start_reader(with.ok_or_else(missing)?).map(done),
+            Order::WatchCertificates => self.start_watcher(with.ok_or_else(missing)?).map(done),
             Order::WritePidfile => self.policy.write_pidfile().map(done),
             Order::OpenControlSocket => self.policy.open_control_socket().map(opened),
             Order::Start { app, uid, role } => {
@@ -204,8 +211,11 @@ impl<P: Policy> Spawner<P> {
             Order::Tell(state) => self.policy.tell(state).map(done),
             Order::Leave(address) => self.policy.leave(&address).map(done),
             Order::AnyChildren => {
-                // Openers go with the server.
-                let is_own = |pid: &Pid| *pid == self.server || self.role(*pid) == Some(Role::Opener);
+                // These go with the server.
+                let is_own = |pid: &Pid| {
+                    let goes = self.role(*pid) == Some(Role::Opener) || self.watchers.contains(pid);
+                    *pid == self.server || goes
+                };
                 let any = descent::children()?.iter().any(|pid| !is_own(pid));
                 Ok((Reply::Children(any), None))
             }
@@ -222,6 +232,17 @@ impl<P: Policy> Spawner<P> {
             return Err(Refusal::because("the configuration is being read already"));
         }
         self.readers.insert(start::reader(socket)?, Instant::now());
+        Ok(())
+    }
+
+    fn start_watcher(&mut self, socket: OwnedFd) -> Result<(), Refusal> {
+        for pid in &self.watchers {
+            let _ = kill_process(*pid, Signal::KILL); // it is not reaped yet: the number is still its own
+        }
+        if self.watchers.len() >= MOST_WATCHERS {
+            return Err(Refusal::because("processes that watch certificates have not ended"));
+        }
+        self.watchers.insert(start::watcher(socket)?);
         Ok(())
     }
 
@@ -295,6 +316,7 @@ impl<P: Policy> Spawner<P> {
     /// Whether a child was started for an application, or by one. Other children of root's are successors.
     fn is_to_end(&self, pid: Pid, has_crashed: bool) -> bool {
         match self.role(pid) {
+            _ if self.watchers.contains(&pid) => true,
             Some(Role::Opener) => true,
             Some(Role::Mold) => has_crashed,
             None => has_crashed && descent::is_of_another_user(pid),

@@ -24,6 +24,8 @@ pub const ORDERS: &str = "HIGHBALL_SPAWNER_ORDERS_FD";
 pub const NEWS: &str = "HIGHBALL_SPAWNER_NEWS_FD";
 /// The variable in which the process that reads the configuration finds its socket.
 pub const READER: &str = "HIGHBALL_READER_FD";
+/// The variable by which a process that watches certificates finds its socket.
+pub const WATCHER: &str = "HIGHBALL_WATCHER_FD";
 /// What the server calls itself.
 pub const SERVER_TITLE: &str = "highball: server";
 /// The variable with the numbers of the user that a new process becomes first of all: `uid gid group…`.
@@ -67,9 +69,18 @@ pub(crate) fn server(
 /// Starts a process that reads the configuration, by the arguments and the environment of this one, for the server. It reads
 /// what applications say too, and so is not this process.
 pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
+    by_own_arguments("highball: configuration", READER, socket)
+}
+
+/// Starts a process that reads the files of certificates when they change, in the same way.
+pub(crate) fn watcher(socket: OwnedFd) -> io::Result<Pid> {
+    by_own_arguments("highball: certificates", WATCHER, socket)
+}
+
+fn by_own_arguments(title: &str, variable: &str, socket: OwnedFd) -> io::Result<Pid> {
     let mut command = Command::new(OWN_PROGRAM);
-    command.arg0("highball: configuration").args(std::env::args_os().skip(1));
-    exec::inherits(&mut command, READER, socket);
+    command.arg0(title).args(std::env::args_os().skip(1));
+    exec::inherits(&mut command, variable, socket);
     Ok(Pid::from_child(&command.spawn()?))
 }
 

@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 21] = [
+pub const STEPS: [&str; 27] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -34,6 +34,12 @@ pub const STEPS: [&str; 21] = [
     "drain.started",
     "drain.front_drained",
     "drain.workers_retired",
+    "acme.account_kept",
+    "acme.ordered",
+    "acme.shown",
+    "acme.proven",
+    "acme.issued",
+    "acme.kept",
 ];
 
 /// The longest that a step waits, whatever becomes of the test.

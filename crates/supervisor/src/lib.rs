@@ -59,7 +59,7 @@ pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
 pub use upgrade::pid_proxy::PidProxy;
 pub use upgrade::predecessor::Predecessor;
-pub use upgrade::successor::UpgradeContext;
+pub use upgrade::successor::{TicketKeys, UpgradeContext};
 pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;

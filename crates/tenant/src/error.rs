@@ -49,6 +49,9 @@ pub enum OpenError {
     /// The name, or a link, leads out of the folder.
     #[error("it leads out of its folder; put the file itself there")]
     OutsideOfFolder,
+    /// It lies in none of the folders that are allowed.
+    #[error("it lies in none of the folders that are allowed, or a link leads out of them")]
+    OutsideOfFolders,
     /// There is a symbolic link where none may be.
     #[error("it is a symbolic link, or is reached through one; put the file itself there")]
     LinkRefused,

@@ -313,6 +313,32 @@ pub fn open_anywhere(path: &Path, user: Option<&User>) -> Result<(File, About), 
     Ok((descriptor.into(), about))
 }
 
+/// Opens a regular file at an absolute path that comes from the application itself, if the file lies in one of these folders
+/// wherever links lead. Nothing is opened elsewhere, be it only to find out what it is.
+///
+/// # Errors
+/// It cannot be opened, is no regular file, or lies in none of the folders.
+pub fn open_within(
+    path: &Path,
+    folders: &[impl AsRef<Path>],
+    user: Option<&User>,
+) -> Result<(File, About), OpenError> {
+    let request = Request { name: path.into(), links: Links::Anywhere, purpose: Purpose::Look };
+    let Opened { descriptor, about } = Resolver::available().open(CWD, &request, user)?;
+    let real = resolve::path_of(&descriptor)?;
+    for folder in folders {
+        // One that is not there holds no file.
+        let Ok(folder) = TenantFolder::open(folder.as_ref(), user) else { continue };
+        let Ok(name) = real.strip_prefix(folder.real_path()?) else { continue };
+        return match about.kind {
+            // It has been replaced if there is a link by now.
+            Kind::File => folder.file(name, Links::Refused),
+            other => Err(OpenError::NotAFile(other)),
+        };
+    }
+    Err(OpenError::OutsideOfFolders)
+}
+
 /// What is known about whatever is at a path that comes from the application itself, or from its user's environment.
 ///
 /// # Errors

@@ -419,3 +419,44 @@ fn a_swap_at_the_wrong_moment_opens_nothing_else() {
     });
     assert!(opened > 0, "the test has raced");
 }
+
+#[test]
+fn files_in_some_folders_are_opened_wherever_links_lead() {
+    let place = Place::new();
+    place.write("other/secret", "secret");
+    place.link("../file", "app/config/up");
+    place.link(place.path("app/config/settings"), "app/absolute");
+    place.link("../../other", "app/config/to-other");
+    place.link("/proc/self/fd/0", "app/config/to-process");
+    place.link("app", "link-to-app");
+    mkfifoat(CWD, place.path("app/config/pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+    let opened = |name: &str, folders: &[&str]| {
+        let folders: Vec<PathBuf> = folders.iter().map(|folder| place.path(folder)).collect();
+        match open_within(&place.path(name), &folders, None) {
+            Ok((file, about)) => String::from_utf8(read_whole(file, &about, 100).unwrap()).unwrap(),
+            Err(error) => format!("{error:?}"),
+        }
+    };
+    for (name, folders, expected) in [
+        ("app/config/settings", &["app/config"][..], "settings"),
+        ("app/config/settings", &["none", "other", "app"], "settings"),
+        ("link-to-app/config/settings", &["app/config"], "settings"),
+        ("app/config/settings", &["link-to-app"], "settings"),
+        ("app/absolute", &["app/config"], "settings"),
+        ("app/config/up", &["app"], "of the application"),
+        ("app/config/up", &["app/config"], "OutsideOfFolders"),
+        ("app/config/../file", &["app/config"], "OutsideOfFolders"),
+        ("app/config/to-other/secret", &["app"], "OutsideOfFolders"),
+        ("app/config/to-process", &["app"], "BadLink"),
+        ("app/config", &["app/con"], "OutsideOfFolders"),
+        ("app/config", &["app"], "NotAFile(Folder)"),
+        ("app", &["app"], "NotAFile(Folder)"),
+        ("app/config/pipe", &["app"], "NotAFile(Pipe)"),
+        ("app/config/none", &["app"], "NotFound"),
+        ("app/file", &["none"], "OutsideOfFolders"),
+        ("app/file", &["app/file"], "OutsideOfFolders"),
+        ("app/file", &[], "OutsideOfFolders"),
+    ] {
+        assert_eq!(opened(name, folders), expected, "{name} in {folders:?}");
+    }
+}

@@ -29,20 +29,26 @@ impl fmt::Display for Unusual {
     }
 }
 
-/// Appends a `HEAD` frame of at most `most` bytes, with these flags.
+/// How a head is encoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// The flags of the frame.
+    pub(crate) flags: u8,
+    /// The most bytes that the frame may have.
+    pub(crate) most: usize,
+    /// Whether a field that names a file to be sent is unusual.
+    pub(crate) sends_files: bool,
+}
+
+/// Appends a `HEAD` frame.
 ///
 /// # Errors
 /// [`Unusual`]; `out` is then unfinished and must be dropped.
 ///
 /// # Safety
 /// With the GVL held, `headers` a live value.
-pub(crate) unsafe fn head(
-    status: u16,
-    flags: u8,
-    headers: VALUE,
-    most: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Unusual> {
+pub(crate) unsafe fn head(status: u16, form: Form, headers: VALUE, out: &mut Vec<u8>) -> Result<(), Unusual> {
+    let Form { flags, most, sends_files } = form;
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.extend_from_slice(&status.to_le_bytes());
@@ -52,7 +58,7 @@ pub(crate) unsafe fn head(
         if !is(headers, ruby_value_type::RUBY_T_HASH) {
             return Err(Unusual::Shape);
         }
-        let mut fields = HeaderFields { out, problem: None };
+        let mut fields = HeaderFields { out, problem: None, sends_files };
         let argument: *mut HeaderFields<'_> = &mut fields;
         rb_sys::rb_hash_foreach(headers, Some(each_header), argument as VALUE);
         if let Some(problem) = fields.problem {
@@ -137,6 +143,7 @@ unsafe fn is(value: VALUE, kind: ruby_value_type) -> bool {
 struct HeaderFields<'a> {
     out: &'a mut Vec<u8>,
     problem: Option<Unusual>,
+    sends_files: bool,
 }
 
 unsafe extern "C" fn each_header(name: VALUE, value: VALUE, argument: VALUE) -> c_int {
@@ -164,6 +171,9 @@ impl HeaderFields<'_> {
                 // These two are for the server; the other names are for middleware.
                 let ours = matches!(name, b"rack.hijack" | b"rack.protocol");
                 return if ours { Err(Unusual::Shape) } else { Ok(()) };
+            }
+            if self.sends_files && names_file(name) {
+                return Err(Unusual::Shape);
             }
             if is(value, ruby_value_type::RUBY_T_STRING) {
                 return self.push_lines(name, string_bytes(value));
@@ -199,6 +209,15 @@ impl HeaderFields<'_> {
         self.out.extend_from_slice(name);
         self.out.extend_from_slice(value);
         Ok(())
+    }
+}
+
+/// Whether the value of the field is a file to be sent: `lib/highball/sendfile.rb` finds it.
+fn names_file(name: &[u8]) -> bool {
+    match name.len() {
+        10 => name.eq_ignore_ascii_case(b"x-sendfile"),
+        16 => name.eq_ignore_ascii_case(b"x-accel-redirect"),
+        _ => false,
     }
 }
 

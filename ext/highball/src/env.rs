@@ -23,6 +23,8 @@ pub(crate) struct EnvKeys {
     http_1_0: VALUE,
     url_scheme: VALUE,
     https: VALUE,
+    https_key: VALUE,
+    on: VALUE,
     protocol: VALUE,
     is_hijack: VALUE,
     rack_version: VALUE,
@@ -85,6 +87,8 @@ impl EnvKeys {
             http_1_0: immortal(b"HTTP/1.0"),
             url_scheme: immortal(b"rack.url_scheme"),
             https: immortal(b"https"),
+            https_key: immortal(b"HTTPS"),
+            on: immortal(b"on"),
             protocol: immortal(b"rack.protocol"),
             is_hijack: immortal(b"rack.hijack?"),
             rack_version: immortal(b"rack.version"),
@@ -141,6 +145,7 @@ impl EnvKeys {
             }
             if flags & HTTPS != 0 {
                 rb_sys::rb_hash_aset(env, self.url_scheme, self.https);
+                rb_sys::rb_hash_aset(env, self.https_key, self.on);
             }
             if flags & NO_TAKEOVER != 0 {
                 self.offer_no_full_hijack(env);

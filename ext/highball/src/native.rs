@@ -1,18 +1,20 @@
 //! `Highball::Native`: system calls that Ruby lacks, and what is written in Rust once for all.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use highball_secrets::Secrets;
-use magnus::{function, prelude::*, Error, RModule, Ruby};
+use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::malloc_holes;
+use crate::{malloc_holes, nogvl};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -24,6 +26,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
+    native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     Ok(())
 }
@@ -87,6 +90,30 @@ fn masked(
 /// `Native.path_without_tokens(path) -> String`: a path for the log.
 fn path_without_tokens(path: String) -> String {
     highball_secrets::path_without_tokens(&path)
+}
+
+/// `Native.open_within(path, folders) -> File | String`: the regular file at this absolute path, open; or why it is not: it
+/// cannot be opened, or lies in none of the folders, wherever links lead. Other threads run meanwhile.
+fn open_within(ruby: &Ruby, path: RString, folders: RArray) -> Result<Value, Error> {
+    let path = path_of(path);
+    let folders = folders.into_iter().map(|folder| RString::try_convert(folder).map(path_of));
+    let folders: Vec<PathBuf> = folders.collect::<Result<_, _>>()?;
+    let opened = Cell::new(None);
+    nogvl::without_gvl(&|| opened.set(Some(highball_tenant::open_within(&path, &folders, None))), &|| ())?;
+    match opened.take() {
+        Some(Ok((file, _))) => {
+            let class: Value = ruby.class_object().const_get("File")?;
+            class.funcall("for_fd", (file.into_raw_fd(), "rb"))
+        }
+        Some(Err(error)) => Ok(ruby.into_value(error.to_string())),
+        None => Ok(ruby.into_value("it was interrupted")),
+    }
+}
+
+/// A path of any bytes.
+fn path_of(text: RString) -> PathBuf {
+    // SAFETY: with the GVL held; the bytes are copied before Ruby runs again.
+    OsString::from_vec(unsafe { text.as_slice() }.to_vec()).into()
 }
 
 /// The process that watches, and the descriptor it does it with.

@@ -42,6 +42,8 @@ pub(crate) struct Ring {
     /// The watch over its threads' turns, if it has several.
     turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
+    /// Whether files that responses name are sent.
+    pub(crate) sends_files: Cell<bool>,
     /// The worker. In a process that was forked from it, nothing is claimed and no ticket is good.
     worker: OwnProcess,
 }
@@ -80,6 +82,8 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("reply", method!(Ring::reply, 4))?;
     class.define_method("note_logged", method!(Ring::note_logged, 1))?;
     class.define_method("head", method!(Ring::head, 4))?;
+    class.define_method("head_of_file", method!(Ring::head_of_file, 3))?;
+    class.define_method("send_files", method!(Ring::send_files, 0))?;
     class.define_method("begin", method!(Ring::begin_body, 4))?;
     class.define_method("early_hints", method!(Ring::early_hints, 2))?;
     class.define_method("write", method!(Ring::write, 2))?;
@@ -124,6 +128,7 @@ impl Ring {
             overlap: Overlap::default(),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
+            sends_files: Cell::new(false),
             worker: OwnProcess::mark().map_err(|e| refused("mark this process", e))?,
         })
     }

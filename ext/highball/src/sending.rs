@@ -9,14 +9,14 @@
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::frame::{
-    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, LOGGED_BY_APP, MAX_FAILURE,
+    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE,
 };
 use highball_ring::worker::Room;
 use highball_ring::Ticket;
 use magnus::rb_sys::AsRawValue;
 use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
-use crate::answer::{self, Unusual};
+use crate::answer::{self, Form, Unusual};
 use crate::nogvl;
 use crate::ring::{broken, Ring};
 use crate::slot::Stage;
@@ -82,7 +82,7 @@ impl Ring {
         buffer.clear();
         // SAFETY: as above.
         let encoded = unsafe {
-            answer::head(status, self.flags(ticket), headers.as_raw(), self.most_bytes(), &mut buffer)
+            answer::head(status, self.form(ticket, 0), headers.as_raw(), &mut buffer)
                 .and_then(|()| answer::body(body.as_raw(), WHOLE_BODY_BYTES, &mut buffer))
         };
         let result = match encoded {
@@ -118,13 +118,15 @@ impl Ring {
         Ok(())
     }
 
-    /// Those of the head of an answer.
-    fn flags(&self, ticket: Ticket) -> u8 {
-        if self.slot(ticket).is_logged.get() {
-            LOGGED_BY_APP
-        } else {
-            0
-        }
+    /// That of the head of an answer, with these flags.
+    fn form(&self, ticket: Ticket, flags: u8) -> Form {
+        let logged = if self.slot(ticket).is_logged.get() { LOGGED_BY_APP } else { 0 };
+        Form { flags: flags | logged, most: self.most_bytes(), sends_files: self.sends_files.get() }
+    }
+
+    /// `send_files -> nil`: from now on a response that names a file in `X-Sendfile` or `X-Accel-Redirect` is unusual.
+    pub(crate) fn send_files(&self) {
+        self.sends_files.set(true);
     }
 
     /// `head(ticket, status, headers, hijack) -> true | false`: the head of an answer. `hijack`: a hijack follows
@@ -138,7 +140,23 @@ impl Ring {
         hijack: bool,
     ) -> Result<bool, Error> {
         let ticket = this.checked(ruby, ticket)?;
-        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, hijack)?;
+        let flags = if hijack { HIJACK_FOLLOWS } else { 0 };
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, flags)?;
+        this.publish(ticket);
+        Ok(wanted)
+    }
+
+    /// `head_of_file(ticket, status, headers) -> true | false`: the head of an answer whose body is one whole file, of
+    /// which the client gets what it asks for. Its Content-Length is that of the file, which is sent next by `file`.
+    pub(crate) fn head_of_file(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        status: i64,
+        headers: Value,
+    ) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, IS_FILE)?;
         this.publish(ticket);
         Ok(wanted)
     }
@@ -154,7 +172,7 @@ impl Ring {
     ) -> Result<bool, Error> {
         let chunk = string(ruby, chunk)?;
         let ticket = this.checked(ruby, ticket)?;
-        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, false)?;
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, 0)?;
         if chunk.is_empty() {
             this.publish(ticket); // there is no piece to do it
         }
@@ -167,7 +185,7 @@ impl Ring {
         if this.slot(ticket).stage.get() != Stage::Waiting {
             return Ok(false);
         }
-        let sent = this.append_head(ruby, ticket, 103, headers, false)?;
+        let sent = this.append_head(ruby, ticket, 103, headers, 0)?;
         this.publish(ticket);
         Ok(sent)
     }
@@ -178,13 +196,13 @@ impl Ring {
         ticket: Ticket,
         status: u16,
         headers: Value,
-        hijack: bool,
+        flags: u8,
     ) -> Result<bool, Error> {
         self.at_stage(ruby, ticket, Stage::Waiting)?;
         let mut frame = Vec::new();
-        let flags = self.flags(ticket) | if hijack { HIJACK_FOLLOWS } else { 0 };
+        let form = self.form(ticket, flags);
         // SAFETY: with the GVL held; Ruby keeps the argument alive.
-        unsafe { answer::head(status, flags, headers.as_raw(), self.most_bytes(), &mut frame) }
+        unsafe { answer::head(status, form, headers.as_raw(), &mut frame) }
             .map_err(|unusual| Error::new(ruby.exception_arg_error(), unusual.to_string()))?;
         if !self.wait_for_room(ruby, ticket, frame.len())? {
             return Ok(false);
@@ -192,7 +210,11 @@ impl Ring {
         self.at_stage(ruby, ticket, Stage::Waiting)?;
         self.append(ticket, &frame);
         if status >= 200 || status == 101 {
-            self.slot(ticket).stage.set(if hijack { Stage::Promised } else { Stage::Body });
+            self.slot(ticket).stage.set(if flags & HIJACK_FOLLOWS != 0 {
+                Stage::Promised
+            } else {
+                Stage::Body
+            });
         }
         Ok(true)
     }

@@ -111,7 +111,7 @@ module Highball
       def bind(url)
         (@options[:binds] ||= []) << url
         address, parameters = url.to_s.split("?", 2)
-        return note_unusable(url, "TLS is not built in", :ssl_bind) if address.start_with?("ssl://")
+        return note_unusable(url, "addresses with TLS are not read", :ssl_bind) if address.start_with?("ssl://")
         return note_unusable(url, "abstract sockets are not bound", nil) if address.start_with?("unix://@")
 
         @file.bind(address)

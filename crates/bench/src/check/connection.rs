@@ -1,10 +1,11 @@
 //! A client that asks one request at a time and takes the answer apart.
 
-use rustix::net::{recv, RecvFlags};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+use crate::socket::{Protocol, Socket};
 
 /// The longest wait for a connection, and for each part of an answer.
 const TIME_OUT: Duration = Duration::from_secs(5);
@@ -56,7 +57,7 @@ pub(crate) struct Body {
 
 /// A connection, for several requests one after the other.
 pub(crate) struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Socket>,
     used: bool,
 }
 
@@ -71,26 +72,20 @@ pub(crate) enum Rest {
 }
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> Result<Connection, Broken> {
-        let open = || {
-            let stream = TcpStream::connect_timeout(&address, TIME_OUT)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(TIME_OUT))?;
-            stream.set_write_timeout(Some(TIME_OUT))?;
-            io::Result::Ok(BufReader::with_capacity(LONGEST_HEAD as usize, stream))
-        };
-        Ok(Connection { stream: open().map_err(|_| Broken::Connect)?, used: false })
+    pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Connection, Broken> {
+        let socket = Socket::open(address, protocol, TIME_OUT).map_err(|_| Broken::Connect)?;
+        Ok(Connection { stream: BufReader::with_capacity(LONGEST_HEAD as usize, socket), used: false })
     }
 
     /// Looks at it without waiting.
-    pub(crate) fn rest(&self) -> Rest {
+    pub(crate) fn rest(&mut self) -> Rest {
         if !self.stream.buffer().is_empty() {
             return Rest::Surplus;
         }
-        match recv(self.stream.get_ref(), &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => Rest::End,
+        match self.stream.get_mut().look() {
+            Ok(0) => Rest::End,
             Ok(_) => Rest::Surplus,
-            Err(rustix::io::Errno::AGAIN) => Rest::Nothing,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Rest::Nothing,
             Err(_) => Rest::End,
         }
     }

@@ -2,9 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::socket::{Protocol, Socket};
 
 /// How long one attempt may take: an application's first answer can be slow.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -55,10 +57,8 @@ fn is_listened_on(path: &Path) -> bool {
 ///
 /// # Errors
 /// There was no answer, or none of HTTP.
-pub(crate) fn status(address: SocketAddr, path: &str) -> io::Result<u16> {
-    let mut stream = TcpStream::connect_timeout(&address, ATTEMPT)?;
-    stream.set_read_timeout(Some(ATTEMPT))?;
-    stream.set_write_timeout(Some(ATTEMPT))?;
+pub(crate) fn status(address: SocketAddr, protocol: Protocol, path: &str) -> io::Result<u16> {
+    let mut stream = Socket::open(address, protocol, ATTEMPT)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut line = String::new();

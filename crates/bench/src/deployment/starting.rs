@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 const ASK_EVERY: Duration = Duration::from_millis(5);
 /// The folder for temporary files of its processes, in the deployment's folder.
 const TEMPORARY: &str = "tmp";
+/// The files of the certificate and its key, there.
+const CERTIFICATE: &str = "certificate.pem";
+const KEY: &str = "key.pem";
 /// The longest path that a Unix socket can have.
 const SOCKET_PATH_BYTES: usize = 107;
 /// What changes servers or applications when the shell has set it; a scheme names all that it needs.
@@ -46,6 +49,7 @@ impl Deployment {
         let mut deployment = Deployment {
             title: scheme.title.clone(),
             port: ports[0],
+            protocol: scheme.protocol,
             backends: Vec::new(),
             listeners: Vec::new(),
             processes: Vec::new(),
@@ -59,6 +63,9 @@ impl Deployment {
             deployment.add_backend(index + 1, *port, scheme.over, &values)?;
         }
         deployment.write_files(scheme, &values)?;
+        if scheme.protocol.has_tls() {
+            deployment.write_certificate()?;
+        }
         Ok(deployment)
     }
 
@@ -69,6 +76,9 @@ impl Deployment {
         values.insert("dir", self.path().to_string_lossy().into_owned());
         values.insert("workers", setting.workers.to_string());
         values.insert("threads", setting.threads.to_string());
+        let file = |name: &str| self.path().join(name).to_string_lossy().into_owned();
+        values.insert("certificate", file(CERTIFICATE));
+        values.insert("key", file(KEY));
         values
     }
 
@@ -115,6 +125,23 @@ impl Deployment {
         Ok(())
     }
 
+    /// A certificate for localhost, and its key: ECDSA, as certificate authorities issue them by default.
+    fn write_certificate(&self) -> Result<(), Failure> {
+        let problem = |why: &str| Failure(format!("`openssl req` makes no certificate: {why}"));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+            .args(["-keyout", KEY, "-out", CERTIFICATE])
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| problem(&error.to_string()))?;
+        match made.status.success() {
+            true => Ok(()),
+            false => Err(problem(&String::from_utf8_lossy(&made.stderr))),
+        }
+    }
+
     /// Backends first: a front end that finds none may not look for them again soon.
     pub(super) fn launch(&mut self, scheme: &Scheme, setting: &Setting) -> Result<(), Failure> {
         for root in scheme.processes.iter().filter_map(|process| process.root.as_ref()) {
@@ -143,12 +170,14 @@ impl Deployment {
         for process in others {
             self.spawn(process, &env, &values)?;
         }
-        let address = self.address();
+        let (address, protocol) = (self.address(), self.protocol);
         let what = format!("GET {} was not answered below 500", setting.ready_path);
-        self.wait_until(&what, began, setting, || match readiness::status(address, &setting.ready_path) {
-            Ok(status) if status < 500 => Ok(()),
-            Ok(status) => Err(format!("the last answer was {status}")),
-            Err(error) => Err(error.to_string()),
+        self.wait_until(&what, began, setting, || {
+            match readiness::status(address, protocol, &setting.ready_path) {
+                Ok(status) if status < 500 => Ok(()),
+                Ok(status) => Err(format!("the last answer was {status}")),
+                Err(error) => Err(error.to_string()),
+            }
         })?;
         self.cold_start = began.elapsed();
         Ok(())

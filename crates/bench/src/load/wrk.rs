@@ -60,7 +60,11 @@ pub(super) fn run(target: &Target, load: &Load, time: Duration) -> Result<Outcom
     let mut command = Command::new("wrk");
     command.args(["--threads", "1", "--connections", &load.connections.to_string()]);
     command.args(["--duration", &format!("{seconds}s"), "--timeout", &format!("{}s", TIME_OUT.as_secs())]);
-    command.arg("--script").arg(script.path()).arg(format!("http://{}/", target.address));
+    command.arg("--script").arg(script.path()).arg(format!(
+        "{}://{}/",
+        target.protocol.scheme(),
+        target.address
+    ));
     let ended =
         Generator::start_on_one_cpu(&mut command)?.finish(Duration::from_secs_f64(seconds) + 3 * TIME_OUT)?;
     outcome(&ended.output, load.connections, ended.cpu_us)

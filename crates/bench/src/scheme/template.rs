@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 /// Placeholders that every text may hold.
-pub(crate) const EVERYWHERE: [&str; 7] = ["app", "port", "dir", "workers", "threads", "highball", "floor"];
+pub(crate) const EVERYWHERE: [&str; 9] =
+    ["app", "port", "dir", "workers", "threads", "highball", "floor", "certificate", "key"];
 /// Placeholders of a text that is written once for each backend: its number from 1, and where it listens.
 pub(crate) const PER_BACKEND: [&str; 3] = ["backend", "backend_port", "socket"];
 

@@ -365,6 +365,15 @@ pub(crate) enum Next<'a> {
     Bytes(&'a [u8]),
 }
 
+/// What became of a part of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileProgress {
+    /// Some of it has been sent.
+    Sent,
+    /// The client would take more, which is being read.
+    Reading,
+}
+
 impl Ahead {
     /// The next bytes, of at most `length` from `offset` on.
     ///

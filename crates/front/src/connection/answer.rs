@@ -54,6 +54,8 @@ impl Connection {
             }
             (inner.response.status, inner.response.body_bytes)
         };
+        let compressed = self.compression.take().and_then(|stage| stage.sent());
+        let (status, body_bytes) = compressed.unwrap_or((status, body_bytes));
         match answered {
             Answered::Whole => {
                 self.log_answer(app, status, body_bytes);
@@ -74,7 +76,7 @@ impl Connection {
                 Err(End::CutOff)
             }
             Answered::Hijacked(_) if status == 0 && !self.protocol.can_be_taken_over_whole() => {
-                tracing::error!("the application has taken over a connection of a web server, which expects an answer by FastCGI or LSAPI; a partial hijack (the header rack.hijack) works there");
+                tracing::error!("the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there");
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => {
@@ -104,6 +106,11 @@ impl Connection {
         loop {
             if let Some(answered) = ready!(self.poll_events(context))? {
                 return Poll::Ready(Ok(answered));
+            }
+            if let Some(stage) = &mut self.compression {
+                if ready!(stage.poll_next(context, &mut self.events)) {
+                    continue;
+                }
             }
             if self.take_events(app) {
                 continue;
@@ -147,6 +154,9 @@ impl Connection {
         drop(inner);
         if more {
             app.dispatcher.borrow_mut().pull(&self.exchange);
+        }
+        if let Some(stage) = &mut self.compression {
+            stage.take_in(&mut self.events);
         }
         goes_on
     }

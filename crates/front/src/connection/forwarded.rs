@@ -5,8 +5,12 @@ use highball_config::Network;
 
 use super::Connection;
 use crate::budget::Origin;
-use crate::message::forwarded::{is_by_forwarded, is_report, reported, Malformed, Reported};
+use crate::exchange::response_head::Recipient;
+use crate::message::forwarded::{
+    is_about_sending, is_by_forwarded, is_report, reported, Malformed, Reported,
+};
 use crate::message::refusal::Refusal;
+use crate::message::request_head::known_key;
 use crate::transport::stream::Peer;
 
 impl Connection {
@@ -15,10 +19,14 @@ impl Connection {
     pub(super) fn learn_client(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let networks = &self.shared.settings.trusted_proxies;
         if networks.is_empty() {
+            self.head.drop_fields(bytes, is_about_sending);
             return Ok(());
         }
         if !self.stream.is_trusted(&self.peer, networks) {
-            self.head.drop_fields(bytes, is_report);
+            self.head.drop_fields(bytes, |name| is_report(name) || is_about_sending(name));
+            if self.shared.settings.request_id {
+                self.head.drop_known(known_key::X_REQUEST_ID); // visitors could have their requests pass for others
+            }
             return Ok(());
         }
         let is_trusted = |address| Network::any_contains(networks, address);
@@ -36,6 +44,17 @@ impl Connection {
             self.become_client(client);
         }
         Ok(())
+    }
+
+    /// Who gets the answer to the request at hand.
+    pub(super) fn recipient(&self) -> Recipient {
+        let networks = &self.shared.settings.trusted_proxies;
+        match networks.is_empty() {
+            true => Recipient::Unknown,
+            // Only a trusted proxy reports another client.
+            false if self.proxy.is_some() || self.stream.is_trusted(&self.peer, networks) => Recipient::Proxy,
+            false => Recipient::Client,
+        }
     }
 
     /// The client that is reported for the request at hand stands in the place of the peer.

@@ -6,8 +6,9 @@ use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use super::{Answered, Connection, End, Stalled};
+use crate::aside::file_reads::FileProgress;
 use crate::message::answer::{AnswerEvent, FilePart};
-use crate::transport::stream::FileProgress;
+use crate::message::request_id::RequestId;
 
 /// The largest part of a file whose first bytes share a segment with those before it. Loopback, 25 connections: that saves a
 /// sixth to a third of the CPU time up to 90 KB; 100 KiB take a tenth more without it where Reno or CUBIC control congestion, and
@@ -147,6 +148,10 @@ impl Connection {
                     }
                     let lines = self.events.take_bytes(head.field_bytes);
                     let (date, out) = (&self.shared.date, &mut self.output.bytes);
+                    let https = self.shared.https.as_ref().filter(|_| self.peer.is_tls && !head.is_interim());
+                    let hsts = https.and_then(|https| https.hsts_beside(lines));
+                    let id = self.request_id.as_ref().filter(|_| !head.has_request_id && !head.is_interim());
+                    let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line)];
                     if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
                         tracing::error!(why = refusal.details(), "the answer cannot be sent");
                         return Encoded::Ended(Answered::Refused(refusal));

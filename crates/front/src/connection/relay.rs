@@ -42,7 +42,7 @@ enum Coding<'a> {
     AsIs,
     /// To the client, they are the body of an answer.
     OfAnswer(&'a mut Protocol),
-    /// A web server sends nothing to an application that has taken its connection over: it may say that it has left.
+    /// Nothing but the answer is the application's: a web server may say that its client has left.
     Dropped(&'a mut Protocol, &'a Limits),
 }
 
@@ -90,7 +90,8 @@ impl Connection {
         let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
         let rest = self.buffer.take();
-        let mut up = Way { rest, ended: self.client != Client::Open, ..Way::default() };
+        let ended = self.protocol.begin_relay() || self.client != Client::Open;
+        let mut up = Way { rest, ended, ..Way::default() };
         let mut down = Way { frames: self.server_frames(), ..Way::default() };
         poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await
     }
@@ -111,8 +112,8 @@ impl Connection {
         let from_application =
             down.poll(context, application, &mut self.stream, &mut coding, &mut scratch)?;
         let mut coding = match &mut self.protocol {
-            Protocol::Http1(_) => Coding::AsIs,
-            gateway @ Protocol::Gateway(_) => Coding::Dropped(gateway, limits),
+            protocol if protocol.can_be_taken_over_whole() => Coding::AsIs,
+            protocol => Coding::Dropped(protocol, limits),
         };
         let from_client = match up.poll(context, &mut self.stream, application, &mut coding, &mut scratch) {
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -7,15 +7,19 @@ use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{Again, Client, Connection, End, Step};
+use super::{Again, Client, Connection, End, Login, Step};
 use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
+use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
+use crate::message::conditions::Conditions;
+use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RingContext, Version};
-use crate::protocol::{BytesRead, Unreadable};
+use crate::message::request_id::RequestId;
+use crate::protocol::{BytesRead, Protocol, Unreadable};
 use crate::refusals::failure_pages::{Audience, Evidence, Form, Page};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
@@ -38,6 +42,7 @@ impl Connection {
             return Ok(self.route_again(again));
         }
         self.forget_client();
+        (self.request_id, self.login, self.user) = (None, None, None);
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -163,7 +168,7 @@ impl Connection {
             None => {
                 let step = self.route(&bytes[..used], 0);
                 if let Step::Wait(_) = step {
-                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: 1 });
+                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: self.waits_after(0) });
                 }
                 step
             }
@@ -175,9 +180,14 @@ impl Connection {
     fn route_again(&mut self, Again { text, waits }: Again) -> Step {
         let step = self.route(&text, waits);
         if let Step::Wait(_) = step {
-            self.again = Some(Again { text, waits: waits + 1 });
+            self.again = Some(Again { text, waits: self.waits_after(waits) });
         }
         step
+    }
+
+    /// How often the request at hand has waited for a file, now that it waits again.
+    fn waits_after(&self, waits: u8) -> u8 {
+        waits + u8::from(!self.login.as_ref().is_some_and(Login::is_open))
     }
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
@@ -194,6 +204,13 @@ impl Connection {
     /// Whose request it is, by the bytes of its head: that of an application, and there of a static file or of Ruby; or
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
+        self.identify(bytes);
+        if self.is_astray {
+            return self.lead_back(bytes);
+        }
+        if let Some(step) = self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes)) {
+            return step;
+        }
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         if let Some(step) = self.follow_link(bytes) {
@@ -207,6 +224,9 @@ impl Connection {
         };
         let rule = app.settings().show_diagnosis;
         self.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
+        if let Some(step) = self.log_in(&app, prefix_bytes, bytes) {
+            return step;
+        }
         if self.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
@@ -249,6 +269,58 @@ impl Connection {
         }
         redirect(&target, cookie, &mut self.events);
         Some(Step::Answer)
+    }
+
+    /// An authority that looks whether a name is ours.
+    fn answer_challenge(&mut self, bytes: &[u8]) -> Option<Step> {
+        let https = self.shared.https.as_ref().filter(|_| self.head.method.is_idempotent())?;
+        let answer = https.tls.challenges().answer(self.head.path(bytes))?;
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        if self.head.framing != BodyFraming::None {
+            self.protocol.end_connection(); // the body would stand before the next request
+        }
+        self.events.push_whole(200, self.head.method == Method::Head, &answer, |fields| {
+            fields.add(b"content-type", b"application/octet-stream");
+        });
+        Some(Step::Answer)
+    }
+
+    /// A client of an address for HTTP, where all are to use HTTPS.
+    fn send_to_https(&mut self, bytes: &[u8]) -> Option<Step> {
+        let https = self.shared.https.as_ref().filter(|https| https.redirects && !self.peer.is_tls)?;
+        if !self.stream.is_tcp() || matches!(self.protocol, Protocol::Gateway(_)) {
+            return None;
+        }
+        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        if self.head.framing != BodyFraming::None {
+            self.protocol.end_connection(); // the body would stand before the next request
+        }
+        self.events
+            .push_whole(308, self.head.method == Method::Head, b"", |fields| fields.add(b"location", &to));
+        Some(Step::Answer)
+    }
+
+    /// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, for this time: the
+    /// port may be that of another server tomorrow. What else a client may have sent was readable on the way, so it gets an error.
+    fn lead_back(&mut self, bytes: &[u8]) -> Step {
+        const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
+        let Some(https) = &self.shared.https else { return Step::Refuse(Refusal::NoApp) };
+        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
+        self.visit = None;
+        self.note(self.head.target(bytes), bytes);
+        self.protocol.end_connection();
+        let is_head = self.head.method == Method::Head;
+        if is_head || self.head.method == Method::Get {
+            self.events.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
+        } else {
+            self.events.push_whole(400, false, WRONG, |fields| {
+                fields.add(b"content-type", b"text/plain; charset=utf-8");
+            });
+        }
+        Step::Answer
     }
 
     /// There is no application for this host and path. Developers get a list of those that there are: names and folders
@@ -314,6 +386,11 @@ impl Connection {
         self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
         let generation = self.generation_of(app.id);
         let settings = app.settings();
+        let recipient = self.recipient();
+        if !settings.sendfile.is_empty() {
+            // Highball sends the files, whatever a proxy in front could do.
+            self.head.drop_fields(bytes, is_about_sending);
+        }
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
         let context = RingContext {
@@ -322,6 +399,8 @@ impl Connection {
             server_port: self.peer.server_port,
             script_name: &settings.prefix,
             prefix_bytes,
+            remote_user: self.user.as_deref(),
+            request_id: self.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
             received_us: now_us(),
@@ -329,6 +408,11 @@ impl Connection {
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));
+        self.compression = if settings.compress {
+            Stage::new(&self.head, bytes, &app.compression, self.origin)
+        } else {
+            None
+        };
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();
@@ -338,8 +422,10 @@ impl Connection {
         inner.response.reset(HeadContext {
             head_method: self.head.method == Method::Head,
             upgrade: self.head.upgrade,
+            recipient,
             ..HeadContext::default()
         });
+        inner.response.ask(Conditions::of(&self.head, bytes));
     }
 
     /// The generation of this application that answered last on this connection, 0 before its first answer. From now on
@@ -360,7 +446,11 @@ impl Connection {
             return;
         }
         let head = &self.head;
-        let version = if head.version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        };
         let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
         self.entry = Some(Entry {

@@ -126,7 +126,8 @@ impl Connection {
             let shared = Rc::clone(&self.shared);
             let mut scratch = shared.scratch.borrow_mut();
             let length = match ready!(self.stream.poll_read_some(context, &mut scratch)) {
-                Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
+                Ok(0) if !self.protocol.has_read_body() => return Poll::Ready(Err(End::Gone)),
+                Err(_) => return Poll::Ready(Err(End::Gone)),
                 Ok(length) => length,
             };
             let before = upload.sink.length();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Context;
 
-use highball_ring::frame::{HIJACK_FOLLOWS, LOGGED_BY_APP};
+use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP};
 use highball_ring::RingError;
 
 use crate::aside::file_reads::{Ahead, ServedFile};
@@ -14,8 +14,10 @@ use crate::aside::Turn;
 use crate::budget::{Account, Permit};
 use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::exchange::response_head::{self, BadHead, HeadContext};
+use crate::exchange::sent_file::SentFile;
 use crate::exchange::spool::{SpoolError, SpoolFile};
 use crate::message::answer::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
+use crate::message::conditions::Conditions;
 use crate::message::refusal::Refusal;
 use crate::protocol::http1::body::BodyDecoder;
 
@@ -113,6 +115,10 @@ pub struct Response {
     taken_bytes: usize,
     /// The worker has to wait although its client takes something: spool files or buffers have no room.
     is_held_back: bool,
+    /// What the request says about a file that is the body, if it says something.
+    conditions: Option<Box<Conditions>>,
+    /// What is sent of the file that is the body, if it is one.
+    sent_file: Option<SentFile>,
     /// `FILE` frames so far.
     files: u32,
     /// In which turn files are read.
@@ -150,6 +156,8 @@ impl Response {
             held: None,
             taken_bytes: 0,
             is_held_back: false,
+            conditions: None,
+            sent_file: None,
             files: 0,
             reads: Turn::of_reads(),
             hijack_announced: false,
@@ -168,7 +176,13 @@ impl Response {
     pub fn reset(&mut self, context: HeadContext) {
         self.restart();
         self.context = context;
+        self.conditions = None;
         self.events.clear();
+    }
+
+    /// If the body turns out to be a file, these hold for it.
+    pub(crate) fn ask(&mut self, conditions: Option<Conditions>) {
+        self.conditions = conditions.map(Box::new);
     }
 
     /// Forgets what came, so that another worker can start over. Only while nothing final has come: interim heads stay.
@@ -183,6 +197,7 @@ impl Response {
         self.body_bytes = 0;
         self.is_logged_by_app = false;
         self.spool = Spool::Unused;
+        self.sent_file = None;
         self.files = 0;
         self.hijack_announced = false;
         self.handed_over = false;
@@ -396,6 +411,9 @@ impl Response {
         let context = HeadContext {
             complete_body_length: whole_body_length(behind),
             hijack: has_flag(HIJACK_FOLLOWS),
+            sent_file: has_flag(IS_FILE)
+                .then(|| response_head::sent_file(payload, self.conditions.as_deref()))
+                .flatten(),
             ..self.context
         };
         let mut is_chunked = false;
@@ -411,6 +429,7 @@ impl Response {
                 self.status = status;
                 self.is_logged_by_app = has_flag(LOGGED_BY_APP);
                 self.body = body;
+                self.sent_file = context.sent_file;
                 self.hijack_announced = context.hijack;
                 self.missing = if let AnswerBody::Length(length) = body { length } else { 0 };
                 self.app_chunks = is_chunked.then(BodyDecoder::of_chunked_response);
@@ -439,6 +458,9 @@ impl Response {
         match self.progress {
             Progress::Streaming if self.hijack_announced || self.handed_over => {
                 return Err(RingError::Breach("a body beside a hijack"))
+            }
+            Progress::Streaming if self.sent_file.is_some() => {
+                return Err(RingError::Breach("a body where a file was announced"))
             }
             Progress::Streaming => {}
             Progress::Waiting => return Err(RingError::Breach("a body without a head")),
@@ -501,9 +523,15 @@ impl Response {
 
     fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {
         self.files += 1;
-        if self.files > MAX_FILES {
+        if self.files > if self.sent_file.is_some() { 1 } else { MAX_FILES } {
             return Err(RingError::Breach("more files in one answer than are allowed"));
         }
+        // Only a regular file ends. One that the kernel makes up is found out when it is read.
+        let Ok(backing) = highball_tenant::handed_over(&file) else {
+            return Err(RingError::Breach("a file that is not a regular file"));
+        };
+        // From here on, closing it is no work for the event loop.
+        let file = Arc::new(ServedFile::handed_over(File::from(file), backing, &self.reads));
         match self.progress {
             Progress::Streaming if self.hijack_announced || self.handed_over => {
                 return Err(RingError::Breach("a file beside a hijack"))
@@ -512,10 +540,7 @@ impl Response {
             Progress::Waiting => return Err(RingError::Breach("a file without a head")),
             Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
-        // Only a regular file ends. One that the kernel makes up is found out when it is read.
-        let Ok(backing) = highball_tenant::handed_over(&file) else {
-            return Err(RingError::Breach("a file that is not a regular file"));
-        };
+        let (offset, length) = part_of_frame(self.sent_file, offset, length)?;
         let length = match self.body {
             AnswerBody::None => return Ok(()),
             AnswerBody::Length(_) => self.within_length(length),
@@ -526,7 +551,6 @@ impl Response {
         }
         self.missing = self.missing.saturating_sub(length);
         self.body_bytes = self.body_bytes.saturating_add(length);
-        let file = Arc::new(ServedFile::handed_over(File::from(file), backing, &self.reads));
         self.events.push_file(FilePart { file, offset, length, ahead: Ahead::default() });
         Ok(())
     }
@@ -565,4 +589,11 @@ impl Response {
         self.events.push(AnswerEvent::End);
         Ok(())
     }
+}
+
+/// What is sent of the part of a file that a frame names.
+fn part_of_frame(sent: Option<SentFile>, offset: u64, length: u64) -> Result<(u64, u64), RingError> {
+    let Some((begin, most)) = sent.map(SentFile::part) else { return Ok((offset, length)) };
+    let offset = offset.checked_add(begin).ok_or(RingError::Breach("a file beyond the end of all files"))?;
+    Ok((offset, length.saturating_sub(begin).min(most)))
 }

@@ -5,10 +5,14 @@
 //! decided here too, from the application's header fields, the request, and what is known about the
 //! body.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use highball_ring::frame::{is_token_byte, is_value_byte};
 
+use crate::exchange::sent_file::SentFile;
 use crate::http_syntax::{has_list_token, parse_length};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
+use crate::message::conditions::{parse_date, Conditions, Validators};
 
 /// What the front knows about the request and the body, beside the payload.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +25,22 @@ pub struct HeadContext {
     pub complete_body_length: Option<u64>,
     /// Whether the application takes the connection over after this head (partial hijack).
     pub hijack: bool,
+    /// What the client gets of the file that is the body, if the worker sends one: see [`sent_file`].
+    pub sent_file: Option<SentFile>,
+    /// Who gets the answer.
+    pub recipient: Recipient,
+}
+
+/// Who gets an answer: where the application names a file that is to be sent, only a proxy can do that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recipient {
+    /// Any client, or a proxy: no proxies are known.
+    #[default]
+    Unknown,
+    /// A trusted proxy.
+    Proxy,
+    /// Another client. The paths of files are not for it.
+    Client,
 }
 
 /// What a worker's head says.
@@ -43,6 +63,26 @@ pub enum BadHead {
     Unsendable(&'static str),
 }
 
+/// What the client gets of the file that is the body of an answer with this head. `None`: nothing but what the head says.
+pub(crate) fn sent_file(payload: &[u8], asked: Option<&Conditions>) -> Option<SentFile> {
+    let (&[status_low, status_high, ..], mut rest) = payload.split_first_chunk::<4>()?;
+    let (mut etag, mut last_modified, mut length) = (None, None, None);
+    while !rest.is_empty() {
+        let Field { name, value } = next_field(&mut rest).ok()?;
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        match name.len() {
+            4 if is("etag") => etag = Some(value.trim_ascii()),
+            13 if is("last-modified") => last_modified = parse_date(value.trim_ascii()),
+            13 if is("content-range") => return None,
+            14 if is("content-length") => length = parse_length(value),
+            17 if is("transfer-encoding") => return None,
+            _ => {}
+        }
+    }
+    let length = length.filter(|_| u16::from_le_bytes([status_low, status_high]) == 200)?;
+    Some(SentFile::judged(asked, Validators { etag, last_modified, length }))
+}
+
 /// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`: all
 /// but those that say something about the connection or the body's length.
 ///
@@ -62,14 +102,17 @@ pub fn read(
     if status == 101 && !context.upgrade {
         return Err(BadHead::Unsendable("answers 101 to a client that has offered no upgrade"));
     }
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { recipient: context.recipient, ..Gathered::default() };
     while !rest.is_empty() {
         let Field { name, value } = next_field(&mut rest)?;
-        if gathered.keep(name, value)? {
+        if gathered.keep(name, value)? && context.sent_file.is_none_or(|sent| sent.keeps(name)) {
             lines.add(name, value);
         }
     }
-    Ok(gathered.head(status, context))
+    let Some(sent) = context.sent_file else { return Ok(gathered.head(status, context)) };
+    sent.add_fields(gathered.accept_ranges, lines);
+    gathered.content_length = Some(sent.part().1);
+    Ok(gathered.head(sent.status(), context))
 }
 
 /// What the fields of a response say about its connection and its body, gathered while they are copied.
@@ -80,6 +123,9 @@ struct Gathered {
     close: bool,
     upgrade: bool,
     date: bool,
+    accept_ranges: bool,
+    recipient: Recipient,
+    request_id: bool,
 }
 
 struct Field<'a> {
@@ -122,6 +168,15 @@ impl Gathered {
                 false
             }
             10 if is("keep-alive") => false,
+            10 if is("x-sendfile") => self.keep_path(name),
+            12 if is("x-request-id") => {
+                self.request_id = true;
+                true
+            }
+            13 if is("accept-ranges") => {
+                self.accept_ranges = true;
+                true
+            }
             14 if is("content-length") => {
                 if self.content_length.is_some() {
                     return Err(BadHead::Unsendable("has two Content-Length fields"));
@@ -132,6 +187,7 @@ impl Gathered {
                 false
             }
             16 if is("proxy-connection") => false,
+            16 if is("x-accel-redirect") => self.keep_path(name),
             17 if is("transfer-encoding") => {
                 if !value.eq_ignore_ascii_case(b"chunked") && !value.eq_ignore_ascii_case(b"identity") {
                     return Err(BadHead::Unsendable("has a transfer coding other than chunked"));
@@ -144,12 +200,33 @@ impl Gathered {
         Ok(keep)
     }
 
+    /// The path of a file is for a web server in front.
+    fn keep_path(&self, name: &[u8]) -> bool {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let field = String::from_utf8_lossy(name);
+        match self.recipient {
+            Recipient::Client => tracing::error!(
+                %field,
+                "the application names a file to be sent, and no folder is allowed for that, so the client gets an empty body; \
+                 name the folders of such files in `sendfile`"
+            ),
+            Recipient::Unknown if !WARNED.swap(true, Ordering::Relaxed) => tracing::warn!(
+                %field,
+                "the application names a file to be sent; if no web server in front does that, clients get an empty body: name \
+                 the folders of such files in `sendfile`. If one does, name it in `trusted_proxies`"
+            ),
+            Recipient::Unknown | Recipient::Proxy => {}
+        }
+        self.recipient != Recipient::Client
+    }
+
     fn head(self, status: u16, context: &HeadContext) -> WorkerHead {
         let (body, content_length) = self.body(status, context);
         let head = AnswerHead {
             body,
             content_length,
             has_date: self.date,
+            has_request_id: self.request_id,
             is_last: self.close,
             is_upgrade: self.upgrade,
             ..AnswerHead::new(status)

@@ -17,7 +17,7 @@ use super::{Pending, FRESH_MS};
 use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
 use crate::clock::now_ms;
 
-/// Most files that are kept (large ones open, and each with up to two compressed siblings), and paths that mean none.
+/// Most files that are kept (large ones open, and each with up to three compressed siblings), and paths that mean none.
 pub(super) const KEPT_FILES: usize = 128;
 
 /// Files that this process opens: a question costs little, and a developer who has changed a file looks at it at once.

@@ -202,6 +202,7 @@ fn is_like_digest(word: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compression::accept_encoding::AcceptEncoding;
     use crate::files::FRESH_MS;
     use std::fs;
 
@@ -254,7 +255,9 @@ mod tests {
         fn body(&self, path: &str) -> Option<String> {
             let pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
             let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads())?;
-            let Content::Bytes(bytes) = &found.choose(b"").content else { panic!("a small file") };
+            let Content::Bytes(bytes) = &found.choose(&AcceptEncoding::default()).content else {
+                panic!("a small file")
+            };
             Some(String::from_utf8(bytes.to_vec()).unwrap())
         }
     }
@@ -375,7 +378,7 @@ mod tests {
             let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads()).expect("served");
             assert!(knows(name, 0));
             assert!(!knows(name, FRESH_MS), "it may have changed within the same time stamp");
-            let representation = found.choose(b"");
+            let representation = found.choose(&AcceptEncoding::default());
             assert!(matches!(representation.content, Content::File(_)));
             assert_eq!(representation.length, content.len() as u64);
             assert!(representation.validators.ends_with(REVALIDATED), "it may change while it is sent");

@@ -45,8 +45,8 @@ impl StaticFiles {
             None => None,
         };
         if let Some(page) = page {
-            let representation = page.choose(request.accepted_encodings());
-            let part = Part { status: 404, offset: 0, length: representation.length };
+            let representation = page.choose(&request.accepted_encodings());
+            let part = Part { status: 404, offset: 0, length: representation.length, varies: false };
             return push_answer(representation, part, request, events);
         }
         Refusal::NotFound.answer(request.head.method == Method::Head, events);

@@ -48,6 +48,8 @@ pub struct AnswerHead {
     pub content_length: Option<u64>,
     /// Whether a Date is among the fields.
     pub has_date: bool,
+    /// Whether an X-Request-Id is among the fields.
+    pub has_request_id: bool,
     /// Whether the application wants the connection to end after this answer.
     pub is_last: bool,
     /// Whether the application says that it changes protocols.
@@ -63,6 +65,7 @@ impl AnswerHead {
             body: AnswerBody::None,
             content_length: None,
             has_date: false,
+            has_request_id: false,
             is_last: false,
             is_upgrade: false,
         }
@@ -136,6 +139,21 @@ impl AnswerEvents {
     /// Bytes of heads and bodies that wait here.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes.len() - self.at
+    }
+
+    /// The length of the body, where all of it waits here, in memory, and is next.
+    pub fn whole_body_bytes(&self) -> Option<usize> {
+        let (last, events) = self.events[self.next..].split_last()?;
+        let lengths = events.iter().map(|event| match event {
+            AnswerEvent::Bytes(length) => Some(*length),
+            _ => None,
+        });
+        lengths.sum::<Option<usize>>().filter(|_| matches!(last, AnswerEvent::End))
+    }
+
+    /// Whether all that waits here are bytes of the body.
+    pub fn has_only_bytes(&self) -> bool {
+        self.events[self.next..].iter().all(|event| matches!(event, AnswerEvent::Bytes(_)))
     }
 
     /// Forgets all, and gives the memory back.
@@ -262,6 +280,14 @@ impl AnswerEvents {
         let begin = self.begin_head();
         write(&mut FieldLines(&mut self.bytes));
         self.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
+    }
+
+    /// Adds what waits in `other`, which is empty then.
+    pub fn append(&mut self, other: &mut AnswerEvents) {
+        self.take_memory();
+        self.events.extend(other.events.drain(other.next..));
+        self.bytes.extend_from_slice(&other.bytes[other.at..]);
+        other.clear();
     }
 
     // --- Taking --------------------------------------------------------------------------------------

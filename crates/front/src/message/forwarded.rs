@@ -32,6 +32,13 @@ pub(crate) fn is_report(name: &[u8]) -> bool {
         || NAMES.iter().any(|report| name.eq_ignore_ascii_case(report))
 }
 
+/// Whether a proxy says in a field of this name how the application may have it send a file. `Rack::Sendfile` believes
+/// clients, too: one could choose which of the proxy's own paths it names (CVE-2025-61780).
+pub(crate) fn is_about_sending(name: &[u8]) -> bool {
+    name.len() == 15
+        && (name.eq_ignore_ascii_case(b"x-sendfile-type") || name.eq_ignore_ascii_case(b"x-accel-mapping"))
+}
+
 /// What is reported of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reported {

@@ -48,6 +48,8 @@ pub enum Refusal {
     HostRepeated,
     /// A Host field that is not `host[:port]`.
     HostInvalid,
+    /// A Host field that names another host than `:authority` does.
+    HostDiffers,
     /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
     BadForwarded,
     /// A Content-Length that is not a number of bytes.
@@ -86,6 +88,20 @@ pub enum Refusal {
     MethodNotAllowed,
     /// The front may not serve this.
     Forbidden,
+    /// The application is for users with a password, and the request has none that is right.
+    LoginNeeded,
+    /// The client has tried too many passwords.
+    TooManyLogins {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
+    /// Too many passwords wait to be checked.
+    LoginsBusy {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
+    /// The file of users cannot be used.
+    UsersUnreadable,
     /// The body could not be stored while it arrived.
     BodyNotStored,
     /// There is no room for the body at the moment: spool files are full.
@@ -137,10 +153,11 @@ impl Refusal {
             BadRequestLine | BadTarget | BadVersion | BareLineFeed | BareCarriageReturn => 400,
             SpaceBeforeFirstField | FoldedField | SpaceBeforeColon => 400,
             BadFieldName | BadFieldValue => 400,
-            HostMissing | HostRepeated | HostInvalid | BadForwarded => 400,
+            HostMissing | HostRepeated | HostInvalid | HostDiffers | BadForwarded => 400,
             BadContentLength | ContentLengthRepeated | LengthAndTransferEncoding => 400,
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
+            LoginNeeded => 401,
             Forbidden => 403,
             NoApp | NotFound => 404,
             MethodNotAllowed => 405,
@@ -148,11 +165,13 @@ impl Refusal {
             BodyTooLarge => 413,
             TargetTooLong => 414,
             UnknownExpectation => 417,
+            TooManyLogins { .. } => 429,
             HeadTooLarge | TooManyFields | TrailersTooLarge => 431,
-            BodyNotStored | AppRaised => 500,
+            BodyNotStored | AppRaised | UsersUnreadable => 500,
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
             WorkerDied { .. } | BadResponse { .. } => 502,
             SpoolFull { .. } | QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
+            LoginsBusy { .. } => 503,
             WorkerTimeout { .. } => 504,
             UnknownVersion => 505,
         }
@@ -181,6 +200,7 @@ impl Refusal {
             HostMissing => "the Host field is missing",
             HostRepeated => "the Host field is repeated",
             HostInvalid => "the Host field is malformed",
+            HostDiffers => "the Host field names another host than :authority",
             BadForwarded => "the Forwarded field is malformed",
             BadContentLength => "the Content-Length field is malformed",
             ContentLengthRepeated => "the Content-Length field is repeated",
@@ -200,6 +220,10 @@ impl Refusal {
             NotFound => "nothing is served here",
             MethodNotAllowed => "only GET and HEAD are allowed here",
             Forbidden => "this may not be served",
+            LoginNeeded => "a user name and a password are needed",
+            TooManyLogins { .. } => "too many wrong passwords were tried",
+            LoginsBusy { .. } => "too many passwords are being checked",
+            UsersUnreadable => "passwords cannot be checked; the server's log says why",
             BodyNotStored => "the request body could not be stored",
             SpoolFull { .. } => "there is no room for the request body at the moment",
             AppRaised => "the application raised an exception; its log says which",
@@ -258,6 +282,8 @@ impl Refusal {
             Refusal::SpoolFull { retry_after_seconds }
             | Refusal::QueueFull { retry_after_seconds }
             | Refusal::NoWorker { retry_after_seconds }
+            | Refusal::TooManyLogins { retry_after_seconds }
+            | Refusal::LoginsBusy { retry_after_seconds }
             | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
             Refusal::AppFailed => Some(APP_FAILED_RETRY_SECONDS),
             _ => None,

@@ -54,6 +54,8 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2
+    Http2,
 }
 
 /// A request's method (RFC 9110 section 9); case matters.
@@ -212,6 +214,14 @@ impl RequestHead {
         }
     }
 
+    /// Takes the fields with a well-known key away: no application gets them.
+    pub(crate) fn drop_known(&mut self, key: FieldKey) {
+        self.fields.iter_mut().filter(|field| field.key == key).for_each(|field| field.key = KEY_DROPPED);
+        let others = !key.bit().unwrap_or(0);
+        self.seen &= others;
+        self.repeated &= others;
+    }
+
     // --- What it says --------------------------------------------------------------------------------
 
     /// The method as it was sent.
@@ -252,6 +262,11 @@ impl RequestHead {
     /// The fields in the order they came: name and value.
     pub fn fields<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.fields.iter().map(|field| (field.name.of_buffer(buffer), field.value.of_buffer(buffer)))
+    }
+
+    /// Whether there is a field with a well-known key.
+    pub(crate) fn has(&self, key: FieldKey) -> bool {
+        key.bit().is_some_and(|bit| self.seen & bit != 0)
     }
 
     /// The first value of the field with a well-known key.

@@ -517,6 +517,11 @@ pub fn fields_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// The same of the lines of a head that is sent.
+pub(super) fn fields_of_all<'a>(lines: &'a [&'a [u8]]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    lines.iter().flat_map(|lines| fields_of(lines))
+}
+
 /// Whether a field of a response is sent to a web server. What concerns a connection is not, nor `Status`, which would
 /// pass for the status.
 pub(super) fn is_sent(name: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use highball_config::Limits;
 
-use super::cgi::{fields_of, CgiReader, Event, ReadError};
+use super::cgi::{fields_of_all, CgiReader, Event, ReadError};
 use super::{BytesRead, Unreadable};
 use crate::http_syntax::write_number;
 use crate::message::answer::AnswerHead;
@@ -179,7 +179,7 @@ impl Gateway {
     pub(super) fn write_head(
         &mut self,
         head: &AnswerHead,
-        lines: &[u8],
+        lines: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         if head.is_interim() {
@@ -190,7 +190,7 @@ impl Gateway {
             write_number(number, &mut length);
             (&b"content-length"[..], &length[..])
         });
-        let mut fields = fields_of(lines).chain(length_field);
+        let mut fields = fields_of_all(lines).chain(length_field);
         self.reader.writer().head(head.status, &mut fields, out)
     }
 

@@ -24,6 +24,8 @@ pub struct Failure {
     pub exception: Vec<u8>,
     /// Whether a second worker had been asked.
     pub repeated: bool,
+    /// The id of the request, if requests get one.
+    pub request_id: Option<String>,
     /// What keeps requests waiting.
     pub load: Load,
     /// What was asked for.
@@ -80,6 +82,7 @@ impl Failure {
             refusal,
             exception: std::mem::take(&mut inner.response.exception),
             repeated: inner.request.repeated,
+            request_id: None,
             load,
             request: ReceivedRequest::of(&inner.request.head, body),
         }
@@ -98,6 +101,7 @@ impl Failure {
         let path = path_without_tokens(self.request.target.split('?').next().unwrap_or_default());
         tracing::error!(
             request = format!("{} {path}", self.request.method),
+            id = self.request_id,
             worker = refusal.worker(),
             repeated = self.repeated.then_some(true),
             why = refusal.details(),
@@ -211,6 +215,8 @@ mod tests {
             server_port: 80,
             script_name: "/shop",
             prefix_bytes: 5,
+            request_id: None,
+            remote_user: None,
             https: false,
             takeover: true,
             received_us: 7,

@@ -13,8 +13,10 @@ use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
 use crate::aside::Turn;
+use crate::basic_auth::BasicAuth;
 use crate::budget::{Budgets, Share};
 use crate::clock::now_ms;
+use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
 use crate::files::{Assets, Finder, StaticFiles};
@@ -59,6 +61,12 @@ pub(crate) struct AppState {
     pub(crate) spool: Arc<Share>,
     /// What its requests and answers may hold in memory.
     pub(crate) buffers: Arc<Share>,
+    /// What the compression of its answers may take.
+    pub(crate) compression: AppRoom,
+    /// Its users, if it is for them alone.
+    basic_auth: RefCell<Option<Rc<BasicAuth>>>,
+    /// Whose turn it is to check a password, of all applications.
+    logins: Turn,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     events: AppEvents,
@@ -85,8 +93,11 @@ impl AppState {
         limits: &Limits,
         log: Option<&Rc<AccessLog>>,
         budgets: &Budgets,
+        compression: AppRoom,
+        logins: &Turn,
         events: UnboundedSender<Event>,
     ) -> Self {
+        let turn = Turn::of(app.runs_as.another());
         let events = AppEvents { app: app.id, events };
         let dispatcher = Dispatcher::new(limits, &app, events.clone());
         AppState {
@@ -96,10 +107,13 @@ impl AppState {
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
-            turn: Turn::of(app.runs_as.another()),
+            basic_auth: RefCell::new(BasicAuth::of(&app, &turn, logins)),
+            turn,
+            logins: logins.clone(),
             reads: Turn::of_reads(),
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
+            compression,
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             events,
@@ -126,6 +140,9 @@ impl AppState {
         if !self.has_log_of(&app, log) {
             *self.access_log.borrow_mut() = access_log(&app, log);
         }
+        if !self.basic_auth().map_or(app.basic_auth.is_none(), |auth| auth.is_of(&app)) {
+            *self.basic_auth.borrow_mut() = BasicAuth::of(&app, &self.turn, &self.logins);
+        }
         *self.app.borrow_mut() = app;
     }
 
@@ -137,6 +154,11 @@ impl AppState {
             (LogPlace::Off, None, _) | (LogPlace::OfServer, None, None) => true,
             _ => false,
         }
+    }
+
+    /// Its users, if it is for them alone.
+    pub(crate) fn basic_auth(&self) -> Option<Rc<BasicAuth>> {
+        self.basic_auth.borrow().as_ref().map(Rc::clone)
     }
 
     /// Sends an event of the application.
@@ -190,7 +212,8 @@ impl AppState {
                 Some(assets) => finder.with_assets(*assets, rules.follow_symlinks),
                 None => finder,
             };
-            StaticFiles::new(finder, settings.runs_as.another(), &self.turn)
+            let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.turn);
+            statics.compressed_in(Some(&self.compression).filter(|_| settings.compress))
         });
         *self.statics.borrow_mut() = statics.map(Rc::new);
         self.files_are_known();
@@ -201,6 +224,7 @@ impl AppState {
         let settings = self.settings();
         let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
         let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
+        let site = site.compressed_in(Some(&self.compression).filter(|_| settings.compress));
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
@@ -285,6 +309,7 @@ impl AppState {
             statics.close_idle(now_ms);
         }
         self.error_pages.borrow().iter().for_each(|pages| pages.forget_old(now_ms));
+        self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.look_whether_idle(now_ms);
     }

@@ -267,6 +267,11 @@ impl Listener {
         self.bind.tcp_address().map(|address| address.port())
     }
 
+    /// The TCP port, if it is for HTTPS.
+    pub(crate) fn https_port(&self) -> Option<u16> {
+        self.port().filter(|_| self.bind.protocol == BindProtocol::Https)
+    }
+
     /// The same socket, to accept from on this thread's runtime.
     pub(crate) fn open(self) -> io::Result<Acceptor> {
         let (address, inherited, protocol) = (self.address(), self.inherited, self.bind.protocol);

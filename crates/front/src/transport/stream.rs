@@ -1,8 +1,10 @@
-//! A client's socket, TCP or Unix, as the connection uses it: by polling.
+//! A client's socket, TCP or Unix, with or without TLS, or a part of one, as the connection uses it: by polling.
 
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
@@ -14,18 +16,11 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::aside::file_reads::Next;
+use crate::aside::file_reads::{FileProgress, Next};
 use crate::message::answer::FilePart;
+use crate::transport::http2::Http2Stream;
 use crate::transport::peer_user;
-
-/// What became of a part of a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum FileProgress {
-    /// Some of it has been sent.
-    Sent,
-    /// The client would take more, which is being read.
-    Reading,
-}
+use crate::transport::tls::stream::TlsStream;
 
 /// A connection that was silent for this long is probed, at this interval, and given up after this many probes without an
 /// answer: two minutes in all.
@@ -63,6 +58,9 @@ impl Peer {
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
+    /// One of the streams of HTTP/2 that share a socket.
+    Http2(Rc<Http2Stream>, Rc<RefCell<Stream>>),
 }
 
 impl Stream {
@@ -70,20 +68,40 @@ impl Stream {
     /// can connect to it; behind it, a client that is reported counts by its address.
     pub(crate) fn is_trusted(&self, peer: &Peer, networks: &[Network]) -> bool {
         let address = peer.remote_addr.parse();
-        let is_by_file = matches!(self, Stream::Unix(_)) && !peer.is_reported;
+        let is_by_file = !self.is_tcp() && !peer.is_reported;
         is_by_file || address.is_ok_and(|address| Network::any_contains(networks, address))
     }
 
     /// Whether the process at the other end, on this machine, runs as `starter`, the user who started Highball, or as root.
     pub(crate) fn is_of_trusted_user(&self, starter: u32) -> bool {
+        let is_trusted = |stream: &TcpStream| match (stream.local_addr(), stream.peer_addr()) {
+            (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer, starter),
+            _ => false,
+        };
         match self {
-            Stream::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
-                (Ok(local), Ok(peer)) => peer_user::is_trusted(local, peer, starter),
-                _ => false,
-            },
+            Stream::Tcp(stream) => is_trusted(stream),
+            Stream::Tls(stream) => is_trusted(stream.tcp()),
             Stream::Unix(stream) => {
                 stream.peer_cred().is_ok_and(|user| peer_user::is_trusted_user(user.uid(), starter))
             }
+            Stream::Http2(_, socket) => socket.borrow().is_of_trusted_user(starter),
+        }
+    }
+
+    /// Whether the client has connected by TCP.
+    pub(crate) fn is_tcp(&self) -> bool {
+        match self {
+            Stream::Http2(_, socket) => socket.borrow().is_tcp(),
+            socket => socket.tcp().is_some(),
+        }
+    }
+
+    /// The TCP connection, if there is one.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Tls(stream) => Some(stream.tcp()),
+            Stream::Unix(_) | Stream::Http2(..) => None,
         }
     }
 
@@ -114,6 +132,11 @@ impl Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        match self {
+            Stream::Tls(stream) => return stream.poll_write_ahead(context, bytes),
+            Stream::Http2(stream, _) => return stream.poll_write(context, bytes),
+            Stream::Tcp(_) | Stream::Unix(_) => {}
+        }
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
         self.poll_sending(context, |socket| rustix::net::send(socket, bytes, flags))
     }
@@ -124,6 +147,9 @@ impl Stream {
         context: &mut Context<'_>,
         part: &mut FilePart,
     ) -> Poll<io::Result<FileProgress>> {
+        if let Stream::Tls(stream) = self {
+            return stream.poll_send_file(context, part);
+        }
         // What the client does not take is not read.
         ready!(self.poll_writable(context))?;
         let FilePart { file, offset, length, ahead, .. } = part;
@@ -132,10 +158,13 @@ impl Stream {
         };
         let polled = match next? {
             Next::Bytes(bytes) => self.poll_write_some(context, bytes),
-            Next::FromCache(most) => self.poll_sending(context, |socket| {
-                let mut offset = *offset;
-                rustix::fs::sendfile(socket, &***file, Some(&mut offset), most)
-            }),
+            Next::FromCache(most) => match self {
+                Stream::Http2(stream, _) => stream.poll_write_file(context, file, *offset, most),
+                Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) => self.poll_sending(context, |socket| {
+                    let mut offset = *offset;
+                    rustix::fs::sendfile(socket, &***file, Some(&mut offset), most)
+                }),
+            },
         };
         let Poll::Ready(sent) = polled else {
             ahead.forget();
@@ -154,11 +183,13 @@ impl Stream {
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Tcp(stream) => stream.poll_write_ready(context),
+            Stream::Tls(stream) => stream.tcp().poll_write_ready(context),
             Stream::Unix(stream) => stream.poll_write_ready(context),
+            Stream::Http2(stream, _) => stream.poll_writable(context),
         }
     }
 
-    /// Sends by a system call, when the socket takes something.
+    /// Sends by a system call, when the socket takes something. Only for a whole socket without TLS.
     fn poll_sending(
         &mut self,
         context: &mut Context<'_>,
@@ -166,11 +197,11 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.poll_writable(context))?;
-            let socket: &Stream = self;
-            let mut send = || send(socket.as_fd()).map_err(io::Error::from);
-            let sent = match socket {
-                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, &mut send),
-                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, &mut send),
+            let mut send = |socket: BorrowedFd<'_>| send(socket).map_err(io::Error::from);
+            let sent = match self {
+                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
+                Stream::Tls(_) | Stream::Http2(..) => Err(io::ErrorKind::Unsupported.into()),
             };
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -182,7 +213,10 @@ impl Stream {
     /// Has the kernel end the connection when the client's machine does not answer any more: nothing else may notice for
     /// hours on a connection that is idle most of the time (tcp(7), SO_KEEPALIVE).
     pub(crate) fn keep_looking_for_peer(&self) {
-        if let Stream::Tcp(stream) = self {
+        if let Stream::Http2(_, socket) = self {
+            socket.borrow().keep_looking_for_peer();
+        }
+        if let Some(stream) = self.tcp() {
             let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
             if let Err(error) =
                 SockRef::from(stream).set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES))
@@ -194,30 +228,45 @@ impl Stream {
 
     /// Whether the client has closed its socket, as far as the kernel knows: of a TCP connection, only after a reset.
     pub(crate) fn is_closed(&self) -> bool {
-        let mut polled = [PollFd::new(self, PollFlags::empty())];
+        let Some(socket) = self.socket() else { return false };
+        let mut polled = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
         let found = poll(&mut polled, Some(&Timespec::default()));
         found.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
+    /// Everything was sent. TLS has an alert for that, by which clients know that nothing is missing.
+    pub(crate) fn end(&mut self) {
+        if let Stream::Tls(stream) = self {
+            stream.end();
+        }
+    }
+
     /// Ends our side; the client may still be sending.
-    pub(crate) fn shut_down_write(&self) {
-        // The client may be gone already.
-        let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);
+    pub(crate) fn shut_down_write(&mut self) {
+        self.end();
+        if let Some(socket) = self.socket() {
+            // The client may be gone already.
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+        }
     }
 
     /// Makes the client see a broken connection (a reset, where there is such a thing) instead of a clean end.
     pub(crate) fn reset_at_close(&self) {
-        if let Stream::Tcp(stream) = self {
+        if let Stream::Http2(stream, _) = self {
+            stream.reset();
+        }
+        if let Some(stream) = self.tcp() {
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
-}
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// The socket, if it is a whole one.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => Some(stream.as_fd()),
+            Stream::Tls(stream) => Some(stream.tcp().as_fd()),
+            Stream::Unix(stream) => Some(stream.as_fd()),
+            Stream::Http2(..) => None,
         }
     }
 }
@@ -231,6 +280,16 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => {
+                let length = ready!(stream.poll_read(context, buffer.initialize_unfilled()))?;
+                buffer.advance(length);
+                Poll::Ready(Ok(()))
+            }
+            Stream::Http2(stream, _) => {
+                let length = ready!(stream.poll_read(context, buffer.initialize_unfilled()))?;
+                buffer.advance(length);
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }
@@ -240,7 +299,29 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => stream.poll_write(context, bytes),
+            Stream::Http2(stream, _) => stream.poll_write(context, bytes),
         }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(stream) => stream.poll_write_vectored(context, slices),
+            Stream::Http2(stream, _) => {
+                let first = slices.iter().find(|slice| !slice.is_empty());
+                stream.poll_write(context, first.map_or(&[], |slice| slice))
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        !matches!(self, Stream::Http2(..))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -251,6 +332,14 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            stream @ Stream::Tls(_) => {
+                stream.shut_down_write();
+                Poll::Ready(Ok(()))
+            }
+            Stream::Http2(stream, _) => {
+                stream.end(false);
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }

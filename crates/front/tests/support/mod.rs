@@ -71,7 +71,7 @@ impl Front {
         let for_front = Arc::clone(&settings);
         let key = Arc::new(DeveloperKey::new([7; 32]));
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, key, listeners, opening, commands_in, from_front).unwrap();
+            highball_front::run(for_front, key, None, listeners, opening, commands_in, from_front).unwrap();
         });
         let (events, workers) = (RefCell::new(events), AtomicU32::new(0));
         Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }

@@ -129,6 +129,14 @@ impl Client {
         self.ask(&Order::ReadConfiguration, Some(socket)).map(drop)
     }
 
+    /// Starts a process of root's that reads certificates when their files change, and gives it the socket for what it has read.
+    ///
+    /// # Errors
+    /// The spawner says why it cannot.
+    pub fn watch_certificates(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.ask(&Order::WatchCertificates, Some(socket)).map(drop)
+    }
+
     /// Writes the PID file.
     ///
     /// # Errors

@@ -118,6 +118,7 @@ mod tests {
             log_format: Form::Human,
             development: true,
             early_hints: false,
+            sendfile: &[],
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();
         let packet = theirs.receive::<serde_json::Value>().await.unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
 use crate::process::spawn_journey::Step;
-use highball_config::LogFormat;
+use highball_config::{LogFormat, SentFolder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) const MESSAGE_DESCRIPTORS: usize = 4;
 /// Messages from the supervisor to a mold.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum ToMold {
+pub(crate) enum ToMold<'a> {
     /// Fork a worker and give it the four descriptors that come with this message.
     Fork {
         /// The worker's number.
@@ -29,6 +29,8 @@ pub(crate) enum ToMold {
         development: bool,
         /// Whether the application may send early hints.
         early_hints: bool,
+        /// The folders of files that the application may name in a header field.
+        sendfile: &'a [SentFolder],
     },
     /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.
     Heap,
@@ -391,10 +393,11 @@ mod tests {
             log_format: Form::Json,
             development: false,
             early_hints: true,
+            sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true}"#
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"sendfile":[{"prefix":null,"folder":"storage"}]}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

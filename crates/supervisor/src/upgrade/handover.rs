@@ -24,6 +24,9 @@ pub(crate) enum ToSuccessor {
         /// The names of the applications that do not serve there either.
         #[serde(default)]
         broken: Vec<String>,
+        /// The keys of TLS session tickets, by which clients of the old process resume their sessions in the new one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket_keys: Option<String>,
     },
     /// Accept connections.
     TakeOver,

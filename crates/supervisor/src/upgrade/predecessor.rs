@@ -14,6 +14,7 @@ pub struct Predecessor {
     listeners: Vec<(String, OwnedFd)>,
     pid_proxy: Option<OwnedFd>,
     broken: Vec<String>,
+    ticket_keys: Option<String>,
 }
 
 impl Predecessor {
@@ -31,8 +32,8 @@ impl Predecessor {
             match (serde_json::from_slice(&bytes)?, descriptors.pop()) {
                 (ToSuccessor::Listener { bind }, Some(socket)) => listeners.push((bind, socket)),
                 (ToSuccessor::PidProxy, socket) => pid_proxy = socket,
-                (ToSuccessor::Begin { pid, broken }, _) => {
-                    return Ok(Some(Predecessor { pid, control, listeners, pid_proxy, broken }))
+                (ToSuccessor::Begin { pid, broken, ticket_keys }, _) => {
+                    return Ok(Some(Predecessor { pid, control, listeners, pid_proxy, broken, ticket_keys }))
                 }
                 (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
                     return Err(io::Error::other("the old process sent a message at the wrong time"))
@@ -49,6 +50,11 @@ impl Predecessor {
     /// Whether the application with this name does not serve there either.
     pub fn is_without(&self, app: &str) -> bool {
         self.broken.iter().any(|name| name == app)
+    }
+
+    /// The keys of its TLS session tickets, if it has some; once.
+    pub fn take_ticket_keys(&mut self) -> Option<String> {
+        self.ticket_keys.take()
     }
 
     /// The socket that listens on this address, as it was given; once.

@@ -5,10 +5,21 @@ use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
 use crate::upgrade::handover::{ToPidProxy, ToSuccessor};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The keys of TLS session tickets at the time of the call.
+#[derive(Clone)]
+pub struct TicketKeys(pub Arc<dyn Fn() -> String + Send + Sync>);
+
+impl fmt::Debug for TicketKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TicketKeys")
+    }
+}
 
 /// What a process needs to have a successor.
 #[derive(Debug)]
@@ -22,6 +33,8 @@ pub struct UpgradeContext {
     /// The socket to the PID proxy, if that is another process. Without one, this process becomes the PID proxy of its
     /// successors.
     pub pid_proxy: Option<OwnedFd>,
+    /// For clients with TLS.
+    pub ticket_keys: Option<TicketKeys>,
 }
 
 impl UpgradeContext {
@@ -65,7 +78,8 @@ impl Successor {
             control.send(&ToSuccessor::PidProxy, &[socket.as_fd()])?;
         }
         let own = inbox.launcher.pid().as_raw_pid();
-        control.send(&ToSuccessor::Begin { pid: own, broken }, &[])?;
+        let ticket_keys = context.ticket_keys.as_ref().map(|TicketKeys(now)| now());
+        control.send(&ToSuccessor::Begin { pid: own, broken, ticket_keys }, &[])?;
         let (pid, pidfd) = inbox.launcher.start_successor(context, theirs)?;
         let process = HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone())?;
         let control = Arc::new(control);

@@ -28,7 +28,14 @@ struct Asked {
 const HTTP11: Asked = Asked {
     version: Version::Http11,
     keep_alive: true,
-    context: HeadContext { head_method: false, upgrade: true, complete_body_length: None, hijack: false },
+    context: HeadContext {
+        head_method: false,
+        upgrade: true,
+        complete_body_length: None,
+        hijack: false,
+        sent_file: None,
+        recipient: Recipient::Unknown,
+    },
 };
 const HTTP10: Asked = Asked { version: Version::Http10, ..HTTP11 };
 
@@ -281,4 +288,49 @@ fn numbers_are_written_whole() {
         assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
         assert_eq!(parse_length(number.to_string().as_bytes()), Some(number));
     }
+}
+
+/// The head that a client gets of an answer whose body is a file.
+fn sent(fields: &[(&str, &str)], status: u16) -> Option<(AnswerHead, String)> {
+    let payload = payload(status, fields);
+    let context = HeadContext { sent_file: Some(sent_file(&payload, None)?), ..HTTP11.context };
+    let mut events = AnswerEvents::default();
+    let head = events.push_head(|lines| Ok::<_, BadHead>(read(&payload, &context, lines)?.head)).unwrap();
+    let mut writer = Writer::default();
+    writer.begin(Version::Http11, true);
+    Some((head, String::from_utf8(written(&mut events, &mut writer)).unwrap()))
+}
+
+#[test]
+fn the_body_of_a_file_has_a_length_and_parts() {
+    let (head, text) = sent(&[("Content-Length", "7"), ("ETag", "\"a\"")], 200).unwrap();
+    assert_eq!((head.status, head.body), (200, AnswerBody::Length(7)));
+    assert!(text.contains("\r\naccept-ranges: bytes\r\n"), "{text}");
+    let (_, text) = sent(&[("content-length", "7"), ("Accept-Ranges", "none")], 200).unwrap();
+    assert!(text.contains("Accept-Ranges: none") && !text.contains("bytes"), "{text}");
+}
+
+#[test]
+fn what_is_no_whole_file_is_sent_as_the_head_says() {
+    for (fields, status) in [
+        (&[("content-length", "7")][..], 404),
+        (&[("content-length", "7"), ("content-range", "bytes 0-6/9")], 200),
+        (&[("content-length", "7"), ("transfer-encoding", "chunked")], 200),
+        (&[("content-length", "x")], 200),
+        (&[], 200),
+    ] {
+        assert!(sent(fields, status).is_none(), "{status} {fields:?}");
+    }
+}
+
+#[test]
+fn paths_are_for_proxies() {
+    let fields = [("X-Sendfile", "/srv/a"), ("x-accel-redirect", "/b"), ("X-Accel-Buffering", "no")];
+    assert!(encode(HTTP11, 200, &fields).text.contains("X-Sendfile: /srv/a\r\nx-accel-redirect: /b\r\n"));
+    let direct = Asked { context: HeadContext { recipient: Recipient::Client, ..HTTP11.context }, ..HTTP11 };
+    let text = encode(direct, 200, &fields).text;
+    assert!(
+        !text.contains("/srv/a") && !text.contains("/b") && text.contains("X-Accel-Buffering: no"),
+        "{text}"
+    );
 }

@@ -38,9 +38,12 @@ pub mod known_key {
     pub const PATH_INFO: FieldKey = key_of("PATH_INFO");
     pub const QUERY_STRING: FieldKey = key_of("QUERY_STRING");
     pub const REQUEST_URI: FieldKey = key_of("REQUEST_URI");
+    pub const SERVER_PROTOCOL: FieldKey = key_of("SERVER_PROTOCOL");
     pub const SERVER_NAME: FieldKey = key_of("SERVER_NAME");
     pub const SERVER_PORT: FieldKey = key_of("SERVER_PORT");
     pub const REMOTE_ADDR: FieldKey = key_of("REMOTE_ADDR");
+    pub const REMOTE_USER: FieldKey = key_of("REMOTE_USER");
+    pub const AUTH_TYPE: FieldKey = key_of("AUTH_TYPE");
     pub const CONTENT_LENGTH: FieldKey = key_of("CONTENT_LENGTH");
     pub const HOST: FieldKey = key_of("HTTP_HOST");
     pub const CONNECTION: FieldKey = key_of("HTTP_CONNECTION");
@@ -48,6 +51,8 @@ pub mod known_key {
     pub const UPGRADE: FieldKey = key_of("HTTP_UPGRADE");
     pub const EXPECT: FieldKey = key_of("HTTP_EXPECT");
     pub const COOKIE: FieldKey = key_of("HTTP_COOKIE");
+    pub const AUTHORIZATION: FieldKey = key_of("HTTP_AUTHORIZATION");
+    pub const SEC_FETCH_SITE: FieldKey = key_of("HTTP_SEC_FETCH_SITE");
     pub const ACCEPT_ENCODING: FieldKey = key_of("HTTP_ACCEPT_ENCODING");
     pub const IF_MATCH: FieldKey = key_of("HTTP_IF_MATCH");
     pub const IF_NONE_MATCH: FieldKey = key_of("HTTP_IF_NONE_MATCH");
@@ -60,6 +65,9 @@ pub mod known_key {
     pub const FORWARDED: FieldKey = key_of("HTTP_FORWARDED");
     pub const X_FORWARDED_FOR: FieldKey = key_of("HTTP_X_FORWARDED_FOR");
     pub const X_FORWARDED_PROTO: FieldKey = key_of("HTTP_X_FORWARDED_PROTO");
+    pub const X_REQUEST_ID: FieldKey = key_of("HTTP_X_REQUEST_ID");
+    pub const TRACEPARENT: FieldKey = key_of("HTTP_TRACEPARENT");
+    pub const TRACESTATE: FieldKey = key_of("HTTP_TRACESTATE");
 }
 
 /// A field name on its way to a key.

@@ -26,6 +26,10 @@ pub struct RingContext<'a> {
     pub script_name: &'a str,
     /// The bytes of that prefix in the path as it was sent; the rest is PATH_INFO.
     pub prefix_bytes: usize,
+    /// The id that was made for the request; one that came with it is among its fields.
+    pub request_id: Option<&'a [u8]>,
+    /// The user whose password came with the request.
+    pub remote_user: Option<&'a [u8]>,
     /// Whether the client speaks TLS with us.
     pub https: bool,
     /// Whether the application can take the connection over as it is (full hijack).
@@ -41,7 +45,7 @@ impl RequestHead {
     ///
     /// Flags and length of the body are added by [`patch_body`]. Left to the worker's
     /// template, because they are nearly always the same: `SCRIPT_NAME` and `QUERY_STRING` where they are empty, and
-    /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag).
+    /// `SERVER_PROTOCOL` (HTTP/1.1 without the flag) but for HTTP/2.
     pub fn encode_for_ring(&self, buffer: &[u8], context: &RingContext<'_>, out: &mut Vec<u8>) {
         out.clear();
         out.reserve(FIXED_BYTES + 512);
@@ -86,6 +90,9 @@ impl RequestHead {
             block.known(known_key::QUERY_STRING, self.query(buffer));
         }
         block.known(known_key::REQUEST_URI, self.target(buffer));
+        if self.version == Version::Http2 {
+            block.known(known_key::SERVER_PROTOCOL, b"HTTP/2");
+        }
         block.known(known_key::REMOTE_ADDR, context.remote_addr.as_bytes());
         match &self.host {
             Some(host) => {
@@ -106,6 +113,13 @@ impl RequestHead {
         };
         if let Some(length) = context.content_length.or(declared) {
             block.known_number(known_key::CONTENT_LENGTH, length);
+        }
+        if let Some(user) = context.remote_user {
+            block.known(known_key::REMOTE_USER, user);
+            block.known(known_key::AUTH_TYPE, b"Basic");
+        }
+        if let Some(id) = context.request_id {
+            block.known(known_key::X_REQUEST_ID, id);
         }
     }
 
@@ -163,10 +177,6 @@ impl RequestHead {
             block.out.extend_from_slice(self.fields[later].value.of_buffer(buffer));
         }
         block.end(begin);
-    }
-
-    fn has(&self, key: FieldKey) -> bool {
-        key.bit().is_some_and(|bit| self.seen & bit != 0)
     }
 }
 

@@ -113,7 +113,7 @@ fn read(whole: &[u8], begin: usize, head: &mut RequestHead) -> Result<(), Refusa
     head.framing = gathered.framing(head.version)?;
     head.upgrade = gathered.upgrade && gathered.connection_upgrade && head.version == Version::Http11;
     head.keep_alive = match head.version {
-        Version::Http11 => !gathered.close,
+        Version::Http11 | Version::Http2 => !gathered.close,
         Version::Http10 => gathered.keep_alive && !gathered.close,
     };
     // An HTTP/1.0 client cannot wait for 100 (RFC 9110 section 10.1.1), nor can one without a body.

@@ -46,11 +46,11 @@ impl Writer {
 
     /// Appends a head with these field lines to `out`. An HTTP/1.0 client gets no interim heads: it would not understand
     /// them.
-    pub fn head(&mut self, head: &AnswerHead, lines: &[u8], date: &DateCache, out: &mut Vec<u8>) {
+    pub fn head(&mut self, head: &AnswerHead, lines: &[&[u8]], date: &DateCache, out: &mut Vec<u8>) {
         if head.is_interim() && self.version == Version::Http10 {
             return;
         }
-        out.reserve(lines.len() + 160);
+        out.reserve(lines.iter().map(|lines| lines.len()).sum::<usize>() + 160);
         out.extend_from_slice(b"HTTP/1.1 ");
         write_number(u64::from(head.status), out);
         out.push(b' ');
@@ -61,7 +61,7 @@ impl Writer {
             out.extend_from_slice(&date.now());
             out.extend_from_slice(b"\r\n");
         }
-        out.extend_from_slice(lines);
+        lines.iter().for_each(|lines| out.extend_from_slice(lines));
         if let Some(length) = head.content_length {
             out.extend_from_slice(b"content-length: ");
             write_number(length, out);
@@ -84,7 +84,7 @@ impl Writer {
     fn frame(&mut self, head: &AnswerHead, out: &mut Vec<u8>) {
         let ends_with_connection = match (head.body, self.version) {
             (AnswerBody::None | AnswerBody::Length(_), _) => false,
-            (AnswerBody::Unknown, Version::Http11) => {
+            (AnswerBody::Unknown, Version::Http11 | Version::Http2) => {
                 self.framing = Framing::Chunked;
                 out.extend_from_slice(b"transfer-encoding: chunked\r\n");
                 false
@@ -99,7 +99,7 @@ impl Writer {
         match (self.keep_alive, self.version) {
             (false, _) => out.extend_from_slice(b"connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
-            (true, Version::Http11) => {}
+            (true, Version::Http11 | Version::Http2) => {}
         }
     }
 

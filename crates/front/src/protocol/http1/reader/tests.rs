@@ -52,6 +52,8 @@ const CONTEXT: RingContext<'_> = RingContext {
     server_port: 3000,
     script_name: "",
     prefix_bytes: 0,
+    request_id: None,
+    remote_user: None,
     https: false,
     takeover: true,
     received_us: 77,

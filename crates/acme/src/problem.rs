@@ -1,0 +1,114 @@
+//! Why there is no certificate, and what to do about it.
+
+use std::error::Error as _;
+
+use instant_acme::{Error, Problem as Answer};
+
+/// What failed, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Problem {
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+    /// The authority asks for fewer requests.
+    pub(crate) is_at_limit: bool,
+}
+
+impl Problem {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Problem { what: what.into(), remedy: remedy.into(), is_at_limit: false }
+    }
+
+    /// What an authority has answered while it looked after `host`.
+    pub(crate) fn of_answer(host: &str, answer: &Answer) -> Self {
+        let kind = answer.r#type.as_deref().unwrap_or_default();
+        let kind = kind.rsplit(':').next().unwrap_or_default();
+        let details = answer.detail.clone().unwrap_or_else(|| answer.to_string());
+        let mut problem = Problem::new(format!("the authority says: {details}"), remedy_for(kind, host));
+        problem.is_at_limit = kind == "rateLimited";
+        problem
+    }
+
+    /// What has become of a request to the authority.
+    pub(crate) fn of_request(host: &str, directory: &str, error: &Error) -> Self {
+        match error {
+            Error::Api(answer) => Problem::of_answer(host, answer),
+            Error::Timeout(_) => Problem::new(
+                "the authority has not come to a decision in time",
+                "Highball asks again; look at the status page of the authority",
+            ),
+            error => Problem::new(
+                format!("{directory} cannot be asked: {}", with_causes(error)),
+                "Let this machine reach that address over HTTPS (firewall, DNS, clock), or name another with `acme_directory`",
+            ),
+        }
+    }
+}
+
+/// An error with what it stems from: the last of them is what people need.
+fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What to do about a problem of this type (RFC 8555 section 6.7).
+fn remedy_for(kind: &str, host: &str) -> String {
+    match kind {
+        "connection" => format!(
+            "Let port 80 of {host} lead to this server from the internet: look at its DNS entries, at firewalls and at forwarded ports"
+        ),
+        "dns" => format!("Let a DNS entry (A or AAAA) of {host} name the address of this machine"),
+        "unauthorized" | "incorrectResponse" => format!(
+            "Another server has answered for {host}: let its DNS entries (A and AAAA) name this machine alone"
+        ),
+        "caa" => format!("Allow this authority in the CAA record of {host}, or remove the record"),
+        "tls" => format!("Let port 443 of {host} lead to this server, with nothing between them that ends TLS"),
+        "rateLimited" => "Highball asks again later. For tries, use the authority's staging directory (`acme_directory`)".into(),
+        "rejectedIdentifier" | "unsupportedIdentifier" => {
+            format!("The authority issues no certificate for {host}: use a name that is public, and yours")
+        }
+        "externalAccountRequired" => {
+            "This authority issues for accounts alone that were made with it before, which Highball cannot use: name another with \
+             `acme_directory`"
+                .into()
+        }
+        "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
+        _ => "Highball asks again; if that does not help, look at the documentation of the authority".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(kind: &str) -> Answer {
+        let text =
+            format!(r#"{{"type":"urn:ietf:params:acme:error:{kind}","detail":"details","status":400}}"#);
+        serde_json::from_str(&text).expect("a problem document")
+    }
+
+    #[test]
+    fn each_kind_has_its_remedy() {
+        for (kind, words) in [
+            ("connection", "port 80 of blog.test"),
+            ("dns", "DNS entry"),
+            ("caa", "CAA record"),
+            ("unauthorized", "Another server"),
+            ("rateLimited", "later"),
+            ("malformed", "asks again"),
+        ] {
+            let problem = Problem::of_answer("blog.test", &answer(kind));
+            assert!(problem.remedy.contains(words), "{kind}: {}", problem.remedy);
+            assert_eq!(problem.what, "the authority says: details");
+            assert_eq!(problem.is_at_limit, kind == "rateLimited");
+        }
+    }
+}

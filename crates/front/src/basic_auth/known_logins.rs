@@ -1,0 +1,119 @@
+//! Names and passwords that were found right lately, so that not every request costs a hash.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::rand::{getrandom, GetRandomFlags};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use super::credentials::Credentials;
+
+/// Most logins that are remembered; beyond that the oldest is forgotten.
+const MOST: usize = 1024;
+
+/// How long one is remembered.
+const TIME_MS: u64 = 600_000;
+
+/// The logins. They are kept as hashes with a secret key: who can make a request cannot choose one, or learn by the time of a
+/// comparison how much of one is right.
+pub(super) struct KnownLogins {
+    key: Zeroizing<[u8; 32]>,
+    /// When each was found right.
+    logins: HashMap<Login, u64>,
+}
+
+/// A login, for this process alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Login([u8; 32]);
+
+impl fmt::Debug for KnownLogins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} logins", self.logins.len())
+    }
+}
+
+impl KnownLogins {
+    /// None yet.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub(super) fn new() -> Result<KnownLogins, Errno> {
+        let mut key = Zeroizing::new([0; 32]);
+        let filled = getrandom(&mut key[..], GetRandomFlags::empty())?;
+        assert_eq!(filled, key.len(), "random(4): not for so few bytes");
+        Ok(KnownLogins { key, logins: HashMap::new() })
+    }
+
+    pub(super) fn login(&self, credentials: &Credentials) -> Login {
+        let length = (credentials.name.len() as u64).to_le_bytes();
+        let hash = Sha256::new_with_prefix(&self.key[..]).chain_update(length);
+        Login(hash.chain_update(&credentials.name).chain_update(&credentials.password[..]).finalize().into())
+    }
+
+    pub(super) fn has(&self, login: &Login, now_ms: u64) -> bool {
+        self.logins.get(login).is_some_and(|at_ms| now_ms < at_ms + TIME_MS)
+    }
+
+    pub(super) fn add(&mut self, login: Login, now_ms: u64) {
+        if self.logins.len() >= MOST && !self.logins.contains_key(&login) {
+            let oldest = self.logins.iter().min_by_key(|(_, at_ms)| **at_ms).map(|(login, _)| *login);
+            if let Some(oldest) = oldest {
+                self.logins.remove(&oldest);
+            }
+        }
+        self.logins.insert(login, now_ms);
+    }
+
+    /// The users are others by now.
+    pub(super) fn forget_all(&mut self) {
+        self.logins.clear();
+    }
+
+    pub(super) fn forget_old(&mut self, now_ms: u64) {
+        self.logins.retain(|_, at_ms| now_ms < *at_ms + TIME_MS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, password: &str) -> Credentials {
+        Credentials { name: name.as_bytes().into(), password: Zeroizing::new(password.into()) }
+    }
+
+    #[test]
+    fn a_login_is_known_for_a_while() {
+        let mut known = KnownLogins::new().unwrap();
+        let login = known.login(&of("ann", "secret"));
+        assert!(!known.has(&login, 0));
+        known.add(login, 5);
+        assert!(known.has(&known.login(&of("ann", "secret")), TIME_MS));
+        assert!(!known.has(&login, TIME_MS + 5));
+        for (name, password) in [("anns", "ecret"), ("ann", "secre"), ("an", "nsecret"), ("ann", "")] {
+            assert!(!known.has(&known.login(&of(name, password)), 5), "{name} {password}");
+        }
+        known.forget_old(TIME_MS + 5);
+        assert!(known.logins.is_empty());
+    }
+
+    #[test]
+    fn not_many_are_known() {
+        let mut known = KnownLogins::new().unwrap();
+        for number in 0..MOST as u64 + 10 {
+            known.add(known.login(&of("ann", &number.to_string())), number);
+        }
+        assert_eq!(known.logins.len(), MOST);
+        assert!(!known.has(&known.login(&of("ann", "9")), 0) && known.has(&known.login(&of("ann", "10")), 0));
+        known.forget_all();
+        assert!(known.logins.is_empty());
+    }
+
+    #[test]
+    fn other_processes_have_other_keys() {
+        let [one, other] = [KnownLogins::new().unwrap(), KnownLogins::new().unwrap()];
+        assert!(one.login(&of("ann", "secret")) != other.login(&of("ann", "secret")));
+    }
+}

@@ -1,0 +1,233 @@
+//! The TLS handshake of a connection: before its first request, in limited time. Threads of a pool compute what takes long, the
+//! exchange of keys and the signature: 0.1 to 5 ms, by the kind of key.
+
+use std::future::{poll_fn, Future};
+use std::io;
+use std::sync::Arc;
+use std::task::{ready, Context, Poll};
+
+use rustls::server::{Accepted, AcceptedAlert, Acceptor};
+use rustls::ServerConnection;
+use tokio::io::ReadBuf;
+use tokio::net::TcpStream;
+
+use crate::https::Https;
+use crate::shared::{Counted, Leaving, Shared};
+use crate::transport::stream::{Peer, Stream};
+use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
+use crate::transport::tls::{Alpn, Handshake, Tls};
+
+use super::closing;
+
+/// How a client begins at an address for HTTPS.
+pub(super) enum Secured {
+    /// With TLS, and this protocol within it.
+    Tls(Stream, Alpn),
+    /// With HTTP, as these bytes show and those that have not been read yet.
+    PlainHttp(Stream, Vec<u8>),
+}
+
+/// Why there is no connection with TLS.
+enum Failed {
+    /// The client does not speak TLS, or has nothing in common with this server. It was sent an alert.
+    Refused(String),
+    /// It took too long.
+    TimedOut,
+    /// Another connection has its place.
+    Dismissed,
+    /// Too many are computed.
+    TooMany,
+    /// The client has left.
+    Gone,
+}
+
+/// Leads the handshake on a connection of which these bytes were received already. `None`: it has been closed.
+pub(super) async fn secure(
+    stream: Stream,
+    received: Vec<u8>,
+    peer: &mut Peer,
+    shared: &Shared,
+    counted: &Counted,
+) -> Option<Secured> {
+    let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
+    let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
+    let failed = match client.speaks_http(&received).await {
+        Ok(true) => {
+            tls.count(Handshake::Failed);
+            return Some(Secured::PlainHttp(Stream::Tcp(client.tcp), received));
+        }
+        Ok(false) => client.lead(&received).await,
+        Err(failed) => Err(failed),
+    };
+    let failed = match failed {
+        Ok(connection) => {
+            tls.count(Handshake::Completed);
+            peer.is_tls = true;
+            let stream = TlsStream::new(client.tcp, connection);
+            let alpn = stream.alpn();
+            return Some(Secured::Tls(Stream::Tls(Box::new(stream)), alpn));
+        }
+        Err(failed) => failed,
+    };
+    tls.count(match &failed {
+        Failed::TimedOut => Handshake::TimedOut,
+        Failed::TooMany | Failed::Dismissed => Handshake::TurnedAway,
+        Failed::Refused(_) | Failed::Gone => Handshake::Failed,
+    });
+    match failed {
+        Failed::Refused(why) => {
+            tracing::debug!(from = peer.remote_addr, why, "a TLS handshake has failed");
+            closing::linger(&mut Stream::Tcp(client.tcp), shared, counted).await;
+        }
+        Failed::TooMany => {
+            let why = "too many TLS handshakes are under way (`max_tls_handshakes`)";
+            shared.handshake_refusals.note(&peer.remote_addr, why);
+        }
+        Failed::TimedOut | Failed::Dismissed | Failed::Gone => {}
+    }
+    None
+}
+
+/// A client in its handshake.
+struct Handshaking<'a> {
+    tcp: TcpStream,
+    tls: Arc<Tls>,
+    shared: &'a Shared,
+    counted: &'a Counted,
+}
+
+impl Handshaking<'_> {
+    /// Whether the first byte is that of a request: TLS begins with another (22, RFC 8446 section 5.1). It is not taken from the
+    /// socket.
+    async fn speaks_http(&self, received: &[u8]) -> Result<bool, Failed> {
+        // Another may take its place while it sends nothing, as that of an idle connection.
+        self.counted.rest(self.shared.settings.tls.handshake_timeout);
+        let first = match received.first() {
+            Some(first) => *first,
+            None => poll_fn(|context| self.poll_first(context)).await?,
+        };
+        Ok(first.is_ascii_uppercase())
+    }
+
+    fn poll_first(&self, context: &mut Context<'_>) -> Poll<Result<u8, Failed>> {
+        self.look_at_time(context)?;
+        let mut first = [0];
+        let mut peeked = ReadBuf::new(&mut first);
+        match ready!(self.tcp.poll_peek(context, &mut peeked)) {
+            Ok(length) if length > 0 => Poll::Ready(Ok(first[0])),
+            _ => Poll::Ready(Err(Failed::Gone)),
+        }
+    }
+
+    async fn lead(&mut self, received: &[u8]) -> Result<ServerConnection, Failed> {
+        let accepted = self.greeting(received).await?;
+        let config = Arc::clone(self.tls.config());
+        let begun = self.compute(move || accepted.into_connection(config)).await?;
+        let mut connection = begun.map_err(|(why, alert)| self.refuse(&why, alert))?;
+        while connection.is_handshaking() {
+            poll_fn(|context| self.poll_more(&mut connection, context)).await?;
+            // What is left once keys have been exchanged takes some microseconds.
+            let processed = if connection.negotiated_key_exchange_group().is_some() {
+                connection.process_new_packets().map(drop)
+            } else {
+                let process = move || (connection.process_new_packets().map(drop), connection);
+                let (processed, back) = self.compute(process).await?;
+                connection = back;
+                processed
+            };
+            if let Err(why) = processed {
+                flush_now(&mut connection, &self.tcp);
+                return Err(Failed::Refused(why.to_string()));
+            }
+        }
+        Ok(connection)
+    }
+
+    async fn greeting(&self, received: &[u8]) -> Result<Accepted, Failed> {
+        let mut acceptor = Acceptor::default();
+        let mut rest = received;
+        poll_fn(|context| self.poll_greeting(&mut acceptor, &mut rest, context)).await
+    }
+
+    fn poll_greeting(
+        &self,
+        acceptor: &mut Acceptor,
+        rest: &mut &[u8],
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Accepted, Failed>> {
+        loop {
+            match acceptor.accept() {
+                Ok(None) => {}
+                Ok(Some(accepted)) => return Poll::Ready(Ok(accepted)),
+                Err((why, alert)) => return Poll::Ready(Err(self.refuse(&why, alert))),
+            }
+            self.look_at_time(context)?;
+            let read = if rest.is_empty() {
+                let readable = ready!(self.tcp.poll_read_ready(context));
+                readable.and_then(|()| acceptor.read_tls(&mut Socket(&self.tcp)))
+            } else {
+                acceptor.read_tls(rest)
+            };
+            match read {
+                Ok(length) if length > 0 => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                _ => return Poll::Ready(Err(Failed::Gone)),
+            }
+        }
+    }
+
+    /// Sends what is to be sent, and receives more.
+    fn poll_more(
+        &self,
+        connection: &mut ServerConnection,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Failed>> {
+        self.look_at_time(context)?;
+        ready!(poll_flush(connection, &self.tcp, context)).map_err(|_| Failed::Gone)?;
+        match ready!(poll_receive(connection, &self.tcp, context)) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) | Err(_) => Poll::Ready(Err(Failed::Gone)),
+        }
+    }
+
+    fn look_at_time(&self, context: &Context<'_>) -> Result<(), Failed> {
+        if self.shared.leaving() != Leaving::No {
+            self.counted.deadline.at_most(self.shared.time_for_last_request());
+        }
+        if self.counted.is_dismissed() {
+            return Err(Failed::Dismissed);
+        }
+        if self.counted.deadline.has_passed(context) {
+            return Err(Failed::TimedOut);
+        }
+        Ok(())
+    }
+
+    /// Has a thread of the pool compute, unless too many wait for that.
+    async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failed> {
+        let until_ms = self.counted.deadline.at_ms();
+        let under_way = self.tls.compute().ok_or(Failed::TooMany)?;
+        self.counted.work();
+        let mut turn = Box::pin(self.shared.handshakes.come());
+        let held = poll_fn(|context| match turn.as_mut().poll(context) {
+            Poll::Ready(held) => Poll::Ready(Ok(held)),
+            Poll::Pending => {
+                self.look_at_time(context).map_or_else(|failed| Poll::Ready(Err(failed)), |()| Poll::Pending)
+            }
+        });
+        let (computed, _) = held.await?.spend(work).await.ok_or(Failed::Gone)?;
+        drop(under_way);
+        self.counted.rest_until(until_ms);
+        Ok(computed)
+    }
+
+    /// Sends the alert, as far as the socket takes it.
+    fn refuse(&self, why: &rustls::Error, mut alert: AcceptedAlert) -> Failed {
+        // The client may have left.
+        let _ = alert.write_all(&mut Socket(&self.tcp));
+        Failed::Refused(why.to_string())
+    }
+}

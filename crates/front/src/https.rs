@@ -1,0 +1,59 @@
+//! What HTTPS means for requests and answers: clients are sent to it, and browsers kept there.
+
+use std::sync::Arc;
+
+use highball_config::TlsSettings;
+
+use crate::http_syntax::write_number;
+use crate::message::request_head::RequestHead;
+use crate::transport::tls::Tls;
+
+const HSTS: &[u8] = b"strict-transport-security";
+
+/// What connections with TLS need, and clients of other addresses learn of it.
+#[derive(Debug)]
+pub(crate) struct Https {
+    pub(crate) tls: Arc<Tls>,
+    /// Whether clients of HTTP addresses are sent here.
+    pub(crate) redirects: bool,
+    port: Option<u16>,
+    /// A field line.
+    hsts: Option<Vec<u8>>,
+}
+
+impl Https {
+    pub(crate) fn new(tls: Arc<Tls>, port: Option<u16>, settings: &TlsSettings) -> Self {
+        let line = |age: u64| format!("strict-transport-security: max-age={age}\r\n").into_bytes();
+        let hsts = settings.hsts.map(|time| line(time.as_secs()));
+        Https { tls, redirects: settings.redirect, port, hsts }
+    }
+
+    /// Where a request over HTTP is to be sent. A client that names no port knows this server by the usual ones, whatever it
+    /// listens on itself.
+    pub(crate) fn url_of(&self, head: &RequestHead, server_name: &str, bytes: &[u8]) -> Vec<u8> {
+        let mut url = b"https://".to_vec();
+        let named = head.host();
+        url.extend_from_slice(named.map_or(server_name.as_bytes(), |host| host.name(bytes)));
+        if let Some(port) =
+            self.port.filter(|port| *port != 443 && named.is_none_or(|host| host.port.is_some()))
+        {
+            url.push(b':');
+            write_number(u64::from(port), &mut url);
+        }
+        let path = head.path(bytes);
+        url.extend_from_slice(if path == b"*" { b"/" } else { path });
+        if !head.query(bytes).is_empty() {
+            url.push(b'?');
+            url.extend_from_slice(head.query(bytes));
+        }
+        url
+    }
+
+    /// The field line for HSTS, where it is to be added to others: what an application says about it counts.
+    pub(crate) fn hsts_beside(&self, lines: &[u8]) -> Option<&[u8]> {
+        let hsts = self.hsts.as_ref()?;
+        let names = |line: &[u8]| line.get(..HSTS.len()).is_some_and(|name| name.eq_ignore_ascii_case(HSTS));
+        let is_there = lines.split(|byte| *byte == b'\n').any(names);
+        (!is_there).then_some(hsts)
+    }
+}

@@ -1,0 +1,107 @@
+//! What a request says of the trace that it belongs to: `traceparent` and `tracestate` (W3C Trace Context, level 1).
+//!
+//! The front reports no spans, so it changes neither, and makes none: a parent that was made here would be one that no
+//! tracing service ever learns of, and its flags would overrule what the application decides about sampling.
+
+use super::request_head::{known_key, RequestHead};
+
+/// Bytes of a `traceparent` of version 00: `00-TRACE-PARENT-FLAGS`.
+const LENGTH: usize = 55;
+
+impl RequestHead {
+    /// Takes away a `traceparent` that is malformed, or there more than once, and a `tracestate` that belongs to none (sections
+    /// 3.2.2 and 3.3).
+    pub(crate) fn drop_invalid_trace(&mut self, buffer: &[u8]) {
+        if !self.has(known_key::TRACEPARENT) && !self.has(known_key::TRACESTATE) {
+            return;
+        }
+        let mut parents = self.values_of(known_key::TRACEPARENT, buffer);
+        let is_valid = parents.next().is_some_and(is_valid) && parents.next().is_none();
+        drop(parents);
+        if !is_valid {
+            self.drop_known(known_key::TRACEPARENT);
+            self.drop_known(known_key::TRACESTATE);
+        }
+    }
+}
+
+/// Whether it is a `traceparent`. Of versions that are not known yet, what stands behind the parts of version 00 is ignored.
+fn is_valid(value: &[u8]) -> bool {
+    let Some((parts, rest)) = value.split_at_checked(LENGTH) else { return false };
+    let [version, trace, parent, flags] = [&parts[..2], &parts[3..35], &parts[36..52], &parts[53..]];
+    let is_hexadecimal = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_id = |part: &[u8]| is_hexadecimal(part) && part.iter().any(|byte| *byte != b'0');
+    let is_end = rest.is_empty() || (version != b"00" && rest[0] == b'-');
+    [2, 35, 52].into_iter().all(|at| parts[at] == b'-')
+        && is_hexadecimal(version)
+        && version != b"ff"
+        && is_id(trace)
+        && is_id(parent)
+        && is_hexadecimal(flags)
+        && is_end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::http1::reader::Reader;
+    use crate::test_limits::limits;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn these_are_valid() {
+        for value in [
+            VALID,
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-will-be",
+        ] {
+            assert!(is_valid(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn these_are_not() {
+        for value in [
+            "",
+            "00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
+            "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.more",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "0X-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0x",
+            "00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01",
+        ] {
+            assert!(!is_valid(value.as_bytes()), "{value}");
+        }
+    }
+
+    /// The fields of a request that are left.
+    fn left(fields: &[String]) -> Vec<&'static str> {
+        let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fields.join("\r\n"));
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        head.drop_invalid_trace(bytes.as_bytes());
+        let keys = [("parent", known_key::TRACEPARENT), ("state", known_key::TRACESTATE)];
+        keys.into_iter().filter(|(_, key)| head.has(*key)).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn what_is_invalid_is_taken_away_with_its_state() {
+        let (parent, state) = (format!("traceparent: {VALID}"), "TraceState: a=1".to_owned());
+        assert_eq!(left(&[parent.clone(), state.clone()]), ["parent", "state"]);
+        assert_eq!(left(&[parent.clone(), state.clone(), state.clone()]), ["parent", "state"]);
+        assert_eq!(left(std::slice::from_ref(&parent)), ["parent"]);
+        assert!(left(std::slice::from_ref(&state)).is_empty());
+        assert!(left(&[parent.clone(), parent.clone(), state.clone()]).is_empty());
+        assert!(left(&["Traceparent: 00-1-2-3".into(), state]).is_empty());
+        assert!(left(&["Accept: */*".into()]).is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! TLS: what is offered to clients that connect to an address for HTTPS.
+//!
+//! In reading order: [`certificate`] (files, and what is wrong with them), [`authority`] (certificates for development), `served`
+//! (the certificate for a host name), [`challenges`] (what an authority is shown), `tickets` (by which clients resume sessions),
+//! `stream` (the connection after its handshake).
+
+pub mod authority;
+pub mod certificate;
+pub mod challenges;
+mod served;
+pub(crate) mod stream;
+mod tickets;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustls::crypto::CryptoProvider;
+use rustls::server::ServerSessionMemoryCache;
+use rustls::ServerConfig;
+
+use authority::Issuer;
+use certificate::Certificate;
+use challenges::{Challenges, ACME_TLS};
+use served::Served;
+use tickets::TicketKeys;
+use zeroize::Zeroizing;
+
+/// What the protocols are called that clients may choose from (RFC 7301), the best first.
+const PROTOCOLS: [&[u8]; 3] = [HTTP_2, b"http/1.1", ACME_TLS];
+const HTTP_2: &[u8] = b"h2";
+
+/// What a client has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alpn {
+    /// HTTP/1.1, by name or by naming none.
+    Http1,
+    Http2,
+}
+
+/// Most sessions of clients that know no tickets.
+const SESSIONS: usize = 1024;
+
+#[cfg(feature = "aws-lc")]
+use rustls::crypto::aws_lc_rs as cryptography;
+#[cfg(not(feature = "aws-lc"))]
+use rustls::crypto::ring as cryptography;
+
+/// What all connections with TLS share. Certificates can be replaced from any thread, and connections that there are keep
+/// theirs.
+#[derive(Debug)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    served: Arc<Served>,
+    tickets: Arc<TicketKeys>,
+    most_handshakes: usize,
+    handshakes: Handshakes,
+    problem: Mutex<Option<String>>,
+}
+
+/// How handshakes have ended, since the start.
+#[derive(Debug, Default)]
+struct Handshakes {
+    /// Those that are computed, or wait for it.
+    under_way: AtomicUsize,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    timed_out: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// How a handshake has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Handshake {
+    Completed,
+    /// The client has left, or has nothing in common with this server.
+    Failed,
+    TimedOut,
+    /// Too many were under way.
+    TurnedAway,
+}
+
+/// One of the handshakes that are computed, or wait for that.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Tls>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.handshakes.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How things are with TLS.
+#[derive(Debug, Clone, Default)]
+pub struct TlsReport {
+    /// The certificates: what they are for, and until when.
+    pub certificates: Vec<CertificateReport>,
+    /// Why newer files are not used, if so.
+    pub problem: Option<String>,
+    /// Handshakes that have been completed,
+    pub completed: u64,
+    /// that failed,
+    pub failed: u64,
+    /// that took too long,
+    pub timed_out: u64,
+    /// and that were turned away, as too many were under way.
+    pub refused: u64,
+}
+
+/// A certificate in use.
+#[derive(Debug, Clone)]
+pub struct CertificateReport {
+    /// Its file.
+    pub file: String,
+    /// The host names that it is for.
+    pub hosts: Vec<String>,
+    /// Seconds since 1970 at which it expires.
+    pub expires_at: u64,
+    /// Whether browsers refused it because of its dates when it was read.
+    pub is_out_of_date: bool,
+}
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS cannot be set up: {0}")]
+pub struct SetupError(String);
+
+impl From<rustls::Error> for SetupError {
+    fn from(error: rustls::Error) -> Self {
+        SetupError(error.to_string())
+    }
+}
+
+pub(crate) fn provider() -> CryptoProvider {
+    let mut provider = cryptography::default_provider();
+    // All are strong, so the cheapest for this server comes first: AES with 128 bits. (A stable sort: TLS 1.3 stays first.)
+    provider.cipher_suites.sort_by_key(|suite| {
+        let name = suite.suite().as_str().unwrap_or_default();
+        (
+            suite.tls13().is_none(),
+            ["_128_", "_256_GCM"].iter().position(|part| name.contains(part)).unwrap_or(2),
+        )
+    });
+    provider
+}
+
+impl Tls {
+    /// With these certificates; the first is for clients that name a host which none is for. At most this number
+    /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
+    ///
+    /// # Errors
+    /// The cryptography does not work.
+    pub fn new(
+        certificates: Vec<Certificate>,
+        most_handshakes: usize,
+        tickets: Option<&str>,
+    ) -> Result<Tls, SetupError> {
+        let inherited = tickets.and_then(TicketKeys::inherited);
+        let tickets = inherited.map_or_else(TicketKeys::random, Ok);
+        let tickets = Arc::new(tickets.map_err(|error| SetupError(error.to_string()))?);
+        let served = Arc::new(Served::new(certificates));
+        let builder = ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_protocol_versions(rustls::ALL_VERSIONS)?;
+        let resolver = Arc::clone(&served);
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.ignore_client_order = true;
+        config.alpn_protocols = PROTOCOLS.map(Vec::from).to_vec();
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+        config.ticketer = Arc::clone(&tickets) as Arc<_>;
+        Ok(Tls {
+            config: Arc::new(config),
+            served,
+            tickets,
+            most_handshakes,
+            handshakes: Handshakes::default(),
+            problem: Mutex::default(),
+        })
+    }
+
+    /// Whether certificates are issued for the names that clients ask for.
+    pub fn is_local(&self) -> bool {
+        self.served.issuer().is_some()
+    }
+
+    /// From now on clients get what this issues for the names that they ask for.
+    pub fn issue_by(&self, issuer: Issuer) {
+        self.served.issue_by(issuer);
+    }
+
+    /// The certificates in use.
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.served.all()
+    }
+
+    /// From now on these are served.
+    pub fn replace(&self, certificates: Vec<Certificate>) {
+        self.served.replace(certificates);
+    }
+
+    /// Why newer files are not used, for reports; `None`: they are.
+    pub fn set_problem(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    /// The keys of session tickets, for the server that takes over in a hot restart.
+    pub fn ticket_keys(&self) -> Zeroizing<String> {
+        self.tickets.text()
+    }
+
+    pub(crate) fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
+    }
+
+    /// A handshake is to be computed. `None`: too many are.
+    pub(crate) fn compute(self: &Arc<Self>) -> Option<UnderWay> {
+        let under_way = UnderWay(Arc::clone(self));
+        let before = self.handshakes.under_way.fetch_add(1, Ordering::Relaxed);
+        (before < self.most_handshakes).then_some(under_way)
+    }
+
+    pub(crate) fn count(&self, ended: Handshake) {
+        let Handshakes { completed, failed, timed_out, refused, .. } = &self.handshakes;
+        let count = match ended {
+            Handshake::Completed => completed,
+            Handshake::Failed => failed,
+            Handshake::TimedOut => timed_out,
+            Handshake::TurnedAway => refused,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What an authority is shown that looks whether a name is ours.
+    pub fn challenges(&self) -> &Challenges {
+        &self.served.challenges
+    }
+
+    /// How things are.
+    pub fn report(&self) -> TlsReport {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        TlsReport {
+            certificates: self.served.report(),
+            problem: self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            completed: count(&self.handshakes.completed),
+            failed: count(&self.handshakes.failed),
+            timed_out: count(&self.handshakes.timed_out),
+            refused: count(&self.handshakes.refused),
+        }
+    }
+}

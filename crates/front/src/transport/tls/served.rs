@@ -1,0 +1,112 @@
+//! The certificate for a host name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::SignatureScheme;
+
+use super::authority::Issuer;
+use super::certificate::{wildcard_for, Certificate};
+use super::challenges::{Challenges, ACME_TLS};
+use super::CertificateReport;
+
+/// The certificates in use.
+#[derive(Debug)]
+pub(super) struct Served {
+    by_host: RwLock<Arc<ByHost>>,
+    /// For an authority alone.
+    pub(super) challenges: Challenges,
+    /// In development, it issues what clients ask for, and there are no others.
+    issuer: RwLock<Option<Arc<Issuer>>>,
+}
+
+#[derive(Debug)]
+struct ByHost {
+    all: Vec<Certificate>,
+    /// By name, in small letters; `*.example.com` is for every host one label below. Indices of `all`.
+    hosts: HashMap<String, Vec<usize>>,
+}
+
+impl Served {
+    pub(super) fn new(certificates: Vec<Certificate>) -> Self {
+        Served {
+            by_host: RwLock::new(Arc::new(ByHost::new(certificates))),
+            challenges: Challenges::default(),
+            issuer: RwLock::default(),
+        }
+    }
+
+    pub(super) fn replace(&self, certificates: Vec<Certificate>) {
+        *self.by_host.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ByHost::new(certificates));
+    }
+
+    pub(super) fn issue_by(&self, issuer: Issuer) {
+        *self.issuer.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(issuer));
+    }
+
+    pub(super) fn issuer(&self) -> Option<Arc<Issuer>> {
+        self.issuer.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn now(&self) -> Arc<ByHost> {
+        Arc::clone(&self.by_host.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn all(&self) -> Vec<Certificate> {
+        self.now().all.clone()
+    }
+
+    pub(super) fn report(&self) -> Vec<CertificateReport> {
+        let issued = self.issuer().map(|issuer| issuer.report());
+        issued.into_iter().chain(self.now().all.iter().map(Certificate::report)).collect()
+    }
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ACME_TLS)) {
+            return self.challenges.certificate(hello.server_name()?);
+        }
+        if let Some(issuer) = self.issuer() {
+            return issuer.certificate_for(hello.server_name());
+        }
+        self.now().find(hello.server_name(), hello.signature_schemes()).map(|found| Arc::clone(found.key()))
+    }
+}
+
+impl ByHost {
+    fn new(all: Vec<Certificate>) -> Self {
+        let mut hosts: HashMap<String, Vec<usize>> = HashMap::new();
+        // For its own hosts, an application's goes before the server's.
+        let (of_apps, of_server): (Vec<_>, Vec<_>) =
+            all.iter().enumerate().partition(|(_, certificate)| certificate.owner().is_some());
+        for (index, certificate) in of_apps.into_iter().chain(of_server) {
+            for host in certificate.served_hosts() {
+                hosts.entry(host).or_default().push(index);
+            }
+        }
+        ByHost { all, hosts }
+    }
+
+    /// The one for this host, else the server's first, as other web servers do. Of several for a host (RSA and ECDSA), the first that
+    /// the client can check.
+    fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Certificate> {
+        let host = host.map(str::to_ascii_lowercase);
+        let named = host
+            .as_deref()
+            .and_then(|host| self.hosts.get(host).or_else(|| self.hosts.get(&wildcard_for(host)?)));
+        let found = named.into_iter().flatten().map(|index| &self.all[*index]);
+        let mut found: Vec<&Certificate> = found.collect();
+        if found.is_empty() {
+            // The default, or another for the same hosts with another kind of key.
+            let mut of_server =
+                self.all.iter().filter(|certificate| certificate.owner().is_none()).peekable();
+            let hosts = of_server.peek()?.hosts();
+            found = of_server.filter(|other| other.hosts() == hosts).collect();
+        }
+        let can_check = |found: &&&Certificate| found.key().key.choose_scheme(schemes).is_some();
+        found.iter().find(can_check).or(found.first()).copied()
+    }
+}

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require "json"
+require "net/http"
+require "socket"
+require_relative "deadline"
+require_relative "process_facts"
+require_relative "tls_files"
+
+# An authority that issues certificates (pebble), and the DNS that it asks: every name is on this machine.
+class AcmeAuthority
+  def self.installed? = %w[pebble pebble-challtestsrv].all? { |name| system("command -v #{name} >/dev/null") }
+
+  # The certificate that vouches for the authority's own server, as a file.
+  attr_reader :vouching_file
+
+  # In this folder, which is there. The authority looks for names at these ports, and its certificates are valid for
+  # this number of seconds.
+  def initialize(folder, http_port:, tls_port: 1, valid_for: 90 * TlsFiles::DAY)
+    @folder = folder
+    @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for }
+    @port, @management, @dns, @dns_management = Array.new(4) { free_port }
+    write_files
+  end
+
+  def directory = "https://localhost:#{@port}/dir"
+
+  # Starts it, with these settings of pebble's in its environment.
+  def start(**settings)
+    @pids = [spawn_dns, spawn_pebble(settings)]
+    Deadline.wait("the authority", within: 20) { listens?(@port) && listens?(@dns_management) }
+    self
+  end
+
+  def stop
+    @pids&.each do |pid|
+      Process.kill("KILL", pid)
+      Process.wait(pid)
+    end
+    @pids = nil
+  end
+
+  # The certificate of the authority that issues. It is a new one at each start.
+  def root
+    http = Net::HTTP.new("localhost", @management).tap { |one| (one.use_ssl = true) && one.ca_file = @vouching_file }
+    OpenSSL::X509::Certificate.new(http.get("/roots/0").body)
+  end
+
+  def log = File.read(log_file)
+
+  private
+
+  def log_file = File.join(@folder, "authority.log")
+
+  def write_files
+    vouching = TlsFiles.authority("Vouching")
+    own = TlsFiles.issue(["localhost"], by: vouching)
+    @vouching_file = write("vouching.pem", vouching.pem)
+    settings = { "listenAddress" => "127.0.0.1:#{@port}", "managementListenAddress" => "127.0.0.1:#{@management}",
+                 "certificate" => write("own.pem", own.pem), "privateKey" => write("own.key", own.key_pem),
+                 "ocspResponderURL" => "", "externalAccountBindingRequired" => false, **@settings }
+    @config = write("pebble.json", JSON.generate("pebble" => settings))
+  end
+
+  def write(name, text) = File.join(@folder, name).tap { |path| File.write(path, text) }
+
+  def spawn_dns
+    none = %w[-http01 -https01 -tlsalpn01 -defaultIPv6].flat_map { |option| [option, ""] }
+    run("pebble-challtestsrv", "-dns01", "127.0.0.1:#{@dns}", "-management", "127.0.0.1:#{@dns_management}", *none)
+  end
+
+  # It waits for no more than a moment before it looks, and refuses no nonce by chance.
+  def spawn_pebble(settings)
+    env = { PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "0", **settings }.transform_keys(&:to_s)
+    run(env, "pebble", "-config", @config, "-dnsserver", "127.0.0.1:#{@dns}")
+  end
+
+  def run(*command) = Process.spawn(*command, %i[out err] => [log_file, "a"], in: File::NULL)
+
+  def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
+
+  def listens?(port)
+    TCPSocket.new("127.0.0.1", port).close
+    true
+  rescue SystemCallError
+    false
+  end
+end
