@@ -10,6 +10,9 @@ class Terminal
   # It answers no questions about its cursor, which editors of lines ask.
   IRBRC = "%i[USE_MULTILINE USE_SINGLELINE USE_READLINE].each { |name| IRB.conf[name] = false }\n"
 
+  # Otherwise Ctrl-C also drops what programs have written and this end has not read yet (termios(3), NOFLSH).
+  KEEPS_OUTPUT = ["sh", "-c", 'stty noflsh && exec "$@"', "sh"].freeze
+
   PLAIN = { "TERM" => "dumb", "RUBY_DEBUG_NO_RELINE" => "true" }.freeze
 
   attr_reader :screen, :pid
@@ -18,7 +21,7 @@ class Terminal
     File.write(irbrc = File.join(folder, "irbrc"), IRBRC)
     environment = HighballServer::ENVIRONMENT.merge(BundledBlog::ENVIRONMENT, PLAIN, "IRBRC" => irbrc, **env)
     @screen = +""
-    @output, @input, @pid = PTY.spawn(environment, *command, chdir: folder)
+    @output, @input, @pid = PTY.spawn(environment, *KEEPS_OUTPUT, *command, chdir: folder)
     @reader = Thread.new { read }
   end
 
