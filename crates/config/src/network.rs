@@ -95,7 +95,7 @@ mod tests {
 
     fn contains(text: &str, address: &str) -> bool {
         let address = address.parse().unwrap();
-        networks(text).unwrap().iter().any(|network| network.contains(address))
+        Network::any_contains(&networks(text).unwrap(), address)
     }
 
     #[test]
