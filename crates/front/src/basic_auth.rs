@@ -61,11 +61,12 @@ pub(crate) enum Judged {
     Later(Question),
 }
 
-/// Whether somebody has the right password.
+/// Whether somebody has the right password. Its request counts as one that waits.
 #[derive(Debug)]
 pub(crate) struct Question {
     credentials: Credentials,
     client: Option<Origin>,
+    waiting: Waiting,
 }
 
 /// The users of one application.
@@ -91,7 +92,15 @@ pub(crate) struct BasicAuth {
 }
 
 /// A request that waits, while this lives.
+#[derive(Debug)]
 struct Waiting(Rc<BasicAuth>);
+
+impl Waiting {
+    fn of(auth: &Rc<BasicAuth>) -> Waiting {
+        auth.waiting.set(auth.waiting.get() + 1);
+        Waiting(Rc::clone(auth))
+    }
+}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
@@ -144,23 +153,27 @@ impl BasicAuth {
             }
             Recalled::Nothing => None,
         };
-        let question = Question { credentials, client };
-        match file.and_then(|file| self.known_verdict(&file, &question)) {
+        match file.and_then(|file| self.known_verdict(&file, &credentials, client)) {
             Some(verdict) => Judged::At(verdict),
             None if self.waiting.get() >= MOST_WAITING => Judged::At(busy()),
-            None => Judged::Later(question),
+            None => Judged::Later(Question { credentials, client, waiting: Waiting::of(self) }),
         }
     }
 
     /// What needs no hash.
-    fn known_verdict(&self, file: &UserFile, question: &Question) -> Option<Verdict> {
+    fn known_verdict(
+        &self,
+        file: &UserFile,
+        credentials: &Credentials,
+        client: Option<Origin>,
+    ) -> Option<Verdict> {
         if file.users.is_err() {
             return Some(Verdict::Refused(Refusal::UsersUnreadable));
         }
-        if self.known.borrow().has(&self.login(question), now_ms()) {
-            return Some(Verdict::User(Rc::clone(&question.credentials.name)));
+        if self.known.borrow().has(&self.login(credentials), now_ms()) {
+            return Some(Verdict::User(Rc::clone(&credentials.name)));
         }
-        self.verdict_on_attempts(question.client)
+        self.verdict_on_attempts(client)
     }
 
     fn verdict_on_attempts(&self, client: Option<Origin>) -> Option<Verdict> {
@@ -168,25 +181,23 @@ impl BasicAuth {
         wait.map(|seconds| Verdict::Refused(Refusal::TooManyLogins { retry_after_seconds: seconds }))
     }
 
-    fn login(&self, question: &Question) -> Login {
-        self.known.borrow().login(&question.credentials)
+    fn login(&self, credentials: &Credentials) -> Login {
+        self.known.borrow().login(credentials)
     }
 
     /// What a request may do: on a thread of the pool.
     pub(crate) async fn find_out(self: Rc<Self>, question: Question) -> Verdict {
-        self.waiting.set(self.waiting.get() + 1);
-        let _waiting = Waiting(Rc::clone(&self));
+        let Question { credentials, client, waiting: _waiting } = question;
         let Some(file) = Rc::clone(&self).current_file().await else {
             return Verdict::Refused(Refusal::UsersUnreadable);
         };
         let Some(held) = self.turn.come_soon().await else { return busy() };
         // Who had the turn before may have found it out.
-        if let Some(verdict) = self.known_verdict(&file, &question) {
+        if let Some(verdict) = self.known_verdict(&file, &credentials, client) {
             return verdict;
         }
         let Some(_all) = self.all.come_soon().await else { return busy() };
-        let login = self.login(&question);
-        let Question { credentials, client } = question;
+        let login = self.login(&credentials);
         let (name, file_of_thread) = (Rc::clone(&credentials.name), Arc::clone(&file));
         let (name_of_thread, password) = (name.to_vec(), credentials.password);
         let check = move || {
@@ -196,7 +207,7 @@ impl BasicAuth {
         match held.spend(check).await {
             Some((true, _held)) => {
                 // The users may be others by now.
-                if self.file.latest(&()).is_some_and(|latest| Arc::ptr_eq(&latest, &file)) {
+                if self.file.latest(&()).is_some_and(|latest| latest.has_users_of(&file)) {
                     self.known.borrow_mut().add(login, now_ms());
                 }
                 Verdict::User(name)
@@ -246,6 +257,10 @@ impl BasicAuth {
     }
 
     fn learn(&self, read: UserFile, before: Option<Arc<UserFile>>) {
+        // A file that has changed lately is read again and again, mostly with the same users.
+        if before.as_ref().is_some_and(|before| read.has_users_of(before)) {
+            return self.file.learn((), Arc::new(read), now_ms());
+        }
         let path = self.settings.file.display();
         match (&read.users, before.map(|before| before.users.as_ref().err().cloned())) {
             (Err(error), Some(Some(before))) if *error == before => {}

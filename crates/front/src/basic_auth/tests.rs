@@ -1,3 +1,8 @@
+use std::path::Path;
+
+use tempfile::TempDir;
+use tokio::runtime::LocalRuntime;
+
 use super::*;
 use crate::protocol::http1::reader::Reader;
 use crate::test_limits::limits;
@@ -46,4 +51,88 @@ fn nothing_like_them_is_open() {
     assert!(!is_open_for("GET /", "/", ""), "the page at the root is the application's");
     assert!(!is_open_for("GET /up", "/up?deep=1", ""));
     assert!(!is_open_for("GET /shop/up", "/shop/up", "/shop"));
+}
+
+/// "swordfish".
+const ANN: &str = "ann:$apr1$xxxxxxxx$5E6rVEcMgzIE13Aa76L.I.\n";
+
+/// An application whose users are in this file.
+fn auth(file: &Path) -> Rc<BasicAuth> {
+    Rc::new(BasicAuth {
+        settings: Settings { file: file.into(), realm: "Restricted".into() },
+        app: "blog".into(),
+        reader: None,
+        file: Memory::of(1, Ages::LONG),
+        reads: Turn::of(None),
+        turn: Turn::of_threads(1),
+        all: Turn::of_logins(),
+        known: RefCell::new(KnownLogins::new().unwrap()),
+        failures: RefCell::default(),
+        waiting: Cell::new(0),
+        has_looked: Cell::new(false),
+    })
+}
+
+fn ask(auth: &Rc<BasicAuth>) -> Judged {
+    let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YW5uOnN3b3JkZmlzaA==\r\n\r\n";
+    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+    reader.parse(bytes, &limits(), &mut head).unwrap();
+    auth.judge(&head, bytes, Origin::of("192.0.2.7"))
+}
+
+fn question(auth: &Rc<BasicAuth>) -> Question {
+    match ask(auth) {
+        Judged::Later(question) => question,
+        Judged::At(verdict) => panic!("{verdict:?} without a look at the password"),
+    }
+}
+
+fn is_known(auth: &Rc<BasicAuth>) -> bool {
+    matches!(ask(auth), Judged::At(Verdict::User(name)) if *name == *b"ann")
+}
+
+fn runtime() -> LocalRuntime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default()).unwrap()
+}
+
+fn folder_with(users: &str) -> (TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("htpasswd");
+    std::fs::write(&file, users).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn few_wait_for_their_passwords_to_be_checked() {
+    let (_folder, file) = folder_with(ANN);
+    runtime().block_on(async {
+        let auth = auth(&file);
+        let held = auth.turn.come().await;
+        let waiting: Vec<_> =
+            (0..MOST_WAITING).map(|_| spawn_local(Rc::clone(&auth).find_out(question(&auth)))).collect();
+        assert!(matches!(ask(&auth), Judged::At(Verdict::Refused(Refusal::LoginsBusy { .. }))));
+        drop(held);
+        for verdict in waiting {
+            assert_eq!(verdict.await.unwrap(), Verdict::User(b"ann".as_slice().into()));
+        }
+        assert!(is_known(&auth));
+        assert_eq!(auth.waiting.get(), 0);
+    });
+}
+
+#[test]
+fn a_file_that_is_read_again_forgets_only_other_users() {
+    let (_folder, file) = folder_with(ANN);
+    let read_again =
+        |auth: &BasicAuth| auth.learn(UserFile::read(&file, None, None).unwrap(), auth.file.latest(&()));
+    runtime().block_on(async {
+        let auth = auth(&file);
+        Rc::clone(&auth).find_out(question(&auth)).await;
+        assert!(is_known(&auth));
+        read_again(&auth);
+        assert!(is_known(&auth), "the users are the same");
+        std::fs::write(&file, format!("{ANN}bob:{{SHA}}2jmj7l5rSw0yVb/vlWAYkK/YBwk=")).unwrap();
+        read_again(&auth);
+        assert!(!is_known(&auth));
+    });
 }

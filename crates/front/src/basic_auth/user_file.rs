@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use highball_tenant::{open_anywhere, read_whole, About};
 use highball_users::User;
+use sha2::{Digest, Sha256};
 
 use super::password_hash::{BadHash, PasswordHash};
 
@@ -47,6 +48,12 @@ impl UserFile {
         let users = text.and_then(|text| Users::parse(&text).map_err(|error| error.to_string()));
         Some(UserFile { about: Some(about), users })
     }
+
+    /// Whether both have the same users with the same passwords.
+    pub(super) fn has_users_of(&self, other: &UserFile) -> bool {
+        let digest = |file: &UserFile| file.users.as_ref().ok().map(|users| users.digest);
+        digest(self).is_some() && digest(self) == digest(other)
+    }
 }
 
 /// The users.
@@ -58,6 +65,8 @@ pub(super) struct Users {
     order: RandomState,
     /// The lines whose passwords are easy to find out.
     pub(super) weak_lines: usize,
+    /// SHA-256 of the text.
+    digest: [u8; 32],
 }
 
 impl fmt::Debug for Users {
@@ -89,8 +98,13 @@ impl Users {
     /// Reads the content of a file. As with Apache, the first line with a name counts, and a comment may follow the hash behind
     /// a colon.
     pub(super) fn parse(text: &[u8]) -> Result<Users, BadFile> {
-        let mut users =
-            Users { hashes: Vec::new(), places: HashMap::new(), order: RandomState::new(), weak_lines: 0 };
+        let mut users = Users {
+            hashes: Vec::new(),
+            places: HashMap::new(),
+            order: RandomState::new(),
+            weak_lines: 0,
+            digest: Sha256::digest(text).into(),
+        };
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if !line.trim_ascii().is_empty() && !line.starts_with(b"#") {
