@@ -6,6 +6,7 @@
 //! [`PATIENCE`] alone.
 
 pub(crate) mod file_reads;
+pub(crate) mod loop_share;
 pub(crate) mod write_behind;
 
 use std::borrow::Borrow;

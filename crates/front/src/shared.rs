@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
+use crate::aside::loop_share::LoopShare;
 use crate::aside::Turn as PoolTurn;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::{Deadline, Deadlines, Use};
@@ -88,6 +89,8 @@ pub(crate) struct Shared {
     logins: PoolTurn,
     /// For computing TLS handshakes.
     pub(crate) handshakes: PoolTurn,
+    /// For those that take little time.
+    pub(crate) quick_handshakes: LoopShare,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -137,6 +140,7 @@ impl Shared {
             handshake_refusals: Refusals::default(),
             logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
+            quick_handshakes: LoopShare::default(),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),

@@ -1,14 +1,15 @@
-//! The TLS handshake of a connection: before its first request, in limited time. Threads of a pool compute what takes long, the
-//! exchange of keys and the signature: 0.1 to 5 ms, by the kind of key.
+//! The TLS handshake of a connection: before its first request, in limited time. The exchange of keys and the signature take
+//! 0.05 to 5 ms, by the kind of key. Threads of a pool compute them, unless all keys are quick and the event loop has time.
 
 use std::future::{poll_fn, Future};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::ServerConnection;
-use tokio::io::ReadBuf;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::https::Https;
@@ -18,6 +19,9 @@ use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket,
 use crate::transport::tls::{Alpn, Handshake, Tls};
 
 use super::closing;
+
+/// Most bytes of a client's beginning that are read at a time: what rustls takes at once.
+const FIRST_BYTES: usize = 4096;
 
 /// How a client begins at an address for HTTPS.
 pub(super) enum Secured {
@@ -51,12 +55,13 @@ pub(super) async fn secure(
 ) -> Option<Secured> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
     let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
-    let failed = match client.speaks_http(&received).await {
-        Ok(true) => {
+    let failed = match client.first_bytes(received).await {
+        // TLS begins with another byte (22, RFC 8446 section 5.1) than requests do.
+        Ok(received) if received[0].is_ascii_uppercase() => {
             tls.count(Handshake::Failed);
             return Some(Secured::PlainHttp(Stream::Tcp(client.tcp), received));
         }
-        Ok(false) => client.lead(&received).await,
+        Ok(received) => client.lead(&received).await,
         Err(failed) => Err(failed),
     };
     let failed = match failed {
@@ -97,24 +102,22 @@ struct Handshaking<'a> {
 }
 
 impl Handshaking<'_> {
-    /// Whether the first byte is that of a request: TLS begins with another (22, RFC 8446 section 5.1). It is not taken from the
-    /// socket.
-    async fn speaks_http(&self, received: &[u8]) -> Result<bool, Failed> {
+    /// What the client begins with, at least a byte.
+    async fn first_bytes(&mut self, received: Vec<u8>) -> Result<Vec<u8>, Failed> {
         // Another may take its place while it sends nothing, as that of an idle connection.
         self.counted.rest(self.shared.settings.tls.handshake_timeout);
-        let first = match received.first() {
-            Some(first) => *first,
-            None => poll_fn(|context| self.poll_first(context)).await?,
-        };
-        Ok(first.is_ascii_uppercase())
+        if !received.is_empty() {
+            return Ok(received);
+        }
+        poll_fn(|context| self.poll_first(context)).await
     }
 
-    fn poll_first(&self, context: &mut Context<'_>) -> Poll<Result<u8, Failed>> {
+    fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failed>> {
         self.look_at_time(context)?;
-        let mut first = [0];
-        let mut peeked = ReadBuf::new(&mut first);
-        match ready!(self.tcp.poll_peek(context, &mut peeked)) {
-            Ok(length) if length > 0 => Poll::Ready(Ok(first[0])),
+        let mut scratch = self.shared.scratch.borrow_mut();
+        let mut read = ReadBuf::new(&mut scratch[..FIRST_BYTES]);
+        match ready!(Pin::new(&mut self.tcp).poll_read(context, &mut read)) {
+            Ok(()) if !read.filled().is_empty() => Poll::Ready(Ok(read.filled().into())),
             _ => Poll::Ready(Err(Failed::Gone)),
         }
     }
@@ -208,6 +211,13 @@ impl Handshaking<'_> {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failed> {
+        let work = match self.tls.is_quick() {
+            true => match self.shared.quick_handshakes.spend(work) {
+                Ok(computed) => return Ok(computed),
+                Err(work) => work,
+            },
+            false => work,
+        };
         let until_ms = self.counted.deadline.at_ms();
         let under_way = self.tls.compute().ok_or(Failed::TooMany)?;
         self.counted.work();

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::task::{ready, Context, Poll};
 
 use rustls::ServerConnection;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::aside::file_reads::{FileProgress, Next};
@@ -35,7 +36,14 @@ pub(crate) struct Socket<'a>(pub(crate) &'a TcpStream);
 
 impl Read for Socket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+        let length = self.0.try_read(buffer)?;
+        if length > 0 && length < buffer.len() {
+            // That was all: the next read waits for more, and need not ask the system first. (An end that the client has sent
+            // already is not forgotten.)
+            let all_read = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _ = self.0.try_io(Interest::READABLE, all_read);
+        }
+        Ok(length)
     }
 }
 
@@ -148,7 +156,11 @@ impl TlsStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.encrypted == 0 {
-            ready!(poll_flush(&mut self.tls, &self.tcp, context))?;
+            // What the protocol itself has to send, tickets above all, goes out with these bytes.
+            self.encrypted = self.tls.writer().write_vectored(slices)?;
+        }
+        if self.encrypted == 0 {
+            ready!(poll_flush(&mut self.tls, &self.tcp, context))?; // there was no room behind it
             self.encrypted = self.tls.writer().write_vectored(slices)?;
         }
         self.poll_sent(context)
