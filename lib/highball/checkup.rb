@@ -85,7 +85,7 @@ module Highball
     end
 
     def more
-      [eager_load, concurrency, pool, cable, development_gems, assets].compact
+      [eager_load, concurrency, pool, cable, sendfile_header, development_gems, assets].compact
     end
 
     def rails = defined?(::Rails.application) && ::Rails.application
@@ -136,6 +136,19 @@ module Highball
                   remedy: "Name an adapter that workers share in config/cable.yml: redis, solid_cable or postgresql. " \
                           "Or serve with --workers 1 and more threads.",
                   **place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml"))
+    end
+
+    # `highball doctor` leaves this out where Highball sends such files, or a proxy may.
+    def sendfile_header
+      return unless rails && rails.config.action_dispatch.x_sendfile_header.to_s.casecmp?("x-sendfile")
+
+      Finding.new(cause: :sendfile_header,
+                  what: "Rails names files in the header X-Sendfile, for a web server; without one, clients get " \
+                        "empty files",
+                  remedy: "Remove config.action_dispatch.x_sendfile_header, or name the folders of the files in the " \
+                          "option sendfile.",
+                  **place(/x_sendfile_header/, "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb",
+                          "config/application.rb"))
     end
 
     def channels?

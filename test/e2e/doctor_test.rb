@@ -67,6 +67,31 @@ class DoctorTest < E2ETest
     refute_includes examine(blog, "-w", "1").keys, "cable_adapter"
   end
 
+  def test_files_that_nothing_sends
+    blog = copy_of_example("blog")
+    change(blog, "config/environments/production.rb", /^end/,
+           "  config.action_dispatch.x_sendfile_header = 'X-Sendfile'\nend")
+    check = examine(blog).fetch("sendfile_header")
+    assert_equal "warning", check["state"]
+    assert_match(%r{config/environments/production\.rb:\d+\z}, check["at"])
+    [%w[--sendfile storage], %w[--trusted-proxies 127.0.0.1]].each do |options|
+      refute_includes examine(blog, *options).keys, "sendfile_header"
+    end
+  end
+
+  def test_the_file_of_users
+    app = folder_with("config.ru" => WELL, "weak" => "ann:{SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n", "bad" => "ann\n",
+                      "good" => "ann:$apr1$xxxxxxxx$5E6rVEcMgzIE13Aa76L.I.\n")
+    { "good" => "ok", "weak" => "warning" }.each do |name, state|
+      assert_equal state, examine(app, "--basic-auth", File.join(app, name)).fetch("users")["state"], name
+    end
+    { "bad" => "line 1 is not NAME:HASH", "missing" => "does not exist" }.each do |name, why|
+      output, ended = doctor(app, "--basic-auth", File.join(app, name))
+      refute_predicate ended, :success?
+      assert_match(/^FAILED .*users: .*#{name} cannot be used, so all requests would be refused: .*#{why}/, output)
+    end
+  end
+
   def test_a_port_in_use
     TCPServer.open("127.0.0.1", 0) do |taken|
       output, ended = HighballServer.run("doctor", "-b", "127.0.0.1", "-p", taken.addr[1].to_s,

@@ -204,14 +204,22 @@ class HttpsDevelopmentTest < TlsTestCase
     browser.visit "#{url}/posts/new"
     browser.fill "#post_title", "Night train"
     browser.fill "#post_body", "It left on time."
+    browser.attach "#post_file", attachment
     browser.click "input[type=submit]"
     browser.see "Published."
     protocol = browser.driver.execute_script("return performance.getEntriesByType('navigation')[0].nextHopProtocol")
     assert_equal ["h2", true], [protocol, browser.driver.execute_script("return isSecureContext")]
+    browser.click "#file"
+    assert_equal Random.new(1).bytes(300_000), File.binread(browser.downloaded("timetable.bin", 300_000))
     browser.visit "#{url}/echo"
     browser.find "#state", text: "connected"
     browser.fill "#text", "over wss"
     browser.click "#echo button"
     browser.find "#echoes li", text: "over wss"
+    FileUtils.rm(File.join(browser.downloads, "timetable.bin"))
+  end
+
+  def attachment
+    @attachment ||= File.join(folder_with("timetable.bin" => Random.new(1).bytes(300_000)), "timetable.bin")
   end
 end

@@ -300,6 +300,14 @@ impl BasicAuth {
     }
 }
 
+/// How many users an application has, and how many of their passwords are easy to find out from their hashes; or why its file
+/// cannot be used. `None`: it has no such file.
+pub fn count_users(app: &App) -> Option<Result<(usize, usize), String>> {
+    let file = &app.basic_auth.as_ref()?.file;
+    let read = UserFile::read(file, app.runs_as.another(), None)?;
+    Some(read.users.map(|users| (users.count(), users.weak_lines)))
+}
+
 fn busy() -> Verdict {
     Verdict::Refused(Refusal::LoginsBusy { retry_after_seconds: BUSY_SECONDS })
 }

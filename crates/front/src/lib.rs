@@ -57,6 +57,7 @@ pub mod transport;
 mod turn;
 
 pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
+pub use basic_auth::count_users;
 pub use dispatch::geometry::geometry;
 pub use front::run;
 pub use messages::*;

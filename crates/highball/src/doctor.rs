@@ -20,8 +20,11 @@ use tokio::sync::mpsc;
 /// Notices that may wait: more than a boot brings.
 const NOTICES: usize = 64;
 
-/// What the application cannot know that is examined: a single worker never meets it.
+/// What the application cannot know that is examined: a single worker never meets it,
 const OF_SEVERAL_WORKERS: &str = "cable_adapter";
+
+/// and this is no problem where Highball sends such files, or a proxy may.
+const SENDFILE_HEADER: &str = "sendfile_header";
 
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,6 +117,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     checks.extend(app.puma_notes.iter().map(not_carried_out));
     checks.extend(settings.binds.iter().map(address));
     checks.extend(all_certificates(settings));
+    checks.extend(users(app));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
@@ -122,7 +126,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
         source => {
             let (booted, diagnosis) = boot(settings, app, source)?;
             checks.extend(journey(diagnosis.as_ref()));
-            checks.extend(booted.iter().flat_map(|booted| application(booted, app)));
+            checks.extend(booted.iter().flat_map(|booted| application(booted, settings, app)));
             diagnosis
         }
     };
@@ -136,11 +140,15 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
 }
 
 /// What was booted, and what will make trouble later.
-fn application(booted: &Booted, app: &App) -> Vec<Check> {
+fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
     let gems = [("Rack", &booted.rack), ("Ruby", &booted.ruby)];
     let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
     let what = booted.framework.clone() + &gems.collect::<String>();
-    let is_met = |finding: &&Finding| app.workers > 1 || finding.cause != OF_SEVERAL_WORKERS;
+    let is_met = |finding: &&Finding| match finding.cause.as_str() {
+        OF_SEVERAL_WORKERS => app.workers > 1,
+        SENDFILE_HEADER => app.sendfile.is_empty() && settings.trusted_proxies.is_empty(),
+        _ => true,
+    };
     let findings = booted.findings.iter().filter(is_met).map(Check::warning);
     std::iter::once(Check::ok("application", what)).chain(findings).collect()
 }
@@ -192,6 +200,25 @@ fn address(bind: &highball_config::Bind) -> Check {
             command: Some("ss -ltnp".into()),
         },
     }
+}
+
+/// Whether the users of the application could log in.
+fn users(app: &App) -> Option<Check> {
+    let file = app.basic_auth.as_ref()?.file.display();
+    let (state, what, remedy) = match front::count_users(app)? {
+        Ok((users, 0)) => return Some(Check::ok("users", format!("{file} has {users}"))),
+        Ok((_, weak)) => (
+            State::Warning,
+            format!("{file} has passwords that are easy to find out from their hashes ({{SHA}}): {weak}"),
+            "Set them again with `htpasswd -B`.",
+        ),
+        Err(error) => (
+            State::Failed,
+            format!("{file} cannot be used, so all requests would be refused: {error}"),
+            "Write it with `htpasswd -B`, readable for the user of the application.",
+        ),
+    };
+    Some(Check { state, remedy: Some(remedy.into()), ..Check::ok("users", what) })
 }
 
 /// Whether clients with TLS could be served.

@@ -134,6 +134,10 @@ impl Users {
         Ok(())
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Whether this is the password of a user of this name. For a name that is unknown, it takes as long as for one of the
     /// users, the same one each time.
     pub(super) fn has(&self, name: &[u8], password: &[u8]) -> bool {
