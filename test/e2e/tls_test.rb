@@ -184,6 +184,15 @@ class TlsTest < TlsTestCase
 
   # --- sessions
 
+  def test_no_core_file_has_the_keys
+    soft, hard = Process.getrlimit(:CORE)
+    Process.setrlimit(:CORE, hard)
+    server = serve_tls(folder_with("config.ru" => ENV_APP))
+    assert_match(/^Max core file size +0 /, File.read("/proc/#{server.server_pid}/limits"))
+  ensure
+    Process.setrlimit(:CORE, soft, hard)
+  end
+
   def test_sessions_are_resumed
     server = serve_tls(folder_with("config.ru" => ECHO_APP))
     port = tls_port(server)

@@ -5,6 +5,7 @@ use crate::authority::{self, Local, LocalError};
 use highball_acme::certificate_file;
 use highball_config::{reader_of, App, BindProtocol, CertificateFiles, Settings, User};
 use highball_front::{Certificate, CertificateError, CertificateOwner, Issuer, Pem, SetupError, Tls};
+use highball_proc::write_no_core_files;
 use highball_users::{may_change_users, with_rights_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -150,6 +151,13 @@ pub(crate) fn check(sources: Sources) -> Result<Checked, String> {
         }
     }
     Ok(Checked::Files(certificates, problems))
+}
+
+/// Keys get into no core file of this process. To be called before it is confined.
+pub(crate) fn keep_out_of_core_files() {
+    if let Err(error) = write_no_core_files() {
+        warn!(%error, "a core file of this process, which would have the keys, could not be prevented");
+    }
 }
 
 /// TLS with these certificates, and the keys of session tickets of the server before.

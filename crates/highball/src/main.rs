@@ -222,6 +222,9 @@ impl ListeningServer {
         log::start(settings.log.format);
         // Before there are threads, and before it listens.
         open_files::make_room(&settings);
+        if certificates.is_some() {
+            certificates::keep_out_of_core_files();
+        }
         confinement::confine(&settings, &launcher);
         log::write_aside();
         warn_of_root(&settings);

@@ -1,8 +1,8 @@
 //! What the server and the benchmark both ask of the kernel: what it reports about a process in `/proc` (for
-//! `highball memory`), and more open files.
+//! `highball memory`), more open files, and no core files.
 
-mod open_files;
 mod process_memory;
+mod resource_limits;
 
-pub use open_files::allow_open_files;
 pub use process_memory::{ProcessMemory, RingMemory};
+pub use resource_limits::{allow_open_files, write_no_core_files};

@@ -1,4 +1,4 @@
-//! How many files this process may have open (getrlimit(2), RLIMIT_NOFILE).
+//! How many files this process may have open, and whether the kernel writes a core file of it (getrlimit(2)).
 
 use std::io;
 
@@ -19,4 +19,13 @@ pub fn allow_open_files(wanted: u64) -> io::Result<u64> {
         }
         current => Ok(current.unwrap_or(u64::MAX)),
     }
+}
+
+/// From now on the kernel writes no core file of this process, or of those that it starts, unless they ask for it: in a core file
+/// is all that a process has in its memory (core(5)).
+///
+/// # Errors
+/// Those of setrlimit(2).
+pub fn write_no_core_files() -> io::Result<()> {
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), ..getrlimit(Resource::Core) })?)
 }
