@@ -2,7 +2,7 @@
 
 use super::accept_encoding::{AcceptEncoding, Coding};
 use super::content::is_compressible;
-use crate::http_syntax::has_list_token;
+use crate::http_syntax::{field_of, has_list_token, lines_of};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead};
 
@@ -178,19 +178,6 @@ pub(super) fn write_fields(lines: &[u8], verdict: Verdict, fields: &mut FieldLin
     }
     if let Verdict::Compressed(coding) = verdict {
         fields.add(b"content-encoding", coding.name().as_bytes());
-    }
-}
-
-/// The lines, each with its end.
-fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines.split_inclusive(|&byte| byte == b'\n')
-}
-
-/// The name and the value of a line.
-fn field_of(line: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b':', line) {
-        Some(colon) => (&line[..colon], line[colon + 1..].trim_ascii()),
-        None => (line, b""),
     }
 }
 
