@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "zlib"
 require_relative "../support/cache_test_case"
 
 # Responses that the application has declared to be for all clients, stored and sent again.
@@ -138,8 +139,24 @@ class ResponseCacheTest < CacheTestCase
       assert_equal ["gzip", "accept-encoding", 'W/"page"'], fields
     end
     assert_equal 1, asked("/page")
+    assert_kept_in_gzip
     assert_nil get("/page")["content-encoding"]
     assert_equal 304, get("/page", { "Accept-Encoding" => "gzip", "If-None-Match" => 'W/"page"' }).status
+  end
+
+  # After the first hit, the body is compressed once, and kept so.
+  def assert_kept_in_gzip
+    plain = get("/page").body
+    smallest = get("/page", { "Accept-Encoding" => "gzip" }).body.bytesize
+    wait_for("a body that was compressed with care") do
+      answer = get("/page", { "Accept-Encoding" => "gzip" })
+      assert_equal [plain, answer.body.bytesize.to_s], [Zlib.gunzip(answer.body), answer["content-length"]]
+      assert_equal ["gzip", "accept-encoding", 'W/"page"', HIT],
+                   [*%w[content-encoding vary etag].map { |name| answer[name] }, says(answer)]
+      answer.body.bytesize < smallest || server.status.dig("cache", "bytes") > plain.bytesize + smallest
+    end
+    head = server.request("HEAD", "/page", { "Accept-Encoding" => "gzip" })
+    assert_equal ["gzip", nil, HIT], [head["content-encoding"], head["content-length"], says(head)]
   end
 
   def test_what_the_application_has_encoded_is_sent_to_those_who_accept_it

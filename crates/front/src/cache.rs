@@ -7,13 +7,14 @@
 //! - [`directives`]: what Cache-Control says;
 //! - `question`: what a request wants of the cache;
 //! - `policy`: which answers are stored, and for how long they are fresh;
-//! - `answer`: a stored answer;
+//! - `answer`: a stored answer; `body`: its body, also compressed;
 //! - `store`: all of an application, found by their keys, forgotten by their age;
 //! - `flights`: requests for the same answer at the same time; `marks`: those that need not wait for each other;
 //! - `fill`: an answer on its way from the application into the cache;
 //! - `watch`: what becomes of an answer that has to do with the cache.
 
 mod answer;
+mod body;
 pub mod directives;
 mod fill;
 mod flights;
@@ -29,6 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use answer::StoredAnswer;
+pub(crate) use body::Bytes;
 use fill::State;
 pub(crate) use fill::{Fill, Replacement};
 use flights::Flights;
@@ -209,7 +211,8 @@ impl AppCache {
             None => "uri-miss",
         };
         // The client's own conditions are for the application, where there is nothing to compare with them.
-        if question.is_head || (question.is_conditional && found.is_none()) {
+        let has_validator = found.as_ref().is_some_and(|answer| answer.has_validator());
+        if question.is_head || (question.is_conditional && !has_validator) {
             return Lookup::Forward(Watch::Pass(forwarded));
         }
         let is_useless = self.useless.borrow().of(question.key.whole()) > now_ms;
@@ -251,7 +254,7 @@ impl AppCache {
     fn flight_key(&self, question: &Question, asking: &Asking<'_>) -> Vec<u8> {
         let mut key = question.key.whole().to_vec();
         let is_it = |answer: &StoredAnswer| *answer.key == question.key;
-        if let Some(answer) = self.store.borrow_mut().find(question.key.base(), is_it) {
+        if let Some(answer) = self.store.borrow().peek(question.key.base(), is_it) {
             for name in &answer.policy.vary {
                 let value = answer::value_in(name, asking.head, asking.buffer);
                 key.extend_from_slice(
@@ -264,7 +267,7 @@ impl AppCache {
     }
 
     fn knows(&self, base: &[u8]) -> bool {
-        self.store.borrow_mut().find(base, |_| true).is_some()
+        self.store.borrow().peek(base, |_| true).is_some()
     }
 
     // --- What comes ----------------------------------------------------------------------------------
@@ -298,6 +301,13 @@ impl AppCache {
             }
         }
         self.memory.free() >= bytes
+    }
+
+    /// Keeps other bytes of a stored answer, if there is room.
+    fn keep(&self, bytes: Vec<u8>) -> Option<Bytes> {
+        let permit = self.permit();
+        let length = bytes.len() as u64;
+        self.make_room(length).then(|| permit.set(length)).map(|()| Bytes { bytes, _permit: permit })
     }
 
     /// Stores an answer to this request.

@@ -3,9 +3,14 @@
 use std::rc::Rc;
 use std::time::SystemTime;
 
+use super::body::{Body, Bytes};
 use super::key::Key;
 use super::policy::{self, Policy};
+use super::AppCache;
 use crate::budget::Permit;
+use crate::compression::accept_encoding::Coding;
+use crate::compression::room::AppRoom;
+use crate::compression::{coding_for, write_compressed};
 use crate::http_syntax::{field_of, lines_of, write_number};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::message::conditions::{parse_date, Validators};
@@ -28,13 +33,6 @@ pub(crate) struct StoredAnswer {
     /// When it came, in ms.
     at_ms: u64,
     _permit: Permit,
-}
-
-/// The content of an answer, in memory that is counted until it is sent no more.
-#[derive(Debug)]
-pub(crate) struct Body {
-    pub(super) bytes: Vec<u8>,
-    pub(super) _permit: Permit,
 }
 
 /// What a request says in the fields that an answer depends on: names, and values if there are some.
@@ -156,16 +154,12 @@ impl StoredAnswer {
         Validators {
             etag: self.policy.etag.as_deref(),
             last_modified: self.policy.last_modified.as_deref().and_then(parse_date),
-            length: self.body.bytes.len() as u64,
+            length: self.body.plain.length() as u64,
         }
     }
 
     pub(crate) fn status(&self) -> u16 {
         self.status
-    }
-
-    pub(crate) fn body_bytes(&self) -> usize {
-        self.body.bytes.len()
     }
 
     /// Lines of this answer as a 304 to it has updated them (RFC 9111 section 3.2).
@@ -194,7 +188,7 @@ impl StoredAnswer {
     ) -> AnswerHead {
         lines.add_lines(&self.lines);
         self.write_own(says, now_ms, lines);
-        let length = (self.status != 204).then_some(self.body.bytes.len() as u64);
+        let length = (self.status != 204).then_some(self.body.plain.length() as u64);
         let body = length.filter(|_| !is_head).map_or(AnswerBody::None, AnswerBody::Length);
         AnswerHead { body, content_length: length, has_date: true, ..AnswerHead::new(self.status) }
     }
@@ -232,9 +226,39 @@ impl StoredAnswer {
         format!("highball; hit; ttl={}", ttl_ms.div_euclid(1000))
     }
 
-    /// The bytes of the body from `begin` on, as many as there are.
-    pub(crate) fn piece(&self, begin: usize, most: usize) -> &[u8] {
-        let bytes = &self.body.bytes[begin.min(self.body.bytes.len())..];
-        &bytes[..bytes.len().min(most)]
+    /// The body.
+    pub(crate) fn plain(&self) -> &Rc<Bytes> {
+        &self.body.plain
+    }
+
+    /// The body in the coding that the client gets, if the answer is compressed for it, and was before.
+    pub(crate) fn encoded(
+        &self,
+        head: &RequestHead,
+        buffer: &[u8],
+        cache: &Rc<AppCache>,
+        room: &AppRoom,
+    ) -> Option<(Coding, Rc<Bytes>)> {
+        let length = self.body.plain.length() as u64;
+        let framing = AnswerHead { body: AnswerBody::Length(length), ..AnswerHead::new(self.status) };
+        let coding = coding_for(head, buffer, &framing, &self.lines, length)?;
+        self.body.in_coding(coding, cache, room).map(|bytes| (coding, bytes))
+    }
+
+    /// Writes the head of the answer in a coding, as [`StoredAnswer::write_head`].
+    pub(crate) fn write_encoded_head(
+        &self,
+        (coding, bytes): &(Coding, Rc<Bytes>),
+        says: &str,
+        now_ms: u64,
+        is_head: bool,
+        lines: &mut FieldLines<'_>,
+    ) -> AnswerHead {
+        write_compressed(&self.lines, *coding, lines);
+        self.write_own(says, now_ms, lines);
+        // The answer to HEAD says what it says of other answers: no length.
+        let length = Some(bytes.length() as u64).filter(|_| !is_head);
+        let body = length.map_or(AnswerBody::None, AnswerBody::Length);
+        AnswerHead { body, content_length: length, has_date: true, ..AnswerHead::new(self.status) }
     }
 }

@@ -4,7 +4,8 @@
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use super::answer::{kept_lines, Body, Parts, StoredAnswer, Varied};
+use super::answer::{kept_lines, Parts, StoredAnswer, Varied};
+use super::body::{Body, Bytes, Codings};
 use super::flights::Flying;
 use super::key::Key;
 use super::policy::{self, Policy};
@@ -100,7 +101,7 @@ impl Replacement {
         if self.is_not_modified {
             b""
         } else {
-            self.answer.piece(0, usize::MAX)
+            self.answer.plain().piece(0, usize::MAX)
         }
     }
 }
@@ -260,7 +261,8 @@ impl Fill {
         }
         let permit = self.cache.permit();
         permit.set(parts.bytes());
-        let body = Rc::new(Body { bytes: body, _permit: memory.into_permit() });
+        let plain = Rc::new(Bytes { bytes: body, _permit: memory.into_permit() });
+        let body = Rc::new(Body { plain, codings: Codings::default() });
         self.cache.put(Rc::new(parts.with(body, permit)), &self.head, &self.buffer);
     }
 

@@ -85,23 +85,36 @@ impl Store {
         (hash, places)
     }
 
-    /// An answer of a URI of which this is so, which counts as used.
+    fn place_of(&self, base: &[u8], is_it: impl Fn(&StoredAnswer) -> bool) -> Option<u32> {
+        let mut place = self.first.get(&self.hasher.hash_one(base)).copied()?;
+        loop {
+            let node = self.node(place)?;
+            if node.answer.key.base() == base && is_it(&node.answer) {
+                return Some(place);
+            }
+            place = node.next;
+        }
+    }
+
+    /// An answer of a URI of which this is so.
+    pub(super) fn peek(
+        &self,
+        base: &[u8],
+        is_it: impl Fn(&StoredAnswer) -> bool,
+    ) -> Option<&Rc<StoredAnswer>> {
+        Some(&self.node(self.place_of(base, is_it)?)?.answer)
+    }
+
+    /// The same, which counts as used.
     pub(super) fn find(
         &mut self,
         base: &[u8],
         is_it: impl Fn(&StoredAnswer) -> bool,
     ) -> Option<Rc<StoredAnswer>> {
-        let mut place = self.first.get(&self.hasher.hash_one(base)).copied().unwrap_or(NONE);
-        let found = loop {
-            let node = self.node(place)?;
-            if node.answer.key.base() == base && is_it(&node.answer) {
-                break Rc::clone(&node.answer);
-            }
-            place = node.next;
-        };
+        let place = self.place_of(base, is_it)?;
         self.unlink_age(place);
         self.link_newest(place);
-        Some(found)
+        Some(Rc::clone(&self.node(place)?.answer))
     }
 
     /// Stores an answer in the place of all of which this is so.

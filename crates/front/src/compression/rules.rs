@@ -137,6 +137,25 @@ pub(super) fn judge(asked: &Asked, head: &AnswerHead, lines: &[u8], length: Opti
     }
 }
 
+/// The coding in which the answer to this request is sent, with this head and a body of this length; `None`: as it is.
+pub(crate) fn coding_for(
+    request: &RequestHead,
+    bytes: &[u8],
+    head: &AnswerHead,
+    lines: &[u8],
+    length: u64,
+) -> Option<Coding> {
+    match judge(&Asked::of(request, bytes)?, head, lines, Some(length)) {
+        Verdict::Compressed(coding) => Some(coding),
+        _ => None,
+    }
+}
+
+/// Writes the fields of an answer in a coding that came with `lines`.
+pub(crate) fn write_compressed(lines: &[u8], coding: Coding, fields: &mut FieldLines<'_>) {
+    write_fields(lines, Verdict::Compressed(coding), fields);
+}
+
 /// Whether a list of entity tags has this strong one as a weak one.
 fn lists_weakly(tags: &[u8], tag: &[u8]) -> bool {
     tags.split(|&byte| byte == b',').any(|other| other.trim_ascii().strip_prefix(b"W/") == Some(tag))

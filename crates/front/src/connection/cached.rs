@@ -9,7 +9,7 @@ use tokio::time::{timeout, Duration};
 
 use super::{Answered, Connection, End, Step};
 use crate::budget::Permit;
-use crate::cache::{Asking, Fill, Lookup, StoredAnswer, Watch};
+use crate::cache::{AppCache, Asking, Bytes, Fill, Lookup, StoredAnswer, Watch};
 use crate::clock::now_ms;
 use crate::compression::Stage;
 use crate::exchange::response_head::{HeadContext, Recipient};
@@ -30,7 +30,7 @@ const TIME_WITHOUT_CLIENT: Duration = Duration::from_secs(60);
 /// An answer from the cache, while it is sent.
 #[derive(Debug)]
 pub(super) struct Kept {
-    answer: Rc<StoredAnswer>,
+    body: Rc<Bytes>,
     /// What of the body was sent; none: there is nothing to send of it.
     sent: Option<usize>,
     permit: Permit,
@@ -63,10 +63,10 @@ impl Connection {
                 self.cache_waits += 1;
                 Err(Step::Wait(pending))
             }
-            Lookup::Hit(answer) => Err(self.keep(app, answer, cache.generation(), bytes)),
+            Lookup::Hit(answer) => Err(self.keep(app, &answer, &cache, bytes)),
             Lookup::Refresh(answer, fill) => {
                 self.refresh(app, fill, prefix_bytes, bytes);
-                Err(self.keep(app, answer, cache.generation(), bytes))
+                Err(self.keep(app, &answer, &cache, bytes))
             }
         }
     }
@@ -88,25 +88,30 @@ impl Connection {
     }
 
     /// Begins to send a stored answer.
-    fn keep(&mut self, app: &AppState, answer: Rc<StoredAnswer>, generation: u32, bytes: &[u8]) -> Step {
+    fn keep(&mut self, app: &AppState, answer: &StoredAnswer, cache: &Rc<AppCache>, bytes: &[u8]) -> Step {
         let before = self.generation_of(app.id);
-        self.exchange.borrow().generation = before.max(generation);
-        self.compression = self.stage_of(app, bytes);
+        self.exchange.borrow().generation = before.max(cache.generation());
         let (now_ms, is_head) = (now_ms(), self.head.method == Method::Head);
         let says = answer.hit(now_ms);
         let asked = Received { head: &self.head, buffer: bytes };
         let has_it =
             answer.status() == 200 && conditions::judge(&asked, answer.known_by()) == Verdict::NotModified;
+        let compresses = app.settings().compress && !has_it;
+        let encoded =
+            compresses.then(|| answer.encoded(&self.head, bytes, cache, &app.compression)).flatten();
+        self.compression = if encoded.is_some() { None } else { self.stage_of(app, bytes) };
         let Ok(head) = self.events.push_head::<std::convert::Infallible>(|lines| {
-            Ok(match has_it {
-                true => answer.write_not_modified(&says, now_ms, lines),
-                false => answer.write_head(&says, now_ms, is_head, lines),
+            Ok(match &encoded {
+                Some(encoded) => answer.write_encoded_head(encoded, &says, now_ms, is_head, lines),
+                None if has_it => answer.write_not_modified(&says, now_ms, lines),
+                None => answer.write_head(&says, now_ms, is_head, lines),
             })
         });
+        let body = encoded.map_or_else(|| Rc::clone(answer.plain()), |(_, bytes)| bytes);
         let sent = (!has_it && !is_head).then_some(0);
         self.entry.iter_mut().for_each(|entry| entry.is_hit = true);
         let permit = Permit::new(&self.account(&app.buffers));
-        Step::Kept(Kept { answer, sent, permit, status: head.status })
+        Step::Kept(Kept { body, sent, permit, status: head.status })
     }
 
     pub(super) fn stage_of(&self, app: &AppState, bytes: &[u8]) -> Option<Box<Stage>> {
@@ -197,11 +202,11 @@ impl Kept {
     /// Adds the next of the body to the events, and the end behind all of it.
     fn push_next(&mut self, events: &mut AnswerEvents) {
         if let Some(sent) = &mut self.sent {
-            let missing = self.answer.body_bytes() - *sent;
+            let missing = self.body.length() - *sent;
             let wanted = missing.min(PIECE_BYTES);
             self.permit.set(0);
             let has_room = wanted <= FREE_BYTES || self.permit.grow((wanted - FREE_BYTES) as u64).is_ok();
-            let piece = self.answer.piece(*sent, if has_room { wanted } else { FREE_BYTES });
+            let piece = self.body.piece(*sent, if has_room { wanted } else { FREE_BYTES });
             events.push_bytes(piece);
             *sent += piece.len();
         }
@@ -211,7 +216,7 @@ impl Kept {
     }
 
     fn is_at_end(&self) -> bool {
-        self.sent.is_none_or(|sent| sent == self.answer.body_bytes())
+        self.sent.is_none_or(|sent| sent == self.body.length())
     }
 }
 
