@@ -45,10 +45,13 @@ fn compare(one: &Request<'_>, other: &Request<'_>, tls: [bool; 2]) {
     }
 }
 
+/// The values of fields, by their names.
+type Fields = Vec<(Vec<u8>, Vec<Vec<u8>>)>;
+
 /// All that counts of a request: its host, its target, and for each field that counts its values.
-fn same((head, bytes): &Request<'_>) -> (Option<Vec<u8>>, Vec<u8>, Vec<(Vec<u8>, Vec<Vec<u8>>)>) {
+fn same((head, bytes): &Request<'_>) -> (Option<Vec<u8>>, Vec<u8>, Fields) {
     let host = head.host().map(|host| host.whole(bytes).to_ascii_lowercase());
-    let mut fields: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
+    let mut fields = Fields::new();
     for (name, value) in head.passed_fields(bytes).filter(|(name, _)| !is_harmless(name)) {
         let name = name.to_ascii_lowercase();
         match fields.iter_mut().find(|(known, _)| *known == name) {
@@ -65,7 +68,10 @@ fn check_directives(one: &[u8], other: &[u8]) {
     assert!(after.no_store >= before.no_store && after.private >= before.private);
     assert!(after.no_cache >= before.no_cache && after.must_revalidate >= before.must_revalidate);
     for (before, after) in [(before.max_age, after.max_age), (before.s_maxage, after.s_maxage)] {
-        assert!(before.is_none_or(|before| after.is_some_and(|after| after <= before)), "times get no longer");
+        assert!(
+            before.is_none_or(|before| after.is_some_and(|after| after <= before)),
+            "times get no longer"
+        );
     }
     let strict = Directives::of([one, b"no-store, private, max-age=0"]);
     assert!(strict.no_store && strict.private && strict.max_age == Some(0));
