@@ -22,6 +22,7 @@ pub fn limits() -> Limits {
         spool_dir: PathBuf::new(),
         spool_bytes: None,
         buffer_bytes: 1 << 20,
+        cache_bytes: 1 << 20,
         body_bytes_per_second: 0,
     }
 }

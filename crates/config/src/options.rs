@@ -785,6 +785,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
               `max_spool`, so that one with slow clients leaves room to the others.",
     },
     Opt {
+        name: "max_cache",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Size(0..=PIB, |f, bytes| f.server.limits.cache_bytes = bytes as u64),
+        default: Default::Is("256m"),
+        section: Section::Sizes,
+        example: "1g",
+        doc: "How much memory the stored responses of all applications may take (`cache`). One of several applications gets at most \
+              half of it.",
+    },
+    Opt {
         name: "head_timeout",
         scope: Scope::Server,
         short: None,
@@ -897,6 +909,18 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "off",
         doc: "Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip). See \
               `docs/compression.md`.",
+    },
+    Opt {
+        name: "cache",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Size(0..=PIB, |f, bytes| f.app.limits.cache_bytes = bytes as u64),
+        default: Default::Is("0"),
+        section: Section::Files,
+        example: "64m",
+        doc: "How much memory stored responses of the application may take; 0 stores none. Stored are responses that it declares to \
+              be for all clients, with `Cache-Control: public, max-age=60` for example. See `docs/response-cache.md`.",
     },
     Opt {
         name: "sendfile",

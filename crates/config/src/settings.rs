@@ -299,6 +299,8 @@ pub struct AppLimits {
     pub request_timeout: Option<Duration>,
     /// How much its spool files may hold; `None`: what [`Limits::spool_bytes`] leaves to it.
     pub spool_bytes: Option<u64>,
+    /// How much its stored responses may take, within [`Limits::cache_bytes`]; 0: none is stored.
+    pub cache_bytes: u64,
 }
 
 /// Where an application's lines of the access log go.
@@ -514,6 +516,8 @@ pub struct Limits {
     pub http2_streams: u32,
     /// How much all buffers together may hold.
     pub buffer_bytes: u64,
+    /// How much all stored responses together may take.
+    pub cache_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.
     pub head_timeout: Duration,
     /// Longest pause between two pieces of a request body; beyond it 408.

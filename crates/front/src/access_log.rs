@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) referer: String,
     pub(crate) user_agent: String,
     pub(crate) begun_us: u64,
+    /// Whether the response cache has answered it.
+    pub(crate) is_hit: bool,
 }
 
 impl Entry {
@@ -40,7 +42,7 @@ impl Entry {
     pub(crate) fn unreadable() -> Self {
         let unknown = || "-".to_owned();
         let begun_us = crate::clock::now_us();
-        Entry { request_line: unknown(), referer: unknown(), user_agent: unknown(), begun_us }
+        Entry { request_line: unknown(), referer: unknown(), user_agent: unknown(), begun_us, is_hit: false }
     }
 }
 
@@ -102,13 +104,14 @@ impl AccessLog {
             return;
         }
         let when = log_date(SystemTime::now());
-        let Entry { request_line, referer, user_agent, begun_us } = entry;
+        let Entry { request_line, referer, user_agent, begun_us, is_hit } = entry;
         let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
         let user = user.map_or_else(|| "-".into(), |user| quoted(user).replace(' ', "\\x20"));
         let (space, id) = id.map_or(("", ""), |id| (" ", id));
+        let cache = if *is_hit { " cache=hit" } else { "" };
         let line = format!(
             "{remote} - {user} [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" \
-             {seconds:.6}{space}{id}\n"
+             {seconds:.6}{cache}{space}{id}\n"
         );
         if self.writer.add(&line) || self.is_prompt {
             self.flush();

@@ -36,6 +36,8 @@ pub enum Kind {
     Buffers,
     /// Encoders, and files that were compressed.
     Compression,
+    /// Stored answers.
+    Cache,
 }
 
 /// The budgets of a server.
@@ -45,6 +47,8 @@ pub struct Budgets {
     pub spool: Arc<Budget>,
     /// What all buffers may hold.
     pub buffers: Arc<Budget>,
+    /// What all stored answers may take.
+    pub cache: Arc<Budget>,
 }
 
 /// What all applications together may hold.
@@ -220,6 +224,7 @@ impl Account {
                 "there is no memory to compress more responses at a time, so some are sent uncompressed. --max-buffers \
                  allows more: compression has a quarter of it"
             }
+            Kind::Cache => "the response cache is full; --max-cache and --cache allow more",
         };
         tracing::warn!(
             application = share.name,

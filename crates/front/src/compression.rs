@@ -16,4 +16,5 @@ pub(crate) mod room;
 pub(crate) mod rules;
 mod stage;
 
+pub(crate) use rules::{coding_for, write_compressed};
 pub(crate) use stage::Stage;

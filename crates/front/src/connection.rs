@@ -3,11 +3,13 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`cached`] (answers from the
+//! response cache), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
 mod answer;
+mod cached;
 mod closing;
 mod forwarded;
 mod http2;
@@ -36,6 +38,7 @@ use highball_config::{AppId, BindProtocol};
 use http::request::Parts;
 
 use answer::Answered;
+use cached::Kept;
 use http2::Running;
 use login::Login;
 use output::Output;
@@ -105,6 +108,8 @@ struct Connection {
     stalled: Stalled,
     /// Whether the request at hand has the right password, if that had to be found out.
     login: Option<Login>,
+    /// How often the request at hand has waited for another one's answer.
+    cache_waits: u8,
     /// The user whose password came with the request at hand.
     user: Option<Rc<[u8]>>,
     /// The id of the request at hand, if requests get one.
@@ -151,6 +156,15 @@ enum Stalled {
     Spooling { before_ms: u64 },
 }
 
+/// What becomes of an answer that comes for others, too, when its request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    /// It comes in to its end.
+    MayFinish,
+    /// Nothing runs any more.
+    AtOnce,
+}
+
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -175,6 +189,8 @@ enum Step {
     Answer,
     /// Something has to be found out before it can be routed, again.
     Wait(Pending),
+    /// The cache answers it.
+    Kept(Kept),
     /// It is for this application.
     Application(Rc<AppState>),
 }
@@ -300,6 +316,7 @@ impl Connection {
             client: Client::Open,
             stalled: Stalled::No,
             login: None,
+            cache_waits: 0,
             user: None,
             request_id: None,
             entry: None,
@@ -321,7 +338,7 @@ impl Connection {
             if let Err(end) = served {
                 self.note_end_of_request(end);
             }
-            self.leave_app();
+            self.leave_app(Leave::MayFinish);
             match served {
                 Ok(true) => {}
                 // A client that wanted to go on may have sent its next request already.
@@ -345,6 +362,7 @@ impl Connection {
                 self.log(status, body_bytes);
                 Ok(self.protocol.keep_alive())
             }
+            Step::Kept(kept) => self.send_kept(kept).await,
             Step::Wait(pending) => {
                 pending.await;
                 Ok(true)
@@ -494,10 +512,12 @@ impl Connection {
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
-    fn leave_app(&mut self) {
+    fn leave_app(&mut self, leave: Leave) {
         let Some(visit) = self.visit.take() else { return };
-        visit.dispatcher.borrow_mut().cancel(&self.exchange);
-        self.exchange.borrow().response.settle();
+        if leave == Leave::AtOnce || !self.leave_to_others(&visit) {
+            visit.dispatcher.borrow_mut().cancel(&self.exchange);
+            self.exchange.borrow().response.settle();
+        }
         if Rc::strong_count(&self.exchange) > 1 {
             // A worker still has it, and the next request may be for an application where its place is another's.
             let generation = {
@@ -512,6 +532,6 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.leave_app();
+        self.leave_app(Leave::AtOnce);
     }
 }

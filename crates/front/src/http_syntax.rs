@@ -8,6 +8,19 @@ pub(crate) fn has_list_token(list: &[u8], token: &str) -> bool {
     list.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
 
+/// The lines of a head's fields, each with its end.
+pub(crate) fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split_inclusive(|&byte| byte == b'\n')
+}
+
+/// The name and the value of a line.
+pub(crate) fn field_of(line: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', line) {
+        Some(colon) => (&line[..colon], line[colon + 1..].trim_ascii()),
+        None => (line, b""),
+    }
+}
+
 /// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
 pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {

@@ -8,6 +8,7 @@
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
 //! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
+//! - [`cache`]: answers for all clients, stored and sent without Ruby;
 //! - [`compression`]: of answers, on their way from the exchange to the protocol;
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
@@ -26,6 +27,7 @@ mod access_log;
 mod aside;
 mod basic_auth;
 pub mod budget;
+pub mod cache;
 mod canary;
 mod clock;
 pub mod compression;
@@ -58,6 +60,7 @@ mod turn;
 
 pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
 pub use basic_auth::count_users;
+pub use cache::CacheReport;
 pub use dispatch::geometry::geometry;
 pub use front::run;
 pub use messages::*;

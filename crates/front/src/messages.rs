@@ -7,6 +7,7 @@ use highball_config::{App, AppId};
 use highball_ring::FrontRing;
 use tokio::sync::oneshot;
 
+use crate::cache::CacheReport;
 use crate::files::Assets;
 use crate::refusals::failure::{DevelopmentPages, Failure};
 
@@ -229,6 +230,8 @@ pub struct AppLoad {
     pub spool_bytes: u64,
     /// Why its own access log is not written as it should be, if so.
     pub log_problem: Option<String>,
+    /// Its response cache, if it has one.
+    pub cache: Option<CacheReport>,
 }
 
 /// How things are with a worker.

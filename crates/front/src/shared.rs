@@ -120,6 +120,7 @@ impl Shared {
             budgets: Budgets {
                 spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
+                cache: Budget::new(limits.cache_bytes, Kind::Cache),
             },
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes),

@@ -14,6 +14,7 @@ pub(crate) fn limits() -> Limits {
         response_buffer_bytes: 1000,
         response_spool_bytes: 0,
         buffer_bytes: 1 << 20,
+        cache_bytes: 1 << 20,
         connections: 10,
         http2_streams: 10,
         head_timeout: Duration::from_secs(1),

@@ -23,6 +23,7 @@ fn limits() -> Limits {
         response_buffer_bytes: 1000,
         response_spool_bytes: 0,
         buffer_bytes: 1 << 20,
+        cache_bytes: 1 << 20,
         http2_streams: 10,
         connections: 1,
         head_timeout: Duration::from_secs(1),

@@ -5,8 +5,8 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppStatus, DomainStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status, TlsStatus,
-    UpgradeStatus, WorkerStatus,
+    Answer, AppStatus, CacheStatus, DomainStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status,
+    TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -561,6 +561,9 @@ fn app_table(app: &AppStatus) -> String {
         String::new()
     };
     fact(&mut text, "requests", &format!("{} in the queue{spooled}", app.queue));
+    if let Some(cache) = &app.cache {
+        fact(&mut text, "cache", &cache_line(cache));
+    }
     if let Some(restart) = app.restarts.last() {
         fact(&mut text, "restart", &restart_line(restart));
     }
@@ -599,6 +602,12 @@ fn fact(text: &mut String, name: &str, fact: &str) {
 
 fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn cache_line(cache: &CacheStatus) -> String {
+    let CacheStatus { hits, misses, responses, bytes, max_bytes } = cache;
+    let (used, most) = (mib(*bytes), mib(*max_bytes));
+    format!("{hits} hits, {misses} misses; {responses} responses stored, {used} of {most}")
 }
 
 fn mold_line(mold: &MoldStatus) -> String {
@@ -707,6 +716,13 @@ mod tests {
             }],
             queue: 5,
             spool_bytes: 3 << 20,
+            cache: Some(CacheStatus {
+                hits: 30,
+                misses: 4,
+                responses: 3,
+                bytes: 1 << 20,
+                max_bytes: 64 << 20,
+            }),
             restarts: vec![RestartStatus {
                 generation: 2,
                 asked_by: "USR1".into(),
@@ -747,6 +763,7 @@ mod tests {
             "access log   /srv/blog/log/access.log cannot be opened: it is a pipe",
             "number 4, by 100 requests: done, 0.5 s",
             "5 in the queue, 3.0 MiB in spool files",
+            "30 hits, 4 misses; 3 responses stored, 1.0 MiB of 64.0 MiB",
             "1000",
             "59s",
         ] {

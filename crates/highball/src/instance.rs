@@ -225,6 +225,19 @@ pub(crate) struct CertificateStatus {
     pub(crate) expires_at: u64,
 }
 
+/// The response cache of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CacheStatus {
+    /// Requests that it has answered.
+    pub(crate) hits: u64,
+    /// Requests that went to the application.
+    pub(crate) misses: u64,
+    /// Stored responses.
+    pub(crate) responses: usize,
+    pub(crate) bytes: u64,
+    pub(crate) max_bytes: u64,
+}
+
 /// How an application is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AppStatus {
@@ -266,6 +279,9 @@ pub(crate) struct AppStatus {
     /// Bytes in its spool files.
     #[serde(default)]
     pub(crate) spool_bytes: u64,
+    /// Its response cache, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cache: Option<CacheStatus>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub(crate) restarts: Vec<RestartStatus>,
     /// The refork that is under way, or the last one.

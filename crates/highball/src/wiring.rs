@@ -5,8 +5,8 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppStatus, CertificateStatus, DomainStatus, MoldStatus, Question, ReforkStatus,
-    RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    heap_time, Answer, AppStatus, CacheStatus, CertificateStatus, DomainStatus, MoldStatus, Question,
+    ReforkStatus, RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
 use highball_acme::{Keeper, NameReport};
@@ -15,8 +15,8 @@ use highball_front::developer_key::DeveloperKey;
 use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
-    files, AppCommand, AppEvent, AppFailure, AppLoad, CertificateReport, Command, Event, Failure, NewWorker,
-    Report as FrontReport, Tls, TlsReport,
+    files, AppCommand, AppEvent, AppFailure, AppLoad, CacheReport, CertificateReport, Command, Event,
+    Failure, NewWorker, Report as FrontReport, Tls, TlsReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
@@ -372,6 +372,7 @@ fn app_status(
         workers: report.workers.iter().map(|worker| worker_status(worker, load)).collect(),
         queue: requests.map_or(0, |requests| requests.queue),
         spool_bytes: requests.map_or(0, |requests| requests.spool_bytes),
+        cache: requests.and_then(|requests| requests.cache).map(cache_status),
         restarts: report.restarts.into_iter().map(restart_status).collect(),
         refork: report.refork.map(refork_status),
         no_refork: report.no_refork,
@@ -379,6 +380,11 @@ fn app_status(
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }
+}
+
+fn cache_status(cache: CacheReport) -> CacheStatus {
+    let CacheReport { hits, misses, answers, bytes, max_bytes } = cache;
+    CacheStatus { hits, misses, responses: answers, bytes, max_bytes }
 }
 
 /// The name of the user that it runs as.

@@ -2,7 +2,7 @@
 
 use super::accept_encoding::{AcceptEncoding, Coding};
 use super::content::is_compressible;
-use crate::http_syntax::has_list_token;
+use crate::http_syntax::{field_of, has_list_token, lines_of};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead};
 
@@ -137,6 +137,25 @@ pub(super) fn judge(asked: &Asked, head: &AnswerHead, lines: &[u8], length: Opti
     }
 }
 
+/// The coding in which the answer to this request is sent, with this head and a body of this length; `None`: as it is.
+pub(crate) fn coding_for(
+    request: &RequestHead,
+    bytes: &[u8],
+    head: &AnswerHead,
+    lines: &[u8],
+    length: u64,
+) -> Option<Coding> {
+    match judge(&Asked::of(request, bytes)?, head, lines, Some(length)) {
+        Verdict::Compressed(coding) => Some(coding),
+        _ => None,
+    }
+}
+
+/// Writes the fields of an answer in a coding that came with `lines`.
+pub(crate) fn write_compressed(lines: &[u8], coding: Coding, fields: &mut FieldLines<'_>) {
+    write_fields(lines, Verdict::Compressed(coding), fields);
+}
+
 /// Whether a list of entity tags has this strong one as a weak one.
 fn lists_weakly(tags: &[u8], tag: &[u8]) -> bool {
     tags.split(|&byte| byte == b',').any(|other| other.trim_ascii().strip_prefix(b"W/") == Some(tag))
@@ -178,19 +197,6 @@ pub(super) fn write_fields(lines: &[u8], verdict: Verdict, fields: &mut FieldLin
     }
     if let Verdict::Compressed(coding) = verdict {
         fields.add(b"content-encoding", coding.name().as_bytes());
-    }
-}
-
-/// The lines, each with its end.
-fn lines_of(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines.split_inclusive(|&byte| byte == b'\n')
-}
-
-/// The name and the value of a line.
-fn field_of(line: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b':', line) {
-        Some(colon) => (&line[..colon], line[colon + 1..].trim_ascii()),
-        None => (line, b""),
     }
 }
 

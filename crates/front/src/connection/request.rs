@@ -9,8 +9,8 @@ use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Login, Step};
 use crate::access_log::{quoted, Entry};
+use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, now_us};
-use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
@@ -43,6 +43,7 @@ impl Connection {
         }
         self.forget_client();
         (self.request_id, self.login, self.user) = (None, None, None);
+        self.cache_waits = 0;
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -233,7 +234,10 @@ impl Connection {
         if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes, waits < MOST_WAITS) {
             return step;
         }
-        self.prepare_exchange(&app, prefix_bytes, bytes);
+        match self.ask_cache(&app, prefix_bytes, bytes) {
+            Ok(watch) => self.prepare_exchange(&app, prefix_bytes, bytes, watch),
+            Err(step) => return step,
+        }
         Step::Application(app)
     }
 
@@ -380,7 +384,23 @@ impl Connection {
         }
     }
 
-    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8]) {
+    pub(super) fn ring_context<'a>(&'a self, prefix: &'a str, prefix_bytes: usize) -> RingContext<'a> {
+        RingContext {
+            remote_addr: &self.peer.remote_addr,
+            server_name: &self.peer.server_name,
+            server_port: self.peer.server_port,
+            script_name: prefix,
+            prefix_bytes,
+            remote_user: self.user.as_deref(),
+            request_id: self.request_id.as_ref().and_then(RequestId::made),
+            https: self.peer.is_tls,
+            takeover: self.protocol.can_be_taken_over_whole(),
+            received_us: now_us(),
+            content_length: None,
+        }
+    }
+
+    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], watch: Option<Watch>) {
         let upgrade = || self.head.field(known_key::UPGRADE, bytes);
         let is_web_socket = |protocol: &[u8]| protocol.eq_ignore_ascii_case(b"websocket");
         self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
@@ -391,28 +411,19 @@ impl Connection {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
         }
+        let fill = watch.as_ref().and_then(Watch::fill);
+        let asked = Conditions::of(&self.head, bytes);
+        if fill.is_some_and(Fill::has_conditions) {
+            self.head.drop_known(known_key::IF_NONE_MATCH);
+            self.head.drop_known(known_key::IF_MODIFIED_SINCE);
+        }
+        self.compression = self.stage_of(app, bytes);
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
-        let context = RingContext {
-            remote_addr: &self.peer.remote_addr,
-            server_name: &self.peer.server_name,
-            server_port: self.peer.server_port,
-            script_name: &settings.prefix,
-            prefix_bytes,
-            remote_user: self.user.as_deref(),
-            request_id: self.request_id.as_ref().and_then(RequestId::made),
-            https: self.peer.is_tls,
-            takeover: self.protocol.can_be_taken_over_whole(),
-            received_us: now_us(),
-            content_length: None,
-        };
+        let context = self.ring_context(&settings.prefix, prefix_bytes);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
+        fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));
-        self.compression = if settings.compress {
-            Stage::new(&self.head, bytes, &app.compression, self.origin)
-        } else {
-            None
-        };
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.repeated = false;
         inner.request.received.clear();
@@ -425,12 +436,13 @@ impl Connection {
             recipient,
             ..HeadContext::default()
         });
-        inner.response.ask(Conditions::of(&self.head, bytes));
+        inner.response.ask(asked);
+        watch.into_iter().for_each(|watch| inner.response.watch(watch));
     }
 
     /// The generation of this application that answered last on this connection, 0 before its first answer. From now on
     /// the exchange is this application's.
-    fn generation_of(&mut self, app: AppId) -> u32 {
+    pub(super) fn generation_of(&mut self, app: AppId) -> u32 {
         let generation = self.exchange.borrow().generation;
         let Some(before) = self.last_app.replace(app).filter(|before| *before != app) else {
             return generation;
@@ -453,11 +465,14 @@ impl Connection {
         };
         let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
         let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
+        // A request that has waited began before it did.
+        let begun_us = self.entry.take().map_or_else(now_us, |entry| entry.begun_us);
         self.entry = Some(Entry {
             request_line: format!("{method} {target} {version}"),
             referer: field(known_key::REFERER),
             user_agent: field(known_key::USER_AGENT),
-            begun_us: now_us(),
+            begun_us,
+            is_hit: false,
         });
     }
 }

@@ -76,6 +76,7 @@ impl Dispatcher {
                 break;
             }
             inner.generation = worker.generation;
+            inner.response.answered_by(worker.generation);
             let ring = &mut worker.ring;
             inner.response.feed(bytes, &mut OfSlot { ring: &mut *ring, slot })?;
             if inner.response.is_taken_over() && inner.taken_over_by.is_none() {

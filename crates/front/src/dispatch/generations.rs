@@ -24,6 +24,11 @@ impl Generations {
 }
 
 impl Dispatcher {
+    /// The newest generation that has served, and was not withdrawn.
+    pub(crate) fn newest_generation(&self) -> u32 {
+        self.generations.newest
+    }
+
     pub(super) fn note_generations(&mut self) {
         let Generations { newest, withdrawn, .. } = self.generations;
         let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);

@@ -1,5 +1,6 @@
 //! A worker's answer on its way to the client: frames go in, events come out.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,6 +13,7 @@ use highball_ring::RingError;
 use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::aside::Turn;
 use crate::budget::{Account, Permit};
+use crate::cache::{Fill, Replacement, Watch};
 use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::exchange::response_head::{self, BadHead, HeadContext};
 use crate::exchange::sent_file::SentFile;
@@ -119,6 +121,8 @@ pub struct Response {
     conditions: Option<Box<Conditions>>,
     /// What is sent of the file that is the body, if it is one.
     sent_file: Option<SentFile>,
+    /// What is done with it for the cache.
+    watch: Option<Watch>,
     /// `FILE` frames so far.
     files: u32,
     /// In which turn files are read.
@@ -158,6 +162,7 @@ impl Response {
             is_held_back: false,
             conditions: None,
             sent_file: None,
+            watch: None,
             files: 0,
             reads: Turn::of_reads(),
             hijack_announced: false,
@@ -177,12 +182,37 @@ impl Response {
         self.restart();
         self.context = context;
         self.conditions = None;
+        self.watch = None;
         self.events.clear();
     }
 
     /// If the body turns out to be a file, these hold for it.
     pub(crate) fn ask(&mut self, conditions: Option<Conditions>) {
         self.conditions = conditions.map(Box::new);
+    }
+
+    /// This is done with it for the cache.
+    pub(crate) fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// Whether clients of other requests wait for it, by the cache.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let is_under_way = matches!(self.progress, Progress::Waiting | Progress::Streaming);
+        is_under_way && self.watch.as_ref().and_then(Watch::fill).is_some_and(Fill::is_awaited)
+    }
+
+    /// Whether some of it may still be stored.
+    pub(crate) fn is_recorded(&self) -> bool {
+        let is_under_way = matches!(self.progress, Progress::Waiting | Progress::Streaming);
+        is_under_way && self.watch.as_ref().and_then(Watch::fill).is_some_and(Fill::is_open)
+    }
+
+    /// What comes next is of a worker of this generation.
+    pub(crate) fn answered_by(&mut self, generation: u32) {
+        if let Some(watch) = &mut self.watch {
+            watch.answered_by(generation);
+        }
     }
 
     /// Forgets what came, so that another worker can start over. Only while nothing final has come: interim heads stay.
@@ -271,6 +301,12 @@ impl Response {
         self.count();
     }
 
+    /// What was taken is not sent, and dropped.
+    pub(crate) fn forget_taken(&mut self) {
+        self.taken_bytes = 0;
+        self.count();
+    }
+
     /// The request has ended: what it held is given back.
     pub(crate) fn settle(&mut self) {
         self.spool = Spool::Unused;
@@ -306,6 +342,7 @@ impl Response {
     /// The answer is not wanted any more: the rest of it is dropped.
     pub fn discard(&mut self) {
         self.progress = Progress::Aborted;
+        self.watch = None;
         self.events.clear();
         self.settle();
     }
@@ -323,8 +360,12 @@ impl Response {
     /// The worker will not go on. Before the answer has begun the client gets `refusal`; after it the
     /// connection is cut.
     pub fn fail(&mut self, refusal: Refusal) {
+        if self.progress == Progress::Waiting && self.replace(refusal) {
+            return;
+        }
         match self.progress {
             Progress::Waiting => {
+                self.watch = None;
                 self.progress = Progress::Refused(refusal);
                 self.events.push(AnswerEvent::Refused(refusal));
             }
@@ -333,7 +374,29 @@ impl Response {
         }
     }
 
+    /// Has a stored answer be sent in the place of an error, if the application has allowed that.
+    fn replace(&mut self, refusal: Refusal) -> bool {
+        let asked = self.conditions.as_deref();
+        let found = self.watch.as_ref().and_then(|watch| watch.in_place_of_error(refusal.status(), asked));
+        let Some(replacement) = found else { return false };
+        self.watch = None;
+        let Ok(head) = self.events.push_head::<Infallible>(|lines| Ok(replacement.write_head(lines)));
+        self.status = head.status;
+        self.push_replacement(&replacement);
+        self.progress = Progress::Ended;
+        self.events.push(AnswerEvent::End);
+        true
+    }
+
+    /// The body of what is sent in the place of the application's answer: that is read, and dropped.
+    fn push_replacement(&mut self, replacement: &Replacement) {
+        self.events.push_bytes(replacement.body());
+        self.body_bytes = replacement.body().len() as u64;
+        (self.body, self.missing, self.app_chunks) = (AnswerBody::None, 0, None);
+    }
+
     fn cut_off(&mut self) {
+        self.watch = None;
         if self.handed_over {
             self.events.clear(); // the socket goes to no client
         }
@@ -344,6 +407,7 @@ impl Response {
     /// No worker has been asked: whose request it is, is to be looked at again.
     pub fn give_back(&mut self) {
         if self.progress == Progress::Waiting {
+            self.watch = None;
             self.progress = Progress::GivenBack;
             self.events.push(AnswerEvent::GivenBack);
         }
@@ -416,11 +480,16 @@ impl Response {
                 .flatten(),
             ..self.context
         };
-        let mut is_chunked = false;
+        let (mut is_chunked, mut replacement) = (false, None);
         let pushed = self.events.push_head(|lines| {
             let read = response_head::read(payload, &context, lines)?;
             is_chunked = read.body_is_chunked;
-            Ok(read.head)
+            let watch = self.watch.as_mut().filter(|_| !read.head.is_interim());
+            let asked = self.conditions.as_deref();
+            replacement = watch.and_then(|watch| watch.take_head(&read.head, asked, lines));
+            let Some(replacement) = &replacement else { return Ok(read.head) };
+            lines.clear();
+            Ok(replacement.write_head(lines))
         });
         match pushed {
             Ok(head) if head.is_interim() => Ok(()),
@@ -433,6 +502,7 @@ impl Response {
                 self.hijack_announced = context.hijack;
                 self.missing = if let AnswerBody::Length(length) = body { length } else { 0 };
                 self.app_chunks = is_chunked.then(BodyDecoder::of_chunked_response);
+                replacement.iter().for_each(|replacement| self.push_replacement(replacement));
                 Ok(())
             }
             Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
@@ -489,6 +559,9 @@ impl Response {
             AnswerBody::Unknown | AnswerBody::Connection => {}
         }
         self.body_bytes = self.body_bytes.saturating_add(bytes.len() as u64);
+        if let Some(watch) = &mut self.watch {
+            watch.take_body(bytes);
+        }
         if !self.push_to_spool(bytes) {
             self.events.push_bytes(bytes);
         }
@@ -522,6 +595,9 @@ impl Response {
     }
 
     fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {
+        if let Some(watch) = &mut self.watch {
+            watch.give_up();
+        }
         self.files += 1;
         if self.files > if self.sent_file.is_some() { 1 } else { MAX_FILES } {
             return Err(RingError::Breach("more files in one answer than are allowed"));
@@ -562,6 +638,7 @@ impl Response {
             return Err(RingError::Breach("a second hijack in one answer"));
         }
         self.handed_over = true;
+        self.watch = None;
         let Some(socket) = self.received(descriptors.connect())? else { return Ok(()) };
         if matches!(self.progress, Progress::Waiting | Progress::Streaming) {
             self.progress = Progress::Streaming;
@@ -587,6 +664,9 @@ impl Response {
         }
         self.progress = Progress::Ended;
         self.events.push(AnswerEvent::End);
+        if let Some(mut watch) = self.watch.take() {
+            watch.complete();
+        }
         Ok(())
     }
 }

@@ -201,7 +201,7 @@ impl AnswerEvents {
         write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
     ) -> Result<AnswerHead, E> {
         let begin = self.begin_head();
-        match write(&mut FieldLines(&mut self.bytes)) {
+        match write(&mut FieldLines::at_end_of(&mut self.bytes)) {
             Ok(head) => Ok(self.add_head(head, begin)),
             Err(error) => {
                 self.bytes.truncate(begin);
@@ -278,7 +278,7 @@ impl AnswerEvents {
             _ => AnswerBody::None,
         };
         let begin = self.begin_head();
-        write(&mut FieldLines(&mut self.bytes));
+        write(&mut FieldLines::at_end_of(&mut self.bytes));
         self.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
     }
 
@@ -311,20 +311,39 @@ impl AnswerEvents {
 
 /// The fields of a head, while they are written.
 #[derive(Debug)]
-pub struct FieldLines<'a>(&'a mut Vec<u8>);
+pub struct FieldLines<'a> {
+    bytes: &'a mut Vec<u8>,
+    begin: usize,
+}
 
-impl FieldLines<'_> {
+impl<'a> FieldLines<'a> {
+    /// Those that are added to these bytes.
+    pub(crate) fn at_end_of(bytes: &'a mut Vec<u8>) -> Self {
+        let begin = bytes.len();
+        FieldLines { bytes, begin }
+    }
+
+    /// What was written.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+
+    /// Forgets what was written.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.truncate(self.begin);
+    }
+
     /// Adds a field. Name and value must be such as RFC 9110 section 5 allows.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
-        self.0.reserve(name.len() + value.len() + 4);
-        self.0.extend_from_slice(name);
-        self.0.extend_from_slice(b": ");
-        self.0.extend_from_slice(value);
-        self.0.extend_from_slice(b"\r\n");
+        self.bytes.reserve(name.len() + value.len() + 4);
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
     }
 
     /// Adds lines that were written before.
     pub fn add_lines(&mut self, lines: &[u8]) {
-        self.0.extend_from_slice(lines);
+        self.bytes.extend_from_slice(lines);
     }
 }

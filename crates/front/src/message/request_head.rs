@@ -12,6 +12,7 @@ use crate::message::refusal::Refusal;
 use field_names::{FieldName, KEY_DROPPED};
 
 pub use field_names::{known_key, FieldKey};
+pub(crate) use ring::append_field;
 pub use ring::{append_content_length, append_mark_of_probe, patch_body, RingContext};
 pub use target::Host;
 
@@ -262,6 +263,12 @@ impl RequestHead {
     /// The fields in the order they came: name and value.
     pub fn fields<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.fields.iter().map(|field| (field.name.of_buffer(buffer), field.value.of_buffer(buffer)))
+    }
+
+    /// Those of them that applications get.
+    pub fn passed_fields<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let passed = self.fields.iter().filter(|field| field.key != KEY_DROPPED);
+        passed.map(|field| (field.name.of_buffer(buffer), field.value.of_buffer(buffer)))
     }
 
     /// Whether there is a field with a well-known key.

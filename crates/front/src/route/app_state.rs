@@ -15,6 +15,7 @@ use crate::access_log::AccessLog;
 use crate::aside::Turn;
 use crate::basic_auth::BasicAuth;
 use crate::budget::{Budgets, Share};
+use crate::cache::AppCache;
 use crate::clock::now_ms;
 use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher};
@@ -63,6 +64,9 @@ pub(crate) struct AppState {
     pub(crate) buffers: Arc<Share>,
     /// What the compression of its answers may take.
     pub(crate) compression: AppRoom,
+    /// Its stored answers, if answers are stored, and what they may take.
+    cache: RefCell<Option<Rc<AppCache>>>,
+    cache_memory: Arc<Share>,
     /// Its users, if it is for them alone.
     basic_auth: RefCell<Option<Rc<BasicAuth>>>,
     /// Whose turn it is to check a password, of all applications.
@@ -100,6 +104,8 @@ impl AppState {
         let turn = Turn::of(app.runs_as.another());
         let events = AppEvents { app: app.id, events };
         let dispatcher = Dispatcher::new(limits, &app, events.clone());
+        let cache_memory = Share::new(&budgets.cache, &app.name, Some(app.limits.cache_bytes));
+        let cache = (app.limits.cache_bytes > 0).then(|| AppCache::new(Arc::clone(&cache_memory)));
         AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),
@@ -114,6 +120,8 @@ impl AppState {
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
             compression,
+            cache: RefCell::new(cache),
+            cache_memory,
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             events,
@@ -137,6 +145,7 @@ impl AppState {
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
         self.dispatcher.borrow_mut().set_queue_limit(app.limits.queue);
         self.spool.set_own_limit(app.limits.spool_bytes);
+        self.change_cache(app.limits.cache_bytes);
         if !self.has_log_of(&app, log) {
             *self.access_log.borrow_mut() = access_log(&app, log);
         }
@@ -144,6 +153,24 @@ impl AppState {
             *self.basic_auth.borrow_mut() = BasicAuth::of(&app, &self.turn, &self.logins);
         }
         *self.app.borrow_mut() = app;
+    }
+
+    /// Its stored answers may take this number of bytes from now on; 0: none is stored.
+    fn change_cache(&self, most_bytes: u64) {
+        self.cache_memory.set_own_limit(Some(most_bytes));
+        let mut cache = self.cache.borrow_mut();
+        if most_bytes == 0 {
+            *cache = None;
+        } else if cache.is_none() {
+            *cache = Some(AppCache::new(Arc::clone(&self.cache_memory)));
+        }
+    }
+
+    /// Its stored answers, if answers are stored: those of the release that serves.
+    pub(crate) fn cache(&self) -> Option<Rc<AppCache>> {
+        let cache = self.cache.borrow().as_ref().map(Rc::clone)?;
+        cache.follow(self.dispatcher.borrow().newest_generation());
+        Some(cache)
     }
 
     /// Whether its requests are logged where they would be if this were configured.
@@ -311,6 +338,7 @@ impl AppState {
         self.error_pages.borrow().iter().for_each(|pages| pages.forget_old(now_ms));
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
+        self.cache().iter().for_each(|cache| cache.tick());
         self.look_whether_idle(now_ms);
     }
 
@@ -383,7 +411,9 @@ impl AppState {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
+        drop(dispatcher);
+        let cache = self.cache().map(|cache| cache.report());
+        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem, cache }
     }
 }
 

@@ -240,6 +240,11 @@ pub fn append_mark_of_probe(block: &mut Vec<u8>) {
     append(block, |open| open.other(b"highball.probe", b"1"));
 }
 
+/// Adds a field with a well-known name that the head does not have.
+pub(crate) fn append_field(block: &mut Vec<u8>, key: FieldKey, value: &[u8]) {
+    append(block, |open| open.known(key, value));
+}
+
 fn append(block: &mut Vec<u8>, field: impl FnOnce(&mut HeadBlock<'_>)) {
     let number_at = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("4 bytes"));
     let fields = number_at(4);

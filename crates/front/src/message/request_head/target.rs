@@ -19,6 +19,11 @@ impl Host {
     pub fn name<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         self.name.of_buffer(buffer)
     }
+
+    /// Name and port as they were sent.
+    pub fn whole<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        self.whole.of_buffer(buffer)
+    }
 }
 
 /// The parts of a target.
