@@ -1,8 +1,11 @@
 //! Why there is no certificate, and what to do about it.
 
 use std::error::Error as _;
+use std::time::SystemTime;
 
 use instant_acme::{Error, Problem as Answer};
+
+use crate::client::Refusal;
 
 /// What failed, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,20 +15,28 @@ pub(crate) struct Problem {
     pub(crate) remedy: String,
     /// The authority asks for fewer requests.
     pub(crate) is_at_limit: bool,
+    /// When it may be asked again, if it has named a time.
+    pub(crate) retry_at: Option<SystemTime>,
 }
 
 impl Problem {
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Problem { what: what.into(), remedy: remedy.into(), is_at_limit: false }
+        Problem { what: what.into(), remedy: remedy.into(), is_at_limit: false, retry_at: None }
+    }
+
+    /// With what the last answer of the authority has asked for.
+    pub(crate) fn with(mut self, refusal: Refusal) -> Self {
+        self.is_at_limit |= refusal.is_at_limit;
+        self.retry_at = refusal.until;
+        self
     }
 
     /// What an authority has answered while it looked after `host`.
     pub(crate) fn of_answer(host: &str, answer: &Answer) -> Self {
-        let kind = answer.r#type.as_deref().unwrap_or_default();
-        let kind = kind.rsplit(':').next().unwrap_or_default();
+        let kind = kind(answer);
         let details = answer.detail.clone().unwrap_or_else(|| answer.to_string());
         let mut problem = Problem::new(format!("the authority says: {details}"), remedy_for(kind, host));
-        problem.is_at_limit = kind == "rateLimited";
+        problem.is_at_limit = is_limit(answer);
         problem
     }
 
@@ -43,6 +54,17 @@ impl Problem {
             ),
         }
     }
+}
+
+/// The type without its namespace.
+fn kind(answer: &Answer) -> &str {
+    let kind = answer.r#type.as_deref().unwrap_or_default();
+    kind.rsplit(':').next().unwrap_or_default()
+}
+
+/// Whether there were too many requests, or certificates.
+pub(crate) fn is_limit(answer: &Answer) -> bool {
+    kind(answer) == "rateLimited" || answer.status == Some(429)
 }
 
 /// An error with what it stems from: the last of them is what people need.
@@ -76,8 +98,8 @@ fn remedy_for(kind: &str, host: &str) -> String {
             format!("The authority issues no certificate for {host}: use a name that is public, and yours")
         }
         "externalAccountRequired" => {
-            "This authority issues for accounts alone that were made with it before, which Highball cannot use: name another with \
-             `acme_directory`"
+            "This authority issues for accounts that were made with it before: write the number and the HMAC key that it shows for yours \
+             into `acme_eab_kid` and the file of `acme_eab_key_file`"
                 .into()
         }
         "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
