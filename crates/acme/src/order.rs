@@ -20,7 +20,7 @@ use crate::client::Client;
 use crate::folder::{self, Folder};
 use crate::hook::{self, Action, Entry};
 use crate::keeper::Owner;
-use crate::problem::{self, Problem};
+use crate::problem::{self, Problem, Way};
 use crate::proof::Proof;
 use crate::renewal::{self, Suggestion};
 
@@ -111,9 +111,12 @@ impl Authority {
         let mut order = new_order(&account, host, replaced).await.map_err(failed)?;
         self.owner.passes("acme.ordered").await;
         self.prove(host, &mut order, shown).await?;
-        let status = order.poll_ready(&PATIENCE).await.map_err(failed)?;
+        let status = order.poll_ready(&PATIENCE).await.map_err(|error| match error {
+            instant_acme::Error::Api(answer) => Problem::of_proof(host, &answer, self.way()),
+            error => failed(error),
+        })?;
         if status != OrderStatus::Ready && status != OrderStatus::Valid {
-            return Err(why_invalid(host, &mut order).await);
+            return Err(why_invalid(host, &mut order, self.way()).await);
         }
         self.owner.passes("acme.proven").await;
         let key = Zeroizing::new(order.finalize().await.map_err(failed)?);
@@ -191,14 +194,22 @@ impl Authority {
         Ok(Some(ExternalAccountKey::new(external.id.clone(), &key)))
     }
 
-    /// Shows the authority that the names are ours: in the DNS, if there is a program for it; else over HTTP, or where there is no
-    /// address for that, in a TLS handshake.
+    /// In the DNS, if there is a program for it; else over HTTP, or where there is no address for that, in a TLS handshake.
+    fn way(&self) -> Way {
+        match (&self.settings.dns_hook, self.settings.has_http) {
+            (Some(_), _) => Way::Dns,
+            (None, true) => Way::Http,
+            (None, false) => Way::Tls,
+        }
+    }
+
+    /// Shows the authority that the names are ours.
     async fn prove(&self, host: &str, order: &mut Order, shown: &mut Shown<'_>) -> Result<(), Problem> {
         let failed = |error: instant_acme::Error| self.failed(host, &error);
-        let (kind, name) = match (&self.settings.dns_hook, self.settings.has_http) {
-            (Some(_), _) => (ChallengeType::Dns01, "DNS-01"),
-            (None, true) => (ChallengeType::Http01, "HTTP-01"),
-            (None, false) => (ChallengeType::TlsAlpn01, "TLS-ALPN-01"),
+        let (kind, name) = match self.way() {
+            Way::Dns => (ChallengeType::Dns01, "DNS-01"),
+            Way::Http => (ChallengeType::Http01, "HTTP-01"),
+            Way::Tls => (ChallengeType::TlsAlpn01, "TLS-ALPN-01"),
         };
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -295,17 +306,17 @@ impl Drop for Shown<'_> {
 }
 
 /// What the authority has found wrong with an order.
-async fn why_invalid(host: &str, order: &mut Order) -> Problem {
+async fn why_invalid(host: &str, order: &mut Order, way: Way) -> Problem {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let Ok(mut authorization) = authorization else { continue };
         let _ = authorization.refresh().await; // what is known without it may do
         if let Some(error) = authorization.challenges.iter().find_map(|challenge| challenge.error.as_ref()) {
-            return Problem::of_answer(host, error);
+            return Problem::of_proof(host, error, way);
         }
     }
     match &order.state().error {
-        Some(error) => Problem::of_answer(host, error),
+        Some(error) => Problem::of_proof(host, error, way),
         None => Problem::new("the authority refuses the order, and does not say why", "Highball asks again"),
     }
 }

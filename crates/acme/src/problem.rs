@@ -7,6 +7,17 @@ use instant_acme::{Error, Problem as Answer};
 
 use crate::client::Refusal;
 
+/// How the authority looks whether a name is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// At an entry in the DNS that a program makes.
+    Dns,
+    /// At port 80.
+    Http,
+    /// At port 443.
+    Tls,
+}
+
 /// What failed, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
@@ -37,6 +48,22 @@ impl Problem {
         let details = answer.detail.clone().unwrap_or_else(|| answer.to_string());
         let mut problem = Problem::new(format!("the authority says: {details}"), remedy_for(kind, host));
         problem.is_at_limit = is_limit(answer);
+        problem
+    }
+
+    /// What an authority has found when it looked at `host` this way.
+    pub(crate) fn of_proof(host: &str, answer: &Answer, way: Way) -> Self {
+        let mut problem = Problem::of_answer(host, answer);
+        match (way, kind(answer)) {
+            (Way::Dns, "connection" | "dns" | "unauthorized" | "incorrectResponse") => {
+                problem.remedy = format!(
+                    "Let the program of `acme_dns_hook` make the entry in the zone of {host}, and end when all servers of the zone \
+                     answer with it"
+                );
+            }
+            (Way::Tls, "connection") => problem.remedy = remedy_for("tls", host),
+            _ => {}
+        }
         problem
     }
 
@@ -131,6 +158,20 @@ mod tests {
             assert!(problem.remedy.contains(words), "{kind}: {}", problem.remedy);
             assert_eq!(problem.what, "the authority says: details");
             assert_eq!(problem.is_at_limit, kind == "rateLimited");
+        }
+    }
+    #[test]
+    fn the_remedy_is_for_the_way_in_which_the_authority_has_looked() {
+        for (way, kind, words) in [
+            (Way::Http, "connection", "port 80 of blog.test"),
+            (Way::Tls, "connection", "port 443 of blog.test"),
+            (Way::Dns, "unauthorized", "acme_dns_hook"),
+            (Way::Dns, "dns", "acme_dns_hook"),
+            (Way::Dns, "caa", "CAA record"),
+            (Way::Tls, "rateLimited", "later"),
+        ] {
+            let problem = Problem::of_proof("blog.test", &answer(kind), way);
+            assert!(problem.remedy.contains(words), "{way:?} {kind}: {}", problem.remedy);
         }
     }
 }
