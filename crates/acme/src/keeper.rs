@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -33,6 +34,8 @@ const LOCK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_secs(600);
 /// How often an authority is asked for a time that has suggested none.
 const ASK_EVERY: Duration = Duration::from_secs(21_600);
+/// How long the end of the thread is waited for.
+const END_WITHIN: Duration = Duration::from_secs(1);
 /// As many attempts are under way at a time.
 const AT_ONCE: usize = 4;
 
@@ -107,8 +110,18 @@ impl Keeper {
 pub struct Keeping {
     /// What is known.
     pub keeper: Keeper,
-    /// The thread ends when this is gone.
-    _end: oneshot::Sender<()>,
+    /// The thread ends when this is gone,
+    end: Option<oneshot::Sender<()>>,
+    /// and then the other end of this.
+    ended: Receiver<()>,
+}
+
+impl Drop for Keeping {
+    /// Waits until the thread has killed the programs that it has started: they would outlive this process.
+    fn drop(&mut self) {
+        self.end = None;
+        let _ = self.ended.recv_timeout(END_WITHIN);
+    }
 }
 
 /// Begins to keep certificates for the names of these settings. Another process may keep them for `quiet` longer without a word
@@ -119,18 +132,20 @@ pub struct Keeping {
 pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> io::Result<Keeping> {
     let keeper = Keeper::new(&settings);
     let reports = keeper.clone();
-    let (end, ended) = oneshot::channel();
+    let (end, end_asked) = oneshot::channel();
+    let (has_ended, ended) = sync_channel(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || {
         runtime.block_on(async {
             tokio::select! {
-                _ = ended => {}
+                _ = end_asked => {}
                 () = keep_all(settings, owner, reports, quiet) => {}
             }
         });
+        drop::<SyncSender<()>>(has_ended);
     };
     thread::Builder::new().name(NAME.into()).spawn(run)?;
-    Ok(Keeping { keeper, _end: end })
+    Ok(Keeping { keeper, end: Some(end), ended })
 }
 
 /// Keeps all certificates side by side, so that an attempt for one name that takes long holds up no other.
