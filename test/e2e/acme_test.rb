@@ -1,30 +1,11 @@
 # frozen_string_literal: true
 
-require_relative "../support/acme_authority"
+require_relative "../support/acme_test_case"
 require_relative "../support/checkpoints"
 require_relative "../support/load"
-require_relative "../support/tls_test_case"
 
 # Certificates by themselves: an authority issues them to a server that has none.
-class AcmeTest < TlsTestCase
-  APP = "run ->(env) { [200, {}, [env['rack.url_scheme'], ' ', env['HTTP_HOST']]] }\n"
-  HOST = "blog.test"
-  VALID_FOR = 12 # seconds; renewed after 8
-
-  def setup
-    super
-    skip "pebble is not installed" unless AcmeAuthority.installed?
-    @http, @https = Array.new(2) { TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] } }
-    @state = File.join(folder_with, "state")
-    @authority_folder = folder_with
-    @pebble = AcmeAuthority.new(@authority_folder, http_port: @http)
-  end
-
-  def teardown
-    @pebble&.stop
-    super
-  end
-
+class AcmeTest < AcmeTestCase
   def test_a_server_without_certificates_gets_one
     @pebble.start
     began = Deadline.now
@@ -131,7 +112,8 @@ class AcmeTest < TlsTestCase
   end
 
   def test_names_that_no_authority_looks_for
-    { "*.test" => "stands for many names", "localhost" => "not the name of a site",
+    { "*.blog.test" => "stands for many names", "*.*.test" => "not a host name",
+      "localhost" => "not the name of a site",
       "10.0.0.1" => "not the name of a site" }.each do |name, words|
       output, ended = HighballServer.run("serve", "--domain", name, folder_with("config.ru" => APP))
       assert_equal [false, true], [ended.success?, output.include?(words)], output
@@ -165,7 +147,8 @@ class AcmeTest < TlsTestCase
   end
 
   # Whenever a server is killed, the next one is right: it has a certificate soon, and the old one until then.
-  %w[account_kept ordered shown proven issued kept].each do |step|
+  %w[attempt_written attempt_synced attempt_renamed account_written account_synced account_renamed account_kept ordered
+     shown proven issued certificate_written certificate_synced certificate_renamed kept].each do |step|
     define_method("test_killed_at_#{step}") do
       long
       @pebble.start
@@ -181,45 +164,20 @@ class AcmeTest < TlsTestCase
     end
   end
 
-  private
-
-  def kept(host) = Dir[File.join(@state, "certificates", "*", "#{host}.pem")].first
-
-  def acme_options(*hosts)
-    ["--state-dir", @state, "--acme-directory", @pebble.directory, "--acme-authorities", @pebble.vouching_file,
-     *hosts.flat_map { |host| ["--domain", host] }]
-  end
-
-  def serve_domains(*hosts, extra: [], **settings)
-    options = ["--bind", "tls://127.0.0.1:#{@https}", "--bind", "127.0.0.1:#{@http}", "--redirect-https", "on",
-               *acme_options(*hosts), *extra]
-    serve(folder_with("config.ru" => APP), *options, **settings)
-  end
-
-  # The body of a page, if a certificate is served that the authority has issued.
-  def https_body(host, root = @pebble.root)
-    context = OpenSSL::SSL::SSLContext.new
-    context.verify_mode = OpenSSL::SSL::VERIFY_PEER
-    context.verify_hostname = true
-    context.cert_store = OpenSSL::X509::Store.new.tap { |store| store.add_cert(root) }
-    tls = OpenSSL::SSL::SSLSocket.new(Socket.tcp("127.0.0.1", @https), context)
-    tls.hostname = host
-    tls.sync_close = true
-    tls.connect
-    HttpConnection.new(tls).use { |client| client.get("/", { "Host" => "#{host}:#{@https}" }).body }
-  rescue OpenSSL::SSL::SSLError, SystemCallError
-    tls&.close
-    nil
-  end
-
-  # Where a client of the address for HTTP is sent.
-  def redirection
-    answer = HttpConnection.tcp(@http).use { |client| client.get("/a?b", { "Host" => "#{HOST}:#{@http}" }) }
-    [answer.status, answer["location"]]
-  end
-
-  def stop_servers
-    @servers.each { |server| finish(server) }
-    @servers.clear
+  # A server that ends during each attempt would use up what the authority permits.
+  def test_a_server_that_is_killed_again_and_again_waits
+    long
+    @pebble.start
+    checkpoints = Checkpoints.new(folder_with)
+    3.times do
+      checkpoints.ask("acme.ordered")
+      server = serve_domains(HOST, env: checkpoints.environment)
+      HighballServer.kill(checkpoints.wait_until_reached("acme.ordered"))
+      server.wait
+      @servers.delete(server).finish
+    end
+    domain = problem_of(serve_domains(HOST))
+    assert_match(/the server has ended during each of the last 3 attempts/, domain["problem"])
+    assert_includes 40..80, domain["next_at"] - Time.now.to_i
   end
 end

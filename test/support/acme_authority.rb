@@ -13,17 +13,24 @@ class AcmeAuthority
 
   # The certificate that vouches for the authority's own server, as a file.
   attr_reader :vouching_file
+  # The certificate of that server, with its key.
+  attr_reader :own
 
   # In this folder, which is there. The authority looks for names at these ports, and its certificates are valid for
-  # this number of seconds.
-  def initialize(folder, http_port:, tls_port: 1, valid_for: 90 * TlsFiles::DAY)
+  # this number of seconds. With external accounts ({"kid" => key}), it makes no others.
+  def initialize(folder, http_port:, tls_port: 1, valid_for: 90 * TlsFiles::DAY, external_accounts: {})
     @folder = folder
-    @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for }
+    @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for,
+                  "externalAccountBindingRequired" => external_accounts.any?,
+                  "externalAccountMACKeys" => external_accounts }
     @port, @management, @dns, @dns_management = Array.new(4) { free_port }
     write_files
   end
 
   def directory = "https://localhost:#{@port}/dir"
+
+  # Where entries of the DNS are made: POST /set-txt, POST /clear-txt.
+  def dns = "http://127.0.0.1:#{@dns_management}"
 
   # Starts it, with these settings of pebble's in its environment.
   def start(**settings)
@@ -40,6 +47,12 @@ class AcmeAuthority
     @pids = nil
   end
 
+  # What its directory says.
+  def resources
+    http = Net::HTTP.new("localhost", @port).tap { |one| (one.use_ssl = true) && one.ca_file = @vouching_file }
+    JSON.parse(http.get("/dir").body)
+  end
+
   # The certificate of the authority that issues. It is a new one at each start.
   def root
     http = Net::HTTP.new("localhost", @management).tap { |one| (one.use_ssl = true) && one.ca_file = @vouching_file }
@@ -54,11 +67,11 @@ class AcmeAuthority
 
   def write_files
     vouching = TlsFiles.authority("Vouching")
-    own = TlsFiles.issue(["localhost"], by: vouching)
+    @own = TlsFiles.issue(["localhost"], by: vouching)
     @vouching_file = write("vouching.pem", vouching.pem)
     settings = { "listenAddress" => "127.0.0.1:#{@port}", "managementListenAddress" => "127.0.0.1:#{@management}",
-                 "certificate" => write("own.pem", own.pem), "privateKey" => write("own.key", own.key_pem),
-                 "ocspResponderURL" => "", "externalAccountBindingRequired" => false, **@settings }
+                 "certificate" => write("own.pem", @own.pem), "privateKey" => write("own.key", @own.key_pem),
+                 "ocspResponderURL" => "", **@settings }
     @config = write("pebble.json", JSON.generate("pebble" => settings))
   end
 

@@ -9,14 +9,23 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use highball_config::AcmeSettings;
-use rustix::fs::{flock, FlockOperation, OFlags};
+use rustix::fs::{access, flock, Access, FlockOperation, OFlags};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::keeper::Owner;
+
 const ACCOUNTS: &str = "accounts";
 const CERTIFICATES: &str = "certificates";
+const ATTEMPTS: &str = "attempts";
 const LOCK: &str = "lock";
+/// The steps of writing a file at which a test may end this process.
+type Steps = [&'static str; 3];
+const OF_ACCOUNT: Steps = ["acme.account_written", "acme.account_synced", "acme.account_renamed"];
+const OF_CERTIFICATE: Steps =
+    ["acme.certificate_written", "acme.certificate_synced", "acme.certificate_renamed"];
+const OF_ATTEMPT: Steps = ["acme.attempt_written", "acme.attempt_synced", "acme.attempt_renamed"];
 /// The largest file that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -26,11 +35,21 @@ pub fn certificate_file(settings: &AcmeSettings, host: &str) -> PathBuf {
 }
 
 fn file_in(state: &Path, directory: &str, host: &str) -> PathBuf {
-    certificates_of(state, directory).join(format!("{host}.pem"))
+    state.join(CERTIFICATES).join(name_of(directory)).join(format!("{}.pem", file_name(host)))
 }
 
-fn certificates_of(state: &Path, directory: &str) -> PathBuf {
-    state.join(CERTIFICATES).join(name_of(directory))
+/// The file with what is remembered of failed attempts to obtain the certificate of this host.
+pub(crate) fn attempts_file(settings: &AcmeSettings, host: &str) -> PathBuf {
+    attempts_in(&settings.state_dir, &settings.directory, host)
+}
+
+fn attempts_in(state: &Path, directory: &str, host: &str) -> PathBuf {
+    state.join(ATTEMPTS).join(name_of(directory)).join(format!("{}.json", file_name(host)))
+}
+
+/// A host in the name of a file, without the `*`, which shells know. No label of a domain begins with `_`.
+fn file_name(host: &str) -> String {
+    host.replacen('*', "_", 1)
 }
 
 /// What an authority is called in the names of files.
@@ -55,9 +74,11 @@ impl Folder {
     /// # Errors
     /// It cannot be used, and what to do.
     pub(crate) fn lock(path: &Path, directory: &str) -> io::Result<Option<Self>> {
-        let certificates = certificates_of(path, directory);
-        for folder in [path.to_owned(), path.join(ACCOUNTS), path.join(CERTIFICATES), certificates] {
-            make(&folder)?;
+        make(path)?;
+        make(&path.join(ACCOUNTS))?;
+        for folder in [CERTIFICATES, ATTEMPTS] {
+            make(&path.join(folder))?;
+            make(&path.join(folder).join(name_of(directory)))?;
         }
         let lock =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK))?;
@@ -79,8 +100,8 @@ impl Folder {
         read(&self.account_file())
     }
 
-    pub(crate) fn keep_account(&self, account: &[u8]) -> io::Result<()> {
-        write(&self.account_file(), account)
+    pub(crate) async fn keep_account(&self, account: &[u8], owner: &dyn Owner) -> io::Result<()> {
+        write(&self.account_file(), account, OF_ACCOUNT, owner).await
     }
 
     /// The certificate of this host, with its key.
@@ -88,8 +109,25 @@ impl Folder {
         read(&self.file_of(host))
     }
 
-    pub(crate) fn keep_certificate(&self, host: &str, pem: &[u8]) -> io::Result<()> {
-        write(&self.file_of(host), pem)
+    pub(crate) async fn keep_certificate(&self, host: &str, pem: &[u8], owner: &dyn Owner) -> io::Result<()> {
+        write(&self.file_of(host), pem, OF_CERTIFICATE, owner).await
+    }
+
+    /// What is remembered of failed attempts.
+    pub(crate) fn attempts(&self, host: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+        read(&attempts_in(&self.path, &self.directory, host))
+    }
+
+    pub(crate) async fn keep_attempts(&self, host: &str, bytes: &[u8], owner: &dyn Owner) -> io::Result<()> {
+        write(&attempts_in(&self.path, &self.directory, host), bytes, OF_ATTEMPT, owner).await
+    }
+
+    /// Nothing is remembered any more.
+    pub(crate) fn forget_attempts(&self, host: &str) -> io::Result<()> {
+        match fs::remove_file(attempts_in(&self.path, &self.directory, host)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     /// The file of a host's certificate.
@@ -105,19 +143,25 @@ impl Folder {
 /// A folder that only its owner can look into.
 fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let found = fs::symlink_metadata(folder)?;
+    examine(folder, true)
+}
+
+/// Whether this is a folder that can be written to, and, if it is one of the state's, that only its owner can look into.
+pub(crate) fn examine(folder: &Path, is_own: bool) -> io::Result<()> {
+    let found = if is_own { fs::symlink_metadata(folder)? } else { fs::metadata(folder)? };
     let refused = |why: &str| Err(io::Error::other(format!("{} {why}", folder.display())));
     match () {
         () if !found.is_dir() => refused("is no folder"),
-        () if found.uid() != geteuid().as_raw() => {
+        () if is_own && found.uid() != geteuid().as_raw() => {
             refused("belongs to another user, who could put other keys there")
         }
-        () if found.mode() & 0o077 != 0 => refused("can be read by other users: chmod 700"),
-        () => Ok(()),
+        () if is_own && found.mode() & 0o077 != 0 => refused("can be read by other users: chmod 700"),
+        () => access(folder, Access::WRITE_OK | Access::EXEC_OK)
+            .or_else(|error| refused(&format!("cannot be written to: {error}"))),
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+pub(crate) fn read(path: &Path) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -129,20 +173,42 @@ fn read(path: &Path) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
 }
 
 /// Replaces a file, or makes it. What a process that was killed has left beside it is overwritten.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+async fn write(path: &Path, bytes: &[u8], steps: Steps, owner: &dyn Owner) -> io::Result<()> {
+    let [written, synced, renamed] = steps;
     let beside = path.with_extension("new");
     let _ = fs::remove_file(&beside); // a link there is not followed
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(bytes)?;
+    owner.passes(written).await;
     file.sync_all()?;
+    owner.passes(synced).await;
     fs::rename(&beside, path)?;
+    owner.passes(renamed).await;
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Proof;
+    use std::future::{ready, Future};
     use std::os::unix::fs::{symlink, PermissionsExt};
+    use std::pin::Pin;
+
+    /// It serves nobody.
+    struct Idle;
+
+    impl Owner for Idle {
+        fn show(&self, _: &Proof) {}
+        fn take_back(&self, _: &Proof) {}
+        fn can_use(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+        fn has_changed(&self) {}
+        fn passes(&self, _: &'static str) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+            Box::pin(ready(()))
+        }
+    }
 
     #[test]
     fn one_process_at_a_time_has_it() {
@@ -157,8 +223,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_is_found_again_whatever_lay_beside_it() {
+    #[tokio::test]
+    async fn what_is_kept_is_found_again_whatever_lay_beside_it() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
         let folder = Folder::lock(&path, "https://one.test").expect("made").expect("free");
@@ -166,14 +232,20 @@ mod tests {
         let victim = place.path().join("victim");
         fs::write(&victim, "precious").expect("written");
         symlink(&victim, file_in(&path, "https://one.test", "a.test").with_extension("new")).expect("a link");
-        folder.keep_certificate("a.test", b"key").expect("kept");
-        folder.keep_certificate("a.test", b"another key").expect("kept");
+        folder.keep_certificate("a.test", b"key", &Idle).await.expect("kept");
+        folder.keep_certificate("a.test", b"another key", &Idle).await.expect("kept");
         assert_eq!(folder.certificate("a.test").expect("read").as_deref(), Some(&b"another key".to_vec()));
         assert_eq!(fs::read(&victim).expect("there"), b"precious");
         let mode = fs::metadata(file_in(&path, "https://one.test", "a.test")).expect("there").mode();
         assert_eq!(mode & 0o777, 0o600);
-        folder.keep_account(b"1").expect("kept");
+        folder.keep_account(b"1", &Idle).await.expect("kept");
         assert_eq!(folder.account().expect("read").as_deref(), Some(&b"1".to_vec()));
+        folder.keep_attempts("*.a.test", b"{}", &Idle).await.expect("kept");
+        assert!(folder.attempts("*.a.test").expect("read").is_some());
+        assert!(folder.attempts("a.test").expect("read").is_none());
+        folder.forget_attempts("*.a.test").expect("forgotten");
+        folder.forget_attempts("*.a.test").expect("forgotten already");
+        assert!(folder.attempts("*.a.test").expect("read").is_none());
         drop(folder);
         let of_another = Folder::lock(&path, "https://two.test").expect("made").expect("free");
         assert!(of_another.account().expect("read").is_none());

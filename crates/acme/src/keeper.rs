@@ -6,20 +6,25 @@ use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use highball_config::AcmeSettings;
-use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
-use tracing::{error, info, warn};
+use tokio::sync::{oneshot, Semaphore};
+use tokio::task::LocalSet;
+use tokio::time::sleep;
+use tracing::{debug, error, info, warn};
+use zeroize::Zeroizing;
 
+use crate::backoff::Backoff;
 use crate::folder::Folder;
-use crate::order::obtain;
+use crate::order::Authority;
 use crate::problem::Problem;
 use crate::proof::Proof;
-use crate::schedule::wait_after;
+use crate::renewal::{self, Suggestion};
 use crate::validity::Validity;
 
 const NAME: &str = "acme";
@@ -27,8 +32,12 @@ const NAME: &str = "acme";
 const LOCK_EVERY: Duration = Duration::from_millis(500);
 /// The longest time between two looks at the clock, which may be set.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
-/// The longest that one attempt may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How often an authority is asked for a time that has suggested none.
+const ASK_EVERY: Duration = Duration::from_secs(21_600);
+/// How long the end of the thread is waited for.
+const END_WITHIN: Duration = Duration::from_secs(1);
+/// As many attempts are under way at a time.
+const AT_ONCE: usize = 4;
 
 /// Who serves clients and the authority.
 pub trait Owner: Send + Sync {
@@ -101,8 +110,18 @@ impl Keeper {
 pub struct Keeping {
     /// What is known.
     pub keeper: Keeper,
-    /// The thread ends when this is gone.
-    _end: oneshot::Sender<()>,
+    /// The thread ends when this is gone,
+    end: Option<oneshot::Sender<()>>,
+    /// and then the other end of this.
+    ended: Receiver<()>,
+}
+
+impl Drop for Keeping {
+    /// Waits until the thread has killed the programs that it has started: they would outlive this process.
+    fn drop(&mut self) {
+        self.end = None;
+        let _ = self.ended.recv_timeout(END_WITHIN);
+    }
 }
 
 /// Begins to keep certificates for the names of these settings. Another process may keep them for `quiet` longer without a word
@@ -113,36 +132,36 @@ pub struct Keeping {
 pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> io::Result<Keeping> {
     let keeper = Keeper::new(&settings);
     let reports = keeper.clone();
-    let (end, ended) = oneshot::channel();
+    let (end, end_asked) = oneshot::channel();
+    let (has_ended, ended) = sync_channel(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || {
         runtime.block_on(async {
             tokio::select! {
-                _ = ended => {}
-                () = keep_all(&settings, &*owner, &reports, quiet) => {}
+                _ = end_asked => {}
+                () = keep_all(settings, owner, reports, quiet) => {}
             }
         });
+        drop::<SyncSender<()>>(has_ended);
     };
     thread::Builder::new().name(NAME.into()).spawn(run)?;
-    Ok(Keeping { keeper, _end: end })
+    Ok(Keeping { keeper, end: Some(end), ended })
 }
 
-async fn keep_all(settings: &AcmeSettings, owner: &dyn Owner, keeper: &Keeper, quiet: Duration) {
-    let (folder, has_waited) = lock(settings, keeper, quiet).await;
+/// Keeps all certificates side by side, so that an attempt for one name that takes long holds up no other.
+async fn keep_all(settings: AcmeSettings, owner: Arc<dyn Owner>, keeper: Keeper, quiet: Duration) {
+    let (folder, has_waited) = lock(&settings, &keeper, quiet).await;
     if has_waited {
         owner.has_changed(); // the process before may have renewed some
     }
-    let mut next: Vec<SystemTime> =
-        settings.domains.iter().map(|host| look(&folder, host, owner, keeper)).collect();
-    loop {
-        for (host, next) in settings.domains.iter().zip(&mut next) {
-            if *next <= SystemTime::now() {
-                *next = attempt(host, settings, &folder, owner, keeper).await;
-            }
-        }
-        let earliest = next.iter().min().copied().unwrap_or(SystemTime::UNIX_EPOCH);
-        sleep(earliest.duration_since(SystemTime::now()).unwrap_or_default().min(LOOK_EVERY)).await;
+    let domains = settings.domains.clone();
+    let authority = Authority::new(settings, folder, owner);
+    let names = Rc::new(Names { authority, keeper, turns: Semaphore::new(AT_ONCE) });
+    let tasks = LocalSet::new();
+    for host in domains {
+        tasks.spawn_local(Rc::clone(&names).keep(host));
     }
+    tasks.await;
 }
 
 /// Waits until the folder is this process's. Whether it had to.
@@ -182,103 +201,198 @@ async fn lock(settings: &AcmeSettings, keeper: &Keeper, quiet: Duration) -> (Fol
     }
 }
 
-/// When something is to be done for this host: now, if it has no certificate.
-fn look(folder: &Folder, host: &str, owner: &dyn Owner, keeper: &Keeper) -> SystemTime {
-    let now = SystemTime::now();
-    let kept = folder.certificate(host).ok().flatten();
-    let usable = kept.filter(|_| {
-        let checked = owner.can_use(&folder.file_of(host));
-        checked
-            .inspect_err(|why| warn!(why, "a kept certificate cannot be used, and another is obtained"))
-            .is_ok()
-    });
-    let validity = usable.as_deref().and_then(|pem| Validity::of(pem, host));
-    let next = validity.map_or(now, |validity| validity.renewal_at(fastrand::f64()));
-    keeper.change(host, |report| {
-        report.expires = validity.map(|validity| validity.until);
-        report.next = Some(next);
-    });
-    next
+/// What the tasks of all names share.
+struct Names {
+    authority: Authority,
+    keeper: Keeper,
+    /// As many attempts may be under way.
+    turns: Semaphore,
 }
 
-/// Obtains a certificate. Returns when something is to be done again.
-async fn attempt(
-    host: &str,
-    settings: &AcmeSettings,
-    folder: &Folder,
-    owner: &dyn Owner,
-    keeper: &Keeper,
-) -> SystemTime {
-    info!(host, authority = settings.directory, "a certificate is being obtained");
-    let obtained = timeout(PATIENCE, obtain(host, settings, folder, owner)).await;
-    let obtained = obtained.unwrap_or_else(|_| {
-        Err(Problem::new("the authority does not answer in time", "Look whether this machine reaches it"))
-    });
-    let kept = match obtained {
-        Ok(pem) => take(folder, host, pem.as_bytes(), owner).await,
-        Err(problem) => Err(problem),
-    };
-    match kept {
-        Ok(()) => {
-            keeper.change(host, |report| (report.failures, report.problem) = (0, None));
-            let next = look(folder, host, owner, keeper);
-            info!(host, "a certificate was obtained");
-            next
-        }
-        Err(problem) => {
-            let mut failures = 0;
-            keeper.change(host, |report| {
-                report.failures += 1;
-                failures = report.failures;
-            });
-            let wait = wait_after(failures, problem.is_at_limit, fastrand::f64());
-            let next = SystemTime::now() + wait;
-            error!(
-                host,
-                remedy = problem.remedy,
-                next_in_s = wait.as_secs(),
-                "no certificate was obtained: {problem}"
-            );
-            keeper.change(host, |report| {
-                report.next = Some(next);
-                report.problem = Some((problem.what, problem.remedy));
-            });
-            next
-        }
+/// When something is to be done for a name.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// A certificate is obtained.
+    due: SystemTime,
+    /// The authority is asked when that should be; `None`: there is no certificate, or an attempt has failed.
+    ask_at: Option<SystemTime>,
+    /// What it has suggested last.
+    suggestion: Option<Suggestion>,
+}
+
+impl Plan {
+    fn new(due: SystemTime, ask_at: Option<SystemTime>) -> Self {
+        Plan { due, ask_at, suggestion: None }
+    }
+
+    /// How long nothing is to be done.
+    fn rest(&self) -> Duration {
+        let next = self.ask_at.map_or(self.due, |ask_at| ask_at.min(self.due));
+        next.duration_since(SystemTime::now()).unwrap_or_default().min(LOOK_EVERY)
     }
 }
 
-/// Keeps what was issued, and has it served. What would have to be obtained again at once is a problem: the authority is not asked
-/// for one after the other.
-async fn take(folder: &Folder, host: &str, pem: &[u8], owner: &dyn Owner) -> Result<(), Problem> {
-    let validity = keep_one(folder, host, pem)?;
-    owner.passes("acme.kept").await;
-    owner.has_changed();
-    owner.can_use(&folder.file_of(host)).map_err(|why| {
-        Problem::new(
-            format!("what the authority has issued cannot be used: {why}"),
-            "Use another authority (`acme_directory`)",
-        )
-    })?;
-    if validity.renewal_at(0.0) <= SystemTime::now() {
-        return Err(Problem::new(
-            "the certificate that was issued is to be renewed already",
-            "Set the clock of this machine: by it, the certificate's life is nearly over",
-        ));
+impl Names {
+    /// Sees to the certificate of one name, for ever.
+    async fn keep(self: Rc<Self>, host: String) {
+        let mut plan = self.look(&host, true);
+        loop {
+            if plan.due <= SystemTime::now() {
+                let _turn = self.turns.acquire().await;
+                plan = self.attempt(&host).await;
+            } else if plan.ask_at.is_some_and(|at| at <= SystemTime::now()) {
+                let _turn = self.turns.acquire().await;
+                self.ask(&host, &mut plan).await;
+            }
+            sleep(plan.rest()).await;
+        }
     }
-    Ok(())
-}
 
-/// Keeps what was issued, if it is what was asked for.
-fn keep_one(folder: &Folder, host: &str, pem: &[u8]) -> Result<Validity, Problem> {
-    let Some(validity) = Validity::of(pem, host) else {
-        let what = format!("the authority has issued a certificate that is not for {host}");
-        return Err(Problem::new(what, "Look at the documentation of the authority"));
-    };
-    folder.keep_certificate(host, pem).map(|()| validity).map_err(|error| {
+    /// What is to be done for this host, by what is kept: now, if it has no certificate.
+    fn look(&self, host: &str, reports_failures: bool) -> Plan {
+        let now = SystemTime::now();
+        let validity = self.usable(host).and_then(|pem| Validity::of(&pem, host));
+        let backoff = self.backoff(host);
+        let renewal = validity.map_or(now, |validity| validity.renewal_at(fastrand::f64()));
+        let due = renewal.max(backoff.next(now));
+        self.keeper.change(host, |report| {
+            report.expires = validity.map(|validity| validity.until);
+            report.next = Some(due);
+            if reports_failures && (renewal <= now || backoff.failures > 0) {
+                report.failures = backoff.failures;
+                report.problem = backoff.problem.clone().zip(backoff.remedy.clone());
+            }
+        });
+        Plan::new(due, validity.filter(|_| renewal > now).map(|_| now))
+    }
+
+    /// The certificate that is kept, if clients can get it.
+    fn usable(&self, host: &str) -> Option<Zeroizing<Vec<u8>>> {
+        let Authority { folder, owner, .. } = &self.authority;
+        let kept = folder.certificate(host).ok().flatten();
+        kept.filter(|_| {
+            let checked = owner.can_use(&folder.file_of(host));
+            checked
+                .inspect_err(|why| warn!(why, "a kept certificate cannot be used, and another is obtained"))
+                .is_ok()
+        })
+    }
+
+    /// What is remembered of failed attempts. What cannot be read does not count.
+    fn backoff(&self, host: &str) -> Backoff {
+        let read = self.authority.folder.attempts(host).unwrap_or_else(|error| {
+            warn!(host, %error, "what is kept of failed attempts cannot be read, and does not count");
+            None
+        });
+        let Some(bytes) = read else { return Backoff::default() };
+        Backoff::read(&bytes).unwrap_or_else(|| {
+            warn!(host, "what is kept of failed attempts is damaged, and does not count");
+            Backoff::default()
+        })
+    }
+
+    /// Asks the authority when the certificate should be renewed. Without an answer, what was planned stays.
+    async fn ask(&self, host: &str, plan: &mut Plan) {
+        let Some(pem) = self.authority.folder.certificate(host).ok().flatten() else { return };
+        let asked = self.authority.suggestion(host, &pem).await;
+        let now = SystemTime::now();
+        plan.ask_at = Some(now + ASK_EVERY);
+        let suggestion = match asked {
+            Ok(Some(suggestion)) => suggestion,
+            Ok(None) => return,
+            Err(problem) => return debug!(host, "the authority does not suggest a time to renew: {problem}"),
+        };
+        plan.ask_at = Some(now + suggestion.ask_in);
+        if plan.suggestion.is_some_and(|before| before.window == suggestion.window) {
+            return; // the time in it was chosen already
+        }
+        plan.suggestion = Some(suggestion);
+        let latest = Validity::of(&pem, host).map_or(plan.due, Validity::latest_renewal);
+        plan.due = suggestion.time(fastrand::f64()).min(latest).max(self.backoff(host).next(now));
+        self.keeper.change(host, |report| report.next = Some(plan.due));
+        let in_s = plan.due.duration_since(now).unwrap_or_default().as_secs();
+        info!(host, in_s, "the authority suggests when to renew the certificate");
+    }
+
+    /// Obtains a certificate.
+    async fn attempt(&self, host: &str) -> Plan {
+        let Authority { settings, folder, .. } = &self.authority;
+        info!(host, authority = settings.directory, "a certificate is being obtained");
+        let mut backoff = self.backoff(host);
+        backoff.begin(SystemTime::now(), fastrand::f64());
+        let taken = match self.remember(host, &backoff).await {
+            Ok(()) => self.obtain(host).await,
+            Err(problem) => Err(problem), // the authority is not asked if nothing can be kept
+        };
+        if let Err(problem) = taken {
+            return self.fail(host, problem, backoff).await;
+        }
+        if let Err(error) = folder.forget_attempts(host) {
+            warn!(host, %error, "what is kept of failed attempts cannot be removed");
+        }
+        self.keeper.change(host, |report| (report.failures, report.problem) = (0, None));
+        info!(host, "a certificate was obtained");
+        self.look(host, false)
+    }
+
+    async fn obtain(&self, host: &str) -> Result<(), Problem> {
+        let before = self.authority.folder.certificate(host).ok().flatten();
+        let replaced = before.and_then(|pem| renewal::identifier(&pem));
+        let pem = self.authority.obtain(host, replaced).await?;
+        self.take(host, pem.as_bytes()).await
+    }
+
+    async fn remember(&self, host: &str, backoff: &Backoff) -> Result<(), Problem> {
+        let Authority { folder, owner, .. } = &self.authority;
+        folder.keep_attempts(host, &backoff.bytes(), &**owner).await.map_err(|error| self.unkept(&error))
+    }
+
+    fn unkept(&self, error: &io::Error) -> Problem {
         Problem::new(
-            format!("the certificate cannot be kept in {}: {error}", folder.path().display()),
+            format!("the certificate cannot be kept in {}: {error}", self.authority.folder.path().display()),
             "Make room on that disk, or let Highball's user write there",
         )
-    })
+    }
+
+    async fn fail(&self, host: &str, problem: Problem, mut backoff: Backoff) -> Plan {
+        let wait = backoff.fail(&problem, SystemTime::now(), fastrand::f64());
+        let (remedy, next_in_s) = (&problem.remedy, wait.as_secs());
+        error!(host, remedy, next_in_s, "no certificate was obtained: {problem}");
+        let next = SystemTime::now() + wait;
+        self.keeper.change(host, |report| {
+            report.next = Some(next);
+            report.failures = report.failures.saturating_add(1).max(backoff.failures);
+            report.problem = Some((problem.what, problem.remedy));
+        });
+        if let Err(problem) = self.remember(host, &backoff).await {
+            warn!(host, "a new start will ask at once: {problem}");
+        }
+        Plan::new(next, None)
+    }
+
+    /// Keeps what was issued, if it is what was asked for, and has it served. What would have to be obtained again at once is a
+    /// problem: the authority is not asked for one after the other.
+    async fn take(&self, host: &str, pem: &[u8]) -> Result<(), Problem> {
+        let Authority { folder, owner, .. } = &self.authority;
+        let Some(validity) = Validity::of(pem, host) else {
+            let what = format!("the authority has issued a certificate that is not for {host}");
+            return Err(Problem::new(what, "Look at the documentation of the authority"));
+        };
+        folder.keep_certificate(host, pem, &**owner).await.map_err(|error| self.unkept(&error))?;
+        owner.passes("acme.kept").await;
+        owner.has_changed();
+        owner.can_use(&folder.file_of(host)).map_err(|why| {
+            Problem::new(
+                format!("what the authority has issued cannot be used: {why}"),
+                "Use another authority (`acme_directory`)",
+            )
+        })?;
+        if validity.renewal_at(0.0) <= SystemTime::now() {
+            return Err(Problem::new(
+                "the certificate that was issued is to be renewed already",
+                "Set the clock of this machine: by it, the certificate's life is nearly over",
+            ));
+        }
+        Ok(())
+    }
 }

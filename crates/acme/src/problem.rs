@@ -1,8 +1,22 @@
 //! Why there is no certificate, and what to do about it.
 
 use std::error::Error as _;
+use std::time::SystemTime;
 
 use instant_acme::{Error, Problem as Answer};
+
+use crate::client::Refusal;
+
+/// How the authority looks whether a name is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// At an entry in the DNS that a program makes.
+    Dns,
+    /// At port 80.
+    Http,
+    /// At port 443.
+    Tls,
+}
 
 /// What failed, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,20 +26,44 @@ pub(crate) struct Problem {
     pub(crate) remedy: String,
     /// The authority asks for fewer requests.
     pub(crate) is_at_limit: bool,
+    /// When it may be asked again, if it has named a time.
+    pub(crate) retry_at: Option<SystemTime>,
 }
 
 impl Problem {
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Problem { what: what.into(), remedy: remedy.into(), is_at_limit: false }
+        Problem { what: what.into(), remedy: remedy.into(), is_at_limit: false, retry_at: None }
+    }
+
+    /// With what the last answer of the authority has asked for.
+    pub(crate) fn with(mut self, refusal: Refusal) -> Self {
+        self.is_at_limit |= refusal.is_at_limit;
+        self.retry_at = refusal.until;
+        self
     }
 
     /// What an authority has answered while it looked after `host`.
     pub(crate) fn of_answer(host: &str, answer: &Answer) -> Self {
-        let kind = answer.r#type.as_deref().unwrap_or_default();
-        let kind = kind.rsplit(':').next().unwrap_or_default();
+        let kind = kind(answer);
         let details = answer.detail.clone().unwrap_or_else(|| answer.to_string());
         let mut problem = Problem::new(format!("the authority says: {details}"), remedy_for(kind, host));
-        problem.is_at_limit = kind == "rateLimited";
+        problem.is_at_limit = is_limit(answer);
+        problem
+    }
+
+    /// What an authority has found when it looked at `host` this way.
+    pub(crate) fn of_proof(host: &str, answer: &Answer, way: Way) -> Self {
+        let mut problem = Problem::of_answer(host, answer);
+        match (way, kind(answer)) {
+            (Way::Dns, "connection" | "dns" | "unauthorized" | "incorrectResponse") => {
+                problem.remedy = format!(
+                    "Let the program of `acme_dns_hook` make the entry in the zone of {host}, and end when all servers of the zone \
+                     answer with it"
+                );
+            }
+            (Way::Tls, "connection") => problem.remedy = remedy_for("tls", host),
+            _ => {}
+        }
         problem
     }
 
@@ -43,6 +81,17 @@ impl Problem {
             ),
         }
     }
+}
+
+/// The type without its namespace.
+fn kind(answer: &Answer) -> &str {
+    let kind = answer.r#type.as_deref().unwrap_or_default();
+    kind.rsplit(':').next().unwrap_or_default()
+}
+
+/// Whether there were too many requests, or certificates.
+pub(crate) fn is_limit(answer: &Answer) -> bool {
+    kind(answer) == "rateLimited" || answer.status == Some(429)
 }
 
 /// An error with what it stems from: the last of them is what people need.
@@ -76,8 +125,8 @@ fn remedy_for(kind: &str, host: &str) -> String {
             format!("The authority issues no certificate for {host}: use a name that is public, and yours")
         }
         "externalAccountRequired" => {
-            "This authority issues for accounts alone that were made with it before, which Highball cannot use: name another with \
-             `acme_directory`"
+            "This authority issues for accounts that were made with it before: write the number and the HMAC key that it shows for yours \
+             into `acme_eab_kid` and the file of `acme_eab_key_file`"
                 .into()
         }
         "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
@@ -109,6 +158,20 @@ mod tests {
             assert!(problem.remedy.contains(words), "{kind}: {}", problem.remedy);
             assert_eq!(problem.what, "the authority says: details");
             assert_eq!(problem.is_at_limit, kind == "rateLimited");
+        }
+    }
+    #[test]
+    fn the_remedy_is_for_the_way_in_which_the_authority_has_looked() {
+        for (way, kind, words) in [
+            (Way::Http, "connection", "port 80 of blog.test"),
+            (Way::Tls, "connection", "port 443 of blog.test"),
+            (Way::Dns, "unauthorized", "acme_dns_hook"),
+            (Way::Dns, "dns", "acme_dns_hook"),
+            (Way::Dns, "caa", "CAA record"),
+            (Way::Tls, "rateLimited", "later"),
+        ] {
+            let problem = Problem::of_proof("blog.test", &answer(kind), way);
+            assert!(problem.remedy.contains(words), "{way:?} {kind}: {}", problem.remedy);
         }
     }
 }

@@ -4,9 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::validity::Validity;
 
-/// The wait after a first failure. It doubles with each further one.
+/// The wait after a first failure. It triples with each further one: five failures an hour are what Let's Encrypt has a name have.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
-const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(86_400);
+/// The longest wait that an authority may ask for: the longest period that limits are known to have.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(7 * 86_400);
 /// The least wait where the authority limits the rate: its limits hold for an hour at least.
 const LEAST_WAIT_AT_LIMIT: Duration = Duration::from_secs(3600);
 /// Renewals are spread over this share of a certificate's life, after two thirds of it.
@@ -18,13 +20,21 @@ impl Validity {
         let life = self.until.duration_since(self.from).unwrap_or_default();
         self.from + life.mul_f64(2.0 / 3.0 + SPREAD * jitter.clamp(0.0, 1.0))
     }
+
+    /// Until then an authority may put a renewal off: then a tenth of its life is left.
+    pub(crate) fn latest_renewal(self) -> SystemTime {
+        self.from + self.until.duration_since(self.from).unwrap_or_default().mul_f64(0.9)
+    }
 }
 
-/// The wait after this number of failures in a row, at least 1. `jitter` (0 to 1) makes it up to a quarter longer.
-pub(crate) fn wait_after(failures: u32, is_at_limit: bool, jitter: f64) -> Duration {
-    let doubled = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16));
+/// The wait after this number of failures in a row, at least 1, where the authority has `asked` for one. `jitter` (0 to 1) makes it up
+/// to a quarter longer.
+pub(crate) fn wait_after(failures: u32, asked: Option<Duration>, is_at_limit: bool, jitter: f64) -> Duration {
+    let tripled = FIRST_WAIT.saturating_mul(3_u32.pow(failures.saturating_sub(1).min(10)));
     let least = if is_at_limit { LEAST_WAIT_AT_LIMIT } else { FIRST_WAIT };
-    doubled.max(least).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0).min(LONGEST_WAIT)
+    let longer = 1.0 + jitter.clamp(0.0, 1.0) / 4.0;
+    let own = tripled.max(asked.map_or(least, |_| FIRST_WAIT)).mul_f64(longer).min(LONGEST_BACKOFF);
+    own.max(asked.unwrap_or_default().min(LONGEST_WAIT))
 }
 
 #[cfg(test)]
@@ -50,12 +60,24 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_a_day() {
-        let waits: Vec<u64> = (1..=13).map(|failures| wait_after(failures, false, 0.0).as_secs()).collect();
-        assert_eq!(waits[..4], [60, 120, 240, 480]);
+    fn waits_triple_up_to_a_day() {
+        let after = |failures| wait_after(failures, None, false, 0.0).as_secs();
+        let waits: Vec<u64> = (1..=13).map(after).collect();
+        assert_eq!(waits[..4], [60, 180, 540, 1620]);
         assert_eq!(waits[12], 86_400);
         assert!(waits.is_sorted());
-        assert_eq!(wait_after(u32::MAX, false, 1.0).as_secs(), 86_400);
-        assert_eq!(wait_after(1, true, 0.0).as_secs(), 3600);
+        assert_eq!(wait_after(u32::MAX, None, false, 1.0).as_secs(), 86_400);
+        let in_first_hour = waits.iter().scan(0, |at, wait| Some(std::mem::replace(at, *at + wait)));
+        assert_eq!(in_first_hour.filter(|at| *at < 3600).count(), 5);
+    }
+
+    #[test]
+    fn an_authority_may_ask_for_another_wait() {
+        let asked = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(wait_after(1, None, true, 0.0).as_secs(), 3600);
+        assert_eq!(wait_after(1, asked(600), true, 0.0).as_secs(), 600);
+        assert_eq!(wait_after(1, asked(0), true, 0.0).as_secs(), 60);
+        assert_eq!(wait_after(9, asked(7 * 86_400), true, 1.0).as_secs(), 7 * 86_400);
+        assert_eq!(wait_after(1, asked(u64::MAX), true, 0.0), LONGEST_WAIT);
     }
 }

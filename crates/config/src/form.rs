@@ -108,7 +108,7 @@ impl Form {
             Form::Networks(set) => {
                 set(to, all::<_, Vec<_>>(raws, |raw| networks(&raw.text))?.concat());
             }
-            Form::Domains(set) => set(to, all(raws, |raw| value::domain(&raw.text))?),
+            Form::Domains(set) => set(to, all(raws, |raw| value::domain_or_hosts(&raw.text))?),
             Form::Emails(set) => set(to, all(raws, |raw| value::email(&raw.text))?),
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
@@ -273,7 +273,7 @@ impl Form {
             Form::Switch(_) | Form::Flag(_) => "on|off",
             Form::CountsOrOff(..) => "N,N,…|off",
             Form::Hosts(_) => "HOST",
-            Form::Domains(_) => "NAME",
+            Form::Domains(_) => "NAME|hosts",
             Form::Emails(_) => "ADDRESS",
             Form::Variables(_) => "NAME=VALUE",
             Form::VariableNames(_) => "NAME",

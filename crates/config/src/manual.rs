@@ -105,7 +105,7 @@ fn range(form: &Form) -> Option<String> {
         Form::Networks(_) => {
             Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`".into())
         }
-        Form::Domains(_) => Some("names of sites, such as `blog.example.org`".into()),
+        Form::Domains(_) => Some("names of sites, such as `blog.example.org`, or `hosts`".into()),
         Form::Emails(_) => Some("e-mail addresses".into()),
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),

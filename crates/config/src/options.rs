@@ -244,8 +244,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Server,
         example: "blog.example.com",
         doc: "Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let's Encrypt by default. May \
-              be given several times (in the file: a list). Unless `bind` says something else, the server then listens on the ports 443 \
-              and 80, and sends clients of port 80 to HTTPS. See [https.md](https.md#certificates-by-themselves).",
+              be given several times (in the file: a list). `hosts` stands for the `hosts` of all applications. Unless `bind` says \
+              something else, the server then listens on the ports 443 and 80, and sends clients of port 80 to HTTPS. See [https.md](https.md#certificates-by-themselves).",
     },
     Opt {
         name: "acme_directory",
@@ -280,6 +280,43 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Server,
         example: "/etc/highball/authority.pem",
         doc: "File with the certificate (PEM) that vouches for the server of a private ACME authority.",
+    },
+    Opt {
+        name: "acme_eab_kid",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Word(|f, id| f.server.acme_eab_kid = Some(id)),
+        default: Default::Without("none"),
+        section: Section::Server,
+        example: "kid-1",
+        doc: "What the authority calls the account that you have made with it on its site (external account binding), if it requires \
+              one. Goes with `acme_eab_key_file`.",
+    },
+    Opt {
+        name: "acme_eab_key_file",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Path(|f, path| f.server.acme_eab_key_file = Some(path)),
+        default: Default::Without("none"),
+        section: Section::Server,
+        example: "/etc/highball/eab.key",
+        doc: "File with the HMAC key of that account, in Base64, as the authority shows it. It is read once, when the account of \
+              Highball is made.",
+    },
+    Opt {
+        name: "acme_dns_hook",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Path(|f, path| f.server.acme_dns_hook = Some(path)),
+        default: Default::Without("none; the authority looks at this server"),
+        section: Section::Server,
+        example: "/usr/local/bin/acme-dns",
+        doc: "Program that makes entries in the DNS, by which the authority sees that a `domain` is yours (DNS-01). With it, a \
+              `domain` may be `*.example.com`, and no port has to be reachable from the internet. It is called as `PROGRAM present NAME \
+              VALUE`, and later as `PROGRAM cleanup NAME VALUE`. See [https.md](https.md#wildcard-names-and-the-dns).",
     },
     Opt {
         name: "state_dir",

@@ -18,7 +18,7 @@ use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
     AccessLog, AcmeSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol, CertificateFiles,
-    Limits, Log, Named, RunsAs, Settings, TlsSettings,
+    ExternalAccount, Limits, Log, Named, RunsAs, Settings, TlsSettings,
 };
 use crate::value::{self, Address};
 
@@ -607,13 +607,14 @@ fn tls(
         redirect: fields.redirect_https.unwrap_or(!fields.domains.is_empty() && !has_binds),
         // A browser would use HTTPS for every port of this machine, whatever listens there.
         hsts: fields.hsts.filter(|_| !fields.https),
-        acme: acme(fields, env)?,
+        acme: acme(fields, apps, env)?,
     })
 }
 
 /// How certificates are obtained, if some are.
 fn acme(
     fields: &ServerFields,
+    apps: &[Arc<App>],
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<AcmeSettings>, ConfigError> {
     if fields.domains.is_empty() {
@@ -630,17 +631,55 @@ fn acme(
             "name a folder for the certificates of `domain` with `state_dir`: there is no HOME".into(),
         )
     })?;
-    let mut domains = fields.domains.clone();
-    domains.sort();
-    domains.dedup();
+    let domains = domains(&fields.domains, apps)?;
+    if let Some(name) = domains.iter().find(|name| name.starts_with("*.") && fields.acme_dns_hook.is_none()) {
+        return Err(ConfigError::Usage(format!(
+            "`{name}` stands for many names, and for such certificates the authority looks at the DNS: name a program that makes \
+             entries there with `acme_dns_hook`, or name each site"
+        )));
+    }
     Ok(Some(AcmeSettings {
         domains,
         directory,
         contacts: fields.acme_contacts.clone(),
         authorities: fields.acme_authorities.clone(),
+        external_account: external_account(fields)?,
+        dns_hook: fields.acme_dns_hook.clone(),
         state_dir,
         has_http: false, // which the addresses say
     }))
+}
+
+/// The names, each once. Those of applications that have files with certificates, or that no authority looks for, are left out.
+fn domains(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, ConfigError> {
+    let mut domains: Vec<String> = given.iter().filter(|name| *name != value::ALL_HOSTS).cloned().collect();
+    if domains.len() < given.len() {
+        let is_public = |host: &str| !host.ends_with(".localhost") && value::domain(host).is_ok();
+        let without_files = apps.iter().filter(|app| app.certificates.is_empty());
+        let hosts = without_files.flat_map(|app| &app.hosts).filter(|host| is_public(host));
+        domains.extend(hosts.cloned());
+    }
+    domains.sort();
+    domains.dedup();
+    if domains.is_empty() {
+        return Err(ConfigError::Usage(
+            "`domain = \"hosts\"` stands for the `hosts` of the applications, and none has one that an authority looks for: name them, \
+             such as `hosts = [\"blog.example.org\"]`"
+                .into(),
+        ));
+    }
+    Ok(domains)
+}
+
+/// The account that was made with the authority before.
+fn external_account(fields: &ServerFields) -> Result<Option<ExternalAccount>, ConfigError> {
+    match (fields.acme_eab_kid.clone(), fields.acme_eab_key_file.clone()) {
+        (Some(id), Some(key_file)) => Ok(Some(ExternalAccount { id, key_file })),
+        (None, None) => Ok(None),
+        _ => Err(ConfigError::Usage(
+            "`acme_eab_kid` and `acme_eab_key_file` go together: an account with the authority, and the file with its key".into(),
+        )),
+    }
 }
 
 /// Whether one of the addresses is one of TCP for this protocol.

@@ -462,10 +462,23 @@ pub struct AcmeSettings {
     pub contacts: Vec<String>,
     /// A file with the certificate that vouches for the authority's own server; `None`: this machine knows it.
     pub authorities: Option<PathBuf>,
+    /// The account that the authority knows already, which the one here is bound to.
+    pub external_account: Option<ExternalAccount>,
+    /// The program that makes entries in the DNS, by which the authority sees that a name is ours; `None`: it looks at the server.
+    pub dns_hook: Option<PathBuf>,
     /// The folder for accounts, certificates and keys.
     pub state_dir: PathBuf,
     /// Whether there is an address for HTTP, where the authority can look whether a name is ours. It looks at that for HTTPS else.
     pub has_http: bool,
+}
+
+/// An account that was made with an authority before (external account binding, RFC 8555 section 7.3.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalAccount {
+    /// What the authority calls it (`kid`).
+    pub id: String,
+    /// The file with its HMAC key, in Base64.
+    pub key_file: PathBuf,
 }
 
 /// The files of a certificate.

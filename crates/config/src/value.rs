@@ -173,13 +173,21 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
 }
 
-/// A name that an authority issues a certificate for, by looking what answers there.
+/// What stands for the `hosts` of all applications in `domain`.
+pub(crate) const ALL_HOSTS: &str = "hosts";
+
+/// A name that an authority issues certificates for, or what stands for those of the applications.
+pub(crate) fn domain_or_hosts(text: &str) -> Result<String, String> {
+    if text == ALL_HOSTS {
+        return Ok(text.to_owned());
+    }
+    domain(text)
+}
+
+/// A name that an authority issues a certificate for. `*.` before it stands for all names below it.
 pub(crate) fn domain(text: &str) -> Result<String, String> {
-    if text.starts_with("*.") {
-        return Err(format!(
-            "`{text}` stands for many names, and such certificates need an entry in the DNS: name each of them, or get one elsewhere \
-             and name its file with `tls_certificate`"
-        ));
+    if let Some(parent) = text.strip_prefix("*.").filter(|parent| !parent.contains('*')) {
+        return domain(parent).map(|parent| format!("*.{parent}"));
     }
     let name = host(text)?;
     let labels: Vec<&str> = name.split('.').collect();

@@ -620,3 +620,41 @@ fn one_with_a_fault_is_tried_again_each_time_that_its_file_is_read() {
     assert!(named.added.is_empty() && named.removed.is_empty() && named.refused.is_empty());
     assert_eq!((named.changed[0].id, named.changed[0].name.as_str()), (old.apps[0].id, "weblog"));
 }
+
+#[test]
+fn domains_stand_for_the_hosts_of_applications() {
+    let app = App::new().env("HOME", "/home/somebody").file("blog/config.ru", "").file("shop/config.ru", "").file(
+        "highball.toml",
+        "domain = [\"hosts\", \"b.test\"]\n[[app]]\npath = \"blog\"\nhosts = [\"b.test\", \"a.test\", \"a.localhost\"]\n\
+         [[app]]\npath = \"shop\"\n",
+    );
+    let file = app.path().join("highball.toml");
+    let Invocation::Serve(settings) = app.parse(&["serve", "--config", file.to_str().unwrap()]).unwrap()
+    else {
+        panic!("not serve");
+    };
+    assert_eq!(settings.tls.acme.unwrap().domains, ["a.test", "b.test"]);
+    let refused = App::new().env("HOME", "/home/somebody").try_settings(&["--domain", "hosts"]).unwrap_err();
+    assert!(refused.to_string().contains("none has one that an authority looks for"), "{refused}");
+}
+
+#[test]
+fn names_with_an_asterisk_need_a_program_for_the_dns() {
+    let app = App::new().env("HOME", "/home/somebody");
+    let refused = app.try_settings(&["--domain", "*.a.test"]).unwrap_err().to_string();
+    assert!(refused.contains("acme_dns_hook"), "{refused}");
+    let settings = app.try_settings(&["--domain", "*.A.test", "--acme-dns-hook", "/bin/true"]).unwrap();
+    assert_eq!(settings.tls.acme.unwrap().domains, ["*.a.test"]);
+    for name in ["*", "*.test", "a.*.test", "*.*.a.test", "**.a.test", "*a.test"] {
+        assert!(app.try_settings(&["--domain", name, "--acme-dns-hook", "/bin/true"]).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn an_external_account_has_a_key() {
+    let app = App::new().env("HOME", "/home/somebody");
+    for alone in [["--acme-eab-kid", "1"], ["--acme-eab-key-file", "/key"]] {
+        let refused = app.try_settings(&["--domain", "a.test", alone[0], alone[1]]).unwrap_err().to_string();
+        assert!(refused.contains("go together"), "{refused}");
+    }
+}

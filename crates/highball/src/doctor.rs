@@ -2,6 +2,7 @@
 
 use crate::authority;
 use crate::certificates::{self, Checked};
+use crate::domain_check;
 use crate::output::print;
 use highball_config::{App, LogFormat, PumaNote, Settings};
 use highball_front as front;
@@ -29,7 +30,7 @@ const SENDFILE_HEADER: &str = "sendfile_header";
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+pub(crate) enum State {
     /// It is as it should be.
     Ok,
     /// It works, and will make trouble later.
@@ -40,16 +41,16 @@ enum State {
 
 /// One check.
 #[derive(Debug, Serialize)]
-struct Check {
+pub(crate) struct Check {
     /// A short name that never changes.
-    name: String,
-    state: State,
+    pub(crate) name: String,
+    pub(crate) state: State,
     /// What was found.
-    what: String,
+    pub(crate) what: String,
     /// Where, as `path:line`.
-    at: Option<String>,
-    remedy: Option<String>,
-    command: Option<String>,
+    pub(crate) at: Option<String>,
+    pub(crate) remedy: Option<String>,
+    pub(crate) command: Option<String>,
 }
 
 /// What `highball doctor --json` prints.
@@ -63,7 +64,7 @@ struct Examination {
 }
 
 impl Check {
-    fn ok(name: &str, what: String) -> Check {
+    pub(crate) fn ok(name: &str, what: String) -> Check {
         Check { name: name.into(), state: State::Ok, what, at: None, remedy: None, command: None }
     }
 
@@ -118,6 +119,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     checks.extend(settings.binds.iter().map(address));
     checks.extend(all_certificates(settings));
     checks.extend(users(app));
+    checks.extend(domain_check::check_all(settings));
     let diagnosis = match crate::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));

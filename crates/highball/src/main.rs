@@ -28,6 +28,7 @@ mod control_places;
 mod developer_key;
 mod diagnosis_page;
 mod doctor;
+mod domain_check;
 mod elsewhere;
 mod handover;
 mod init;

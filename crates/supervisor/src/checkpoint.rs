@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 27] = [
+pub const STEPS: [&str; 36] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -34,11 +34,20 @@ pub const STEPS: [&str; 27] = [
     "drain.started",
     "drain.front_drained",
     "drain.workers_retired",
+    "acme.attempt_written",
+    "acme.attempt_synced",
+    "acme.attempt_renamed",
+    "acme.account_written",
+    "acme.account_synced",
+    "acme.account_renamed",
     "acme.account_kept",
     "acme.ordered",
     "acme.shown",
     "acme.proven",
     "acme.issued",
+    "acme.certificate_written",
+    "acme.certificate_synced",
+    "acme.certificate_renamed",
     "acme.kept",
 ];
 
