@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Highball
+  class PStore
+    # The file beside a store's that takes its place. One that a process left when it was killed is removed by the next
+    # commit.
+    class Temporary
+      ATTEMPTS = 10
+      private_constant :ATTEMPTS
+
+      attr_reader :io
+
+      # Creates it, locked, so that whoever opens the new file waits until it is durable.
+      def self.create(target)
+        path = "#{target}.new"
+        ATTEMPTS.times do
+          return new(target, path)
+        rescue Errno::EEXIST
+          # Who holds the store's lock is alone, unless somebody else moved another file to the path of the store
+          # meanwhile.
+          if left?(path)
+            remove(path)
+          else
+            path = "#{target}.new.#{Process.pid}.#{rand(1_000_000)}"
+          end
+        end
+        raise Error, "cannot create a file beside #{target}: other processes create #{path} again and again"
+      rescue Errno::EACCES, Errno::EPERM, Errno::EROFS => e
+        raise e.class, "cannot create a file beside #{target}, to replace it (the option in_place writes into it)"
+      end
+
+      # Whether nobody writes to this file.
+      def self.left?(path)
+        return true unless File.lstat(path).file?
+
+        File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) { |io| io.flock(File::LOCK_EX | File::LOCK_NB) }
+      rescue Errno::ENOENT, Errno::EACCES, Errno::ELOOP
+        true
+      end
+
+      def self.remove(path)
+        File.unlink(path)
+      rescue Errno::ENOENT
+        nil
+      end
+
+      private_class_method :left?, :remove
+
+      def initialize(target, path)
+        @target = target
+        @path = path
+        @io = File.new(path, File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY, 0o600)
+        @io.sync = true
+        @io.flock(File::LOCK_EX | File::LOCK_NB)
+      end
+
+      # Writes the bytes, and gives the file the owner and mode of the one that it replaces. Its time is exact, as the
+      # system makes none: no two commits have the same.
+      def write(bytes, like:)
+        @io.write(bytes)
+        keep_owner(like)
+        @io.chmod(like.mode & 0o777)
+        now = Time.now
+        File.utime(now, now, @path)
+      end
+
+      # Waits until the disk has it.
+      def sync
+        @io.fsync
+      end
+
+      def rename
+        File.rename(@path, @target)
+      end
+
+      # After a failure.
+      def discard
+        self.class.__send__(:remove, @path)
+        @io.close
+      end
+
+      private
+
+      def keep_owner(like)
+        own = @io.stat
+        return if own.uid == like.uid && own.gid == like.gid
+
+        @io.chown(own.uid == like.uid ? -1 : like.uid, own.gid == like.gid ? -1 : like.gid)
+      rescue Errno::EPERM
+        raise Error, "cannot replace #{@target}: the new file would not have its owner and group " \
+                     "(the option in_place writes into the old one)"
+      end
+    end
+  end
+end
