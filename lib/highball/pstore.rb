@@ -157,9 +157,7 @@ module Highball
       @thread = Thread.current
       @read_only = read_only
       @aborted = false
-      exists = false
-      Thread.handle_interrupt(NEVER) { exists = @file.lock(!read_only) }
-      @table = exists ? read_table : WholeTable.new({}, nil)
+      @table = @file.lock(!read_only) ? read_table : WholeTable.new({}, nil)
       value = nil
       catch(self) { value = block.call(self) }
       Thread.handle_interrupt(NEVER) { save } unless @aborted || read_only

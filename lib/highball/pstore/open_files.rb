@@ -2,11 +2,12 @@
 
 module Highball
   class PStore
-    # The files that stores of this process keep open between transactions.
+    # The files that the stores of this process have open. Some stay open between transactions.
     #
     # A forked process inherits open files with their locks: if the parent were killed in a transaction, its lock would
     # remain as long as any child lives. So a child closes them first.
     module OpenFiles
+      # Files that stay open between transactions.
       MOST = 64
 
       @files = ObjectSpace::WeakMap.new
@@ -16,14 +17,19 @@ module Highball
         @files[file] = true
       end
 
-      # Whether this file may stay open. (The map forgets files that are garbage; closed ones remain in it until then.)
-      def self.keep?(file)
-        return true if @files.key?(file)
-        return false if @files.size >= MOST
-
-        add(file)
-        true
+      # Whether there are few enough that a file may stay open.
+      def self.few?
+        forget_closed if @files.size > MOST
+        @files.size <= MOST
       end
+
+      # (The map forgets what is garbage by itself.)
+      def self.forget_closed
+        before = @files
+        @files = ObjectSpace::WeakMap.new
+        before.each_key { |file| add(file) unless file.closed? }
+      end
+      private_class_method :forget_closed
 
       # In a forked process.
       def self.close_all

@@ -18,9 +18,6 @@ module Highball
       # every 4 to 10 ms. Some file systems keep only seconds.
       TICK_SECONDS = 0.02
       COARSE_TICK_SECONDS = 2.0
-      FLAGS = File::BINARY | File::NONBLOCK # (opening a FIFO does not wait)
-      ON_BLOCKING = { Object => :on_blocking }.freeze
-      private_constant :FLAGS, :ON_BLOCKING
 
       def initialize(path, durable:, in_place:)
         @path = path
@@ -29,20 +26,17 @@ module Highball
         @io = @stamp = nil
       end
 
-      # Waits for the lock: with other readers, or alone. Returns false if it would be for readers and there is no
-      # file. The caller masks interrupts, so that the lock is not lost; only the wait can be interrupted.
+      # Waits for the lock: with other readers, or alone. Returns false if it would be for readers and there is no file.
+      # However this ends, also by Thread#kill or a Timeout, `unlock` must follow.
       def lock(exclusive)
         close if @io && (forked? || (exclusive && !@writable))
         while @io || open_file(exclusive)
-          flock(exclusive ? File::LOCK_EX : File::LOCK_SH)
+          @io.flock(exclusive ? File::LOCK_EX : File::LOCK_SH)
           return true if of_path?
 
           close
         end
         false
-      rescue Exception # rubocop:disable Lint/RescueException -- also a Timeout or Thread#kill while it waited
-        close if @io
-        raise
       end
 
       # In a process that was forked in the transaction, the lock stays the parent's.
@@ -51,7 +45,7 @@ module Highball
         return close if forked?
 
         @io.flock(File::LOCK_UN)
-        close unless OpenFiles.keep?(@io)
+        close unless OpenFiles.few?
       end
 
       # Whether this process is another one than the one that opened the file.
@@ -84,24 +78,19 @@ module Highball
 
       private
 
+      # (Opening a FIFO does not wait.)
       def open_file(exclusive)
-        @io = File.new(@path, FLAGS | (exclusive ? File::RDWR | File::CREAT : File::RDONLY))
-        @writable = exclusive
-        @opened = @io.stat
-        @process = Process.pid
+        access = exclusive ? File::RDWR | File::CREAT : File::RDONLY
+        io = File.new(@path, access | File::NONBLOCK).binmode
+        OpenFiles.add(io)
+        @opened = io.stat
         raise Error, "#{@path} is not a regular file" unless @opened.file?
 
-        true
+        @writable = exclusive
+        @process = Process.pid
+        @io = io
       rescue Errno::ENOENT
         raise if exclusive
-
-        false
-      end
-
-      def flock(kind)
-        return if @io.flock(kind | File::LOCK_NB)
-
-        Thread.handle_interrupt(ON_BLOCKING) { @io.flock(kind) }
       end
 
       # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
@@ -112,10 +101,11 @@ module Highball
         io.close
       end
 
-      # Whether the open file is still the one that the path names.
+      # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
+      # for what this process may do now.
       def of_path?
         @stat = File.stat(@path)
-        @stat.ino == @opened.ino && @stat.dev == @opened.dev
+        @stat.ino == @opened.ino && @stat.dev == @opened.dev && @stat.mode == @opened.mode && @stat.uid == @opened.uid
       rescue Errno::ENOENT
         false
       end

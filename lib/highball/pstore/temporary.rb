@@ -49,7 +49,7 @@ module Highball
       def initialize(target, path)
         @target = target
         @path = path
-        @io = File.new(path, File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY, 0o600)
+        @io = File.new(path, File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW, 0o600).binmode
         @io.sync = true
         @io.flock(File::LOCK_EX | File::LOCK_NB)
       end
