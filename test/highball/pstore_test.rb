@@ -215,7 +215,8 @@ class PStoreTest < PStoreTestCase
     RUBY
     %w[after before].each do |moment|
       lib = File.expand_path("../../lib", __dir__)
-      output = IO.popen(["ruby", "-w", "-Eutf-8:utf-8", "-I", lib, "-e", script, @path, moment], err: %i[child out], &:read)
+      output = IO.popen(["ruby", "-w", "-Eutf-8:utf-8", "-I", lib, "-e", script, @path, moment],
+                        err: %i[child out], &:read)
       assert_equal "[[:b], #{moment == 'after' ? 2 : 4}]\n", output
     end
   end

@@ -19,8 +19,12 @@ module Highball
       TICK_SECONDS = 0.02
       COARSE_TICK_SECONDS = 2.0
 
-      def initialize(path, durable:, in_place:)
+      # create:: whether `lock` makes a missing file
+      # follow:: whether the path may be a symbolic link
+      def initialize(path, durable:, in_place: false, create: true, follow: true)
         @path = path
+        @create = create
+        @follow = follow
         @durable = durable
         @in_place = in_place
         @io = @stamp = nil
@@ -47,6 +51,14 @@ module Highball
         @io.flock(File::LOCK_UN)
         close unless OpenFiles.few?
       end
+
+      # Unlocks the file, and keeps it open no longer.
+      def release
+        close if @io
+      end
+
+      # When the locked file was last written.
+      def written_at = @stat.mtime
 
       # Whether this process is another one than the one that opened the file.
       def forked? = Process.pid != @process
@@ -80,7 +92,9 @@ module Highball
 
       # (Opening a FIFO does not wait.)
       def open_file(exclusive)
-        access = exclusive ? File::RDWR | File::CREAT : File::RDONLY
+        access = exclusive ? File::RDWR : File::RDONLY
+        access |= File::CREAT if exclusive && @create
+        access |= File::NOFOLLOW unless @follow
         io = File.new(@path, access | File::NONBLOCK).binmode
         OpenFiles.add(io)
         @opened = io.stat
@@ -90,7 +104,7 @@ module Highball
         @process = Process.pid
         @io = io
       rescue Errno::ENOENT
-        raise if exclusive
+        raise if exclusive && @create
       end
 
       # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
