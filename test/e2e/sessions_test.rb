@@ -108,7 +108,7 @@ class SessionsTest < E2ETest
     assert(files.all? { |file| (File.stat(file).mode & 0o777) == 0o600 })
   end
 
-  # Each request has a connection of its own, so that any worker may get it.
+  # Each request has another connection, so that any worker may get it.
   def visit(server, path, cookie = nil)
     headers = { "Host" => "127.0.0.1", "Cookie" => cookie }.compact
     response = server.connect { |client| client.get(path, headers, within: 30) }

@@ -6,7 +6,7 @@ require "timeout"
 require "tmpdir"
 require "highball/pstore"
 
-# A test with a store in a folder of its own.
+# A test with a store in a temporary folder.
 class PStoreTestCase < Minitest::Test
   def setup
     @folder = Dir.mktmpdir("highball-pstore")

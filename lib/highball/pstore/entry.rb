@@ -41,7 +41,7 @@ module Highball
       class Dumped
         attr_reader :bytes
 
-        # original:: an equal object that nobody else has; otherwise it is made when it is needed
+        # original:: an equal object that the application does not have; made when needed if nil
         def initialize(bytes, original = nil)
           @bytes = bytes
           @original = original

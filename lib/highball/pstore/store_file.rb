@@ -61,7 +61,7 @@ module Highball
       def written_at = @stat.mtime
 
       # Whether this process is another one than the one that opened the file.
-      def forked? = Process.pid != @process
+      def forked? = !OpenFiles.process.equal?(@process)
 
       # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
       # sets it to the nanosecond, which no other change repeats.
@@ -101,7 +101,7 @@ module Highball
         raise Error, "#{@path} is not a regular file" unless @opened.file?
 
         @writable = exclusive
-        @process = Process.pid
+        @process = OpenFiles.process
         @io = io
       rescue Errno::ENOENT
         raise if exclusive && @create

@@ -10,7 +10,7 @@ module Highball
 
       attr_reader :io
 
-      # Creates it, locked, so that whoever opens the new file waits until it is durable.
+      # Creates it, locked, so that a process that opens the new file waits until it is durable.
       def self.create(target)
         path = "#{target}.new"
         ATTEMPTS.times do
@@ -29,7 +29,7 @@ module Highball
         raise e.class, "cannot create a file beside #{target}, to replace it (the option in_place writes into it)"
       end
 
-      # Whether nobody writes to this file.
+      # Whether no process writes to this file.
       def self.left?(path)
         return true unless File.lstat(path).file?
 

@@ -68,7 +68,7 @@ module Highball
         nil
       end
 
-      # Adds a session. (Its id is known to nobody yet, so a file that is half written when the process dies has no
+      # Adds a session. (No client knows its id yet, so a file that is half written when the process dies has no
       # reader.)
       def create(id, values)
         bytes = dump(values)
