@@ -216,10 +216,11 @@ module Highball
       bytes, snapshot = @table.changes { |table| dump(table) }
       return unless bytes
 
+      snapshot ||= @snapshot.is_a?(Undivided) ? Undivided.new(bytes) : bytes
       # (It stays forgotten if writing fails: then the next transaction reads the file.)
       @snapshot = nil
       @file.replace(bytes)
-      @snapshot = snapshot || bytes if bytes.bytesize <= MOST_KEPT_BYTES
+      @snapshot = snapshot if bytes.bytesize <= MOST_KEPT_BYTES
     end
 
     # The format of the file. Subclasses such as YAML::Store have others.

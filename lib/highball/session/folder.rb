@@ -32,6 +32,14 @@ module Highball
       # The file of a session as it was read. `bytes` has the values.
       Loaded = Struct.new(:bytes, :written_at) do
         def values = Marshal.load(bytes) # rubocop:disable Security/MarshalLoad
+
+        # Whether it is a hash, all of which is there. After a power failure it may not be. (Rails loads classes that
+        # are missing.)
+        def whole?
+          values.is_a?(Hash)
+        rescue ArgumentError, TypeError, EOFError => e
+          e.message.include?("undefined class/module")
+        end
       end
 
       # A file that a sweep finds.
@@ -62,7 +70,7 @@ module Highball
         File.open(path, READ) do |file|
           stat = file.stat
           loaded = Loaded.new(file.binmode.read, stat.mtime) if own?(stat) && !over?(stat.mtime)
-          loaded if loaded&.bytes&.start_with?("\x04\b{".b)
+          loaded if loaded&.whole?
         end
       rescue Errno::ENOENT, Errno::ELOOP, Errno::EACCES
         nil
@@ -84,11 +92,10 @@ module Highball
       # Writes what has changed since the session was loaded. Returns false if the session has ended meanwhile: then
       # it is not made again, because its user may have logged out.
       def update(id, loaded, values)
-        before = loaded.values
-        return used(id, loaded) if dump(before) == dump(values)
+        return used(id, loaded) if dump(values) == loaded.bytes
 
         changing(id) do |file, now|
-          merged = merge(now, before, values)
+          merged = merge(now, loaded.values, values)
           file.replace(dump(merged)) if dump(merged) != dump(now)
           true
         end
