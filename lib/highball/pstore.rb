@@ -30,6 +30,9 @@ module Highball
 
     # Larger files are read in each transaction, because the copy in memory is as large as the file.
     MOST_KEPT_BYTES = 64 * 1024 * 1024
+    # Transactions that find the file unchanged, after which its table is divided into roots. That takes about as long
+    # as loading it four times: it is worth it for files that change seldom, or only here.
+    UNCHANGED_BEFORE_DIVIDED = 4
     NEVER = { Object => :never }.freeze
     private_constant :NEVER
 
@@ -60,6 +63,7 @@ module Highball
       @ultra_safe = true
       @lock = Thread::Mutex.new
       @thread = @table = @snapshot = nil
+      @unchanged = 0
     end
 
     # Runs the block in a transaction, and returns its value. At the end, the changes are written, unless #abort was
@@ -179,22 +183,25 @@ module Highball
       @table
     end
 
-    # An unchanged file is not read again. When it is first seen to be unchanged, its table is divided into roots.
     def read_table
-      if @snapshot && @file.unchanged?
-        @snapshot = divide(@snapshot) if @snapshot.is_a?(String)
-        return RootTable.new(@snapshot) if @snapshot.is_a?(Hash)
+      return known_table if @snapshot && @file.unchanged?
 
-        return WholeTable.new(parse(@snapshot.bytes), @snapshot.bytes)
-      end
+      @unchanged = 0
       bytes = @file.read
       table = parse(bytes)
       @snapshot = bytes if bytes.bytesize <= MOST_KEPT_BYTES
       WholeTable.new(table, bytes)
     end
 
-    def divide(bytes)
-      RootTable.divide(parse(bytes)) || Undivided.new(bytes)
+    # The table of an unchanged file, which is not read again. The snapshot is its bytes, or its entries.
+    def known_table
+      if @snapshot.is_a?(String) && (@unchanged += 1) >= UNCHANGED_BEFORE_DIVIDED
+        @snapshot = RootTable.divide(parse(@snapshot)) || Undivided.new(@snapshot)
+      end
+      return RootTable.new(@snapshot) if @snapshot.is_a?(Hash)
+
+      bytes = @snapshot.is_a?(Undivided) ? @snapshot.bytes : @snapshot
+      WholeTable.new(parse(bytes), bytes)
     end
 
     # The bytes of a table whose roots cannot be copied one by one: they share objects, for example.

@@ -16,8 +16,7 @@ module Highball
         ATTEMPTS.times do
           return new(target, path)
         rescue Errno::EEXIST
-          # Who holds the store's lock is alone, unless somebody else moved another file to the path of the store
-          # meanwhile.
+          # The process that holds the store's lock is alone, unless a program moved another file to the store's path.
           if left?(path)
             remove(path)
           else
