@@ -98,8 +98,8 @@ class PStoreProcessesTest < Minitest::Test
     before = change(store)
     pid = child do |own|
       Highball::PStore::Temporary.prepend(Module.new do
-        def write(bytes, like:)
-          super(bytes[0, bytes.bytesize / 2], like: like)
+        def write(bytes)
+          super(bytes[0, bytes.bytesize / 2])
           Process.kill(:KILL, Process.pid)
         end
       end)

@@ -131,8 +131,8 @@ module Highball
 
       def write_beside(bytes)
         target = File.symlink?(@path) ? File.realpath(@path) : @path
-        temporary = Temporary.create(target)
-        temporary.write(bytes, like: @stat)
+        temporary = Temporary.create(target, like: @stat)
+        temporary.write(bytes)
         temporary.sync if @durable
         temporary.rename
         adopt(temporary.io)

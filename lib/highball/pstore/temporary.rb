@@ -10,11 +10,12 @@ module Highball
 
       attr_reader :io
 
-      # Creates it, locked, so that a process that opens the new file waits until it is durable.
-      def self.create(target)
+      # Creates it with the owner and mode of the file that it will replace, locked, so that a process that opens the
+      # new file waits until it is durable.
+      def self.create(target, like:)
         path = "#{target}.new"
         ATTEMPTS.times do
-          return new(target, path)
+          return new(target, path, like)
         rescue Errno::EEXIST
           # The process that holds the store's lock is alone, unless a program moved another file to the store's path.
           if left?(path)
@@ -45,22 +46,23 @@ module Highball
 
       private_class_method :left?, :remove
 
-      def initialize(target, path)
+      def initialize(target, path, like)
         @target = target
         @path = path
-        @io = File.new(path, File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW, 0o600).binmode
+        @io = File.new(path, File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW, like.mode & 0o777).binmode
         @io.sync = true
         @io.flock(File::LOCK_EX | File::LOCK_NB)
+        take_owner_and_mode(like)
+      rescue StandardError
+        discard if @io
+        raise
       end
 
-      # Writes the bytes, and gives the file the owner and mode of the one that it replaces. Its time is exact, as the
-      # system makes none: no two commits have the same.
-      def write(bytes, like:)
+      # Writes the bytes. The file's time is exact, as the system makes none: no two commits have the same.
+      def write(bytes)
         @io.write(bytes)
-        keep_owner(like)
-        @io.chmod(like.mode & 0o777)
         now = Time.now
-        File.utime(now, now, @path)
+        File.lutime(now, now, @path)
       end
 
       # Waits until the disk has it.
@@ -80,11 +82,12 @@ module Highball
 
       private
 
-      def keep_owner(like)
+      def take_owner_and_mode(like)
         own = @io.stat
-        return if own.uid == like.uid && own.gid == like.gid
-
-        @io.chown(own.uid == like.uid ? -1 : like.uid, own.gid == like.gid ? -1 : like.gid)
+        if own.uid != like.uid || own.gid != like.gid
+          @io.chown(own.uid == like.uid ? -1 : like.uid, own.gid == like.gid ? -1 : like.gid)
+        end
+        @io.chmod(like.mode & 0o777) if own.mode != like.mode
       rescue Errno::EPERM
         raise Error, "cannot replace #{@target}: the new file would not have its owner and group " \
                      "(the option in_place writes into the old one)"

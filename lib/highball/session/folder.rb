@@ -154,7 +154,7 @@ module Highball
 
         changing(id) do
           now = Time.now
-          File.utime(now, now, path_of(id))
+          File.lutime(now, now, path_of(id))
           true
         end
       end
