@@ -60,6 +60,14 @@ class DocumentedFilesTest < DocumentedCodeTestCase
     end
   end
 
+  def test_ruby_that_needs_no_server_runs
+    lib = File.join(HighballServer::ROOT, "lib")
+    each_block("ruby", "alone") do |block|
+      output, ended = Open3.capture2e("ruby", "-w", "-I", lib, "-e", block.text, chdir: folder_with)
+      assert_predicate ended, :success?, "#{block}: #{output}"
+    end
+  end
+
   def test_gemfiles_name_highball
     each_block("ruby", "gemfile") do |block|
       assert_includes gems_of(block, "source 'https://rubygems.org'\n#{block.text}"), "highball"

@@ -35,7 +35,7 @@ class Document
   LANGUAGES = {
     "sh" => ["run", "serve", "live", "check", *NOT_RUN.keys.map { |reason| "not=#{reason}" }],
     "toml" => [nil, "fly"],
-    "ruby" => %w[gemfile hooks capistrano capybara rails],
+    "ruby" => %w[gemfile hooks capistrano capybara rails rack alone],
     "yaml" => %w[kamal render cable kubernetes],
     "ini" => %w[env drop-in],
     "dockerfile" => %w[container fragment],

@@ -1,0 +1,256 @@
+# frozen_string_literal: true
+
+require_relative "pstore/store_file"
+require_relative "pstore/whole_table"
+require_relative "pstore/root_table"
+
+module Highball
+  # A hash in a file, changed by transactions: Ruby's PStore, with the same methods and the same files. It needs no
+  # gem and no server:
+  #
+  #     require "highball/pstore"
+  #
+  #     store = Highball::PStore.new("wiki.pstore")
+  #     store.transaction { store[:pages] = { "Home" => "Welcome" } }
+  #     store.transaction(true) { store[:pages]["Home"] } # => "Welcome"
+  #
+  # What differs from Ruby's:
+  #
+  # - A commit replaces the file in one step: a reader, and the next process after a crash, find the old or the new
+  #   state. By default the new state is on the disk before #transaction returns.
+  # - Processes and threads exclude each other. No update is lost.
+  # - A file that has not changed is not read again, and unchanged data is not written. A transaction copies only the
+  #   roots that it uses.
+  #
+  # Parts, in reading order: StoreFile (lock, read and replace the file), WholeTable and RootTable (what a transaction
+  # sees), Entry (one root of a RootTable). docs/pstore.md has the guarantees and their limits.
+  class PStore
+    # The error of all methods, as far as it is none of the file system or of Marshal.
+    class Error < StandardError; end
+
+    # Larger files are read in each transaction, because the copy in memory is as large as the file.
+    MOST_KEPT_BYTES = 64 * 1024 * 1024
+    # Transactions that find the file unchanged, after which its table is divided into roots. That takes about as long
+    # as loading it four times: it is worth it for files that change seldom, or only here.
+    UNCHANGED_BEFORE_DIVIDED = 4
+    NEVER = { Object => :never }.freeze
+    private_constant :NEVER
+
+    # The path of the file, as given.
+    attr_reader :path
+
+    # Ruby's PStore replaces its file only if this is true. This one always does; the attribute is for compatible code.
+    attr_accessor :ultra_safe
+
+    # Opens no file yet. The folder must exist; the first transaction that may write creates the file.
+    #
+    # thread_safe:: Threads wait for each other's transactions. If false, the second one gets an Error at once, which
+    #               is the default of Ruby's PStore.
+    # durable::     A commit is on the disk when #transaction returns (two fsyncs). If false, it survives a crash of
+    #               the process, but the system writes it to the disk later: after a power failure the file may have
+    #               an older state, or with some file systems be empty.
+    # in_place::    Write into the file as Ruby's PStore does, instead of replacing it. For files that Ruby's PStore
+    #               changes at the same time, and for folders in which no file can be created. A crash or a full disk
+    #               during the write can leave a file that cannot be read.
+    def initialize(file, thread_safe = true, durable: true, in_place: false) # rubocop:disable Style/OptionalBooleanParameter
+      folder = File.dirname(file)
+      raise Error, "directory #{folder} does not exist" unless File.directory?(folder)
+      raise Error, "file #{file} not readable" if File.exist?(file) && !File.readable?(file)
+
+      @path = file
+      @file = StoreFile.new(file, durable: durable, in_place: in_place)
+      @thread_safe = thread_safe
+      @ultra_safe = true
+      @lock = Thread::Mutex.new
+      @thread = @table = @snapshot = nil
+      @unchanged = 0
+    end
+
+    # Runs the block in a transaction, and returns its value. At the end, the changes are written, unless #abort was
+    # called or the block was left in another way: by an exception, `break`, `throw`, Thread#kill.
+    #
+    # read_only:: Changes raise an Error. Several processes can read at the same time. A missing file is an empty store.
+    #
+    # Transactions of the same store cannot be nested; those of different stores can.
+    def transaction(read_only = false, &block) # rubocop:disable Style/OptionalBooleanParameter
+      if @thread_safe
+        raise Error, "nested transaction" if @lock.owned?
+
+        @lock.synchronize { locked_transaction(read_only, block) }
+      else
+        raise Error, "nested transaction" unless @lock.try_lock
+
+        begin
+          locked_transaction(read_only, block)
+        ensure
+          @lock.unlock
+        end
+      end
+    end
+
+    # The value of this root, or nil. Changes of the value are written at the end of the transaction.
+    def [](name)
+      table[name]
+    end
+
+    # The value of this root, or the default, or an Error.
+    def fetch(name, default = Error)
+      return table[name] if table.key?(name)
+      raise Error, "undefined root name `#{name}'" if default == Error
+
+      default
+    end
+
+    # Sets the value of a root.
+    def []=(name, value)
+      writable_table[name] = value
+    end
+
+    # Removes a root, and returns its value.
+    def delete(name)
+      writable_table.delete(name)
+    end
+
+    # The names of all roots.
+    def keys
+      table.keys
+    end
+    alias roots keys
+
+    # Whether there is a root of this name.
+    def key?(name)
+      table.key?(name)
+    end
+    alias root? key?
+
+    # Ends the transaction, and writes its changes.
+    def commit
+      table
+      @aborted = false
+      throw self
+    end
+
+    # Ends the transaction without its changes.
+    def abort
+      table
+      @aborted = true
+      throw self
+    end
+
+    # Puts this class in the place of ::PStore, and below YAML::Store, for code that cannot be changed. Call it before
+    # other code uses the constant: classes that already inherit from Ruby's PStore stay as they are.
+    #
+    # durable:: for all stores that are opened by the name PStore; see ::new
+    def self.install!(durable: true)
+      require "pstore"
+      Installed.durable = durable
+      return ::PStore if ::PStore <= self
+
+      Object.__send__(:remove_const, :PStore)
+      Object.const_set(:PStore, Installed)
+      if defined?(::YAML::Store)
+        ::YAML.__send__(:remove_const, :Store)
+        load "yaml/store.rb"
+      end
+      ::PStore
+    end
+
+    private
+
+    def locked_transaction(read_only, block)
+      @thread = Thread.current
+      @read_only = read_only
+      @aborted = false
+      @table = @file.lock(!read_only) ? read_table : WholeTable.new({}, nil)
+      value = nil
+      catch(self) { value = block.call(self) }
+      Thread.handle_interrupt(NEVER) { save } unless @aborted || read_only
+      value
+    ensure
+      @table = @thread = nil
+      Thread.handle_interrupt(NEVER) { @file.unlock }
+    end
+
+    def table
+      raise Error, "not in transaction" unless @thread == Thread.current
+
+      @table
+    end
+
+    def writable_table
+      raise Error, "in read-only transaction" if table && @read_only
+
+      @table
+    end
+
+    def read_table
+      return known_table if @snapshot && @file.unchanged?
+
+      @unchanged = 0
+      bytes = @file.read
+      table = parse(bytes)
+      @snapshot = bytes if bytes.bytesize <= MOST_KEPT_BYTES
+      WholeTable.new(table, bytes)
+    end
+
+    # The table of an unchanged file, which is not read again. The snapshot is its bytes, or its entries.
+    def known_table
+      if @snapshot.is_a?(String) && (@unchanged += 1) >= UNCHANGED_BEFORE_DIVIDED
+        @snapshot = RootTable.divide(parse(@snapshot)) || Undivided.new(@snapshot)
+      end
+      return RootTable.new(@snapshot) if @snapshot.is_a?(Hash)
+
+      bytes = @snapshot.is_a?(Undivided) ? @snapshot.bytes : @snapshot
+      WholeTable.new(parse(bytes), bytes)
+    end
+
+    # The bytes of a table whose roots cannot be copied one by one: they share objects, for example.
+    Undivided = Struct.new(:bytes)
+    private_constant :Undivided
+
+    def parse(bytes)
+      return {} if bytes.empty? # a new file
+
+      table = load(bytes)
+      raise Error, "PStore file seems to be corrupted." unless table.is_a?(Hash)
+
+      table
+    end
+
+    def save
+      raise Error, "the process was forked in a transaction: the changes here are not written" if @file.forked?
+
+      bytes, snapshot = @table.changes { |table| dump(table) }
+      return unless bytes
+
+      snapshot ||= @snapshot.is_a?(Undivided) ? Undivided.new(bytes) : bytes
+      # (It stays forgotten if writing fails: then the next transaction reads the file.)
+      @snapshot = nil
+      @file.replace(bytes)
+      @snapshot = snapshot if bytes.bytesize <= MOST_KEPT_BYTES
+    end
+
+    # The format of the file. Subclasses such as YAML::Store have others.
+    def dump(table)
+      Marshal.dump(table)
+    end
+
+    # The table of a file.
+    def load(content)
+      Marshal.load(content) # rubocop:disable Security/MarshalLoad
+    end
+  end
+
+  # What PStore.install! puts in the place of ::PStore: threads do not wait unless asked to, as there.
+  class PStore::Installed < PStore # rubocop:disable Style/ClassAndModuleChildren
+    class << self
+      attr_accessor :durable
+    end
+
+    def initialize(file, thread_safe = false) # rubocop:disable Style/OptionalBooleanParameter
+      super(file, thread_safe, durable: Installed.durable)
+    end
+  end
+
+  autoload :YAMLStore, File.expand_path("yaml_store.rb", __dir__)
+end

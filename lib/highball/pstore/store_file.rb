@@ -1,0 +1,174 @@
+# frozen_string_literal: true
+
+require_relative "open_files"
+require_relative "temporary"
+
+module Highball
+  class PStore
+    # The file of a store: locked, read, and replaced in one step. One thread uses it at a time.
+    #
+    # The lock is the one of Ruby's PStore: flock(2) on the file itself. Because a commit puts another file in its
+    # place, the lock counts only if the path still names the locked file afterwards; otherwise the new file is
+    # locked.
+    #
+    # The file stays open between transactions, as far as OpenFiles allows: opening it would take as long as all the
+    # rest.
+    class StoreFile
+      # A file whose time is this recent can change again without another time: the system's clock for files ticks
+      # every 4 to 10 ms. Some file systems keep only seconds.
+      TICK_SECONDS = 0.02
+      COARSE_TICK_SECONDS = 2.0
+
+      # create:: whether `lock` makes a missing file
+      # follow:: whether the path may be a symbolic link
+      def initialize(path, durable:, in_place: false, create: true, follow: true)
+        @path = path
+        @create = create
+        @follow = follow
+        @durable = durable
+        @in_place = in_place
+        @io = @stamp = nil
+      end
+
+      # Waits for the lock: with other readers, or alone. Returns false if it would be for readers and there is no file.
+      # However this ends, also by Thread#kill or a Timeout, `unlock` must follow.
+      def lock(exclusive)
+        close if @io && (forked? || (exclusive && !@writable))
+        while @io || open_file(exclusive)
+          @io.flock(exclusive ? File::LOCK_EX : File::LOCK_SH)
+          return true if of_path?
+
+          close
+        end
+        false
+      end
+
+      # In a process that was forked in the transaction, the lock stays the parent's.
+      def unlock
+        return unless @io
+        return close if forked?
+
+        @io.flock(File::LOCK_UN)
+        close unless OpenFiles.few?
+      end
+
+      # Unlocks the file, and keeps it open no longer.
+      def release
+        close if @io
+      end
+
+      # When the locked file was last written.
+      def written_at = @stat.mtime
+
+      # Whether this process is another one than the one that opened the file.
+      def forked? = !OpenFiles.process.equal?(@process)
+
+      # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
+      # sets it to the nanosecond, which no other change repeats.
+      def unchanged?
+        stamp = @stamp
+        stamp && stamp.ino == @stat.ino && stamp.size == @stat.size && (stamp <=> @stat).zero? &&
+          stamp.dev == @stat.dev && stamp.ctime == @stat.ctime
+      end
+
+      # The bytes of the locked file.
+      def read
+        bytes = @stat.size.zero? ? String.new : @io.pread(@stat.size, 0)
+        raise Error, "file #{@path} was changed without a lock while it was read" if bytes.bytesize != @stat.size
+
+        @stamp = settled? ? @stat : nil
+        bytes
+      end
+
+      # Makes these the bytes of the file. After an exception it is unchanged (unless `in_place`).
+      def replace(bytes)
+        @stamp = nil
+        @in_place ? write_in_place(bytes) : write_beside(bytes)
+        @stamp = @io.stat
+        @stamp = nil if @stamp.mtime.nsec.zero? # the file system keeps only seconds
+      end
+
+      private
+
+      # (Opening a FIFO does not wait.)
+      def open_file(exclusive)
+        access = exclusive ? File::RDWR : File::RDONLY
+        access |= File::CREAT if exclusive && @create
+        access |= File::NOFOLLOW unless @follow
+        io = File.new(@path, access | File::NONBLOCK).binmode
+        OpenFiles.add(io)
+        @opened = io.stat
+        raise Error, "#{@path} is not a regular file" unless @opened.file?
+
+        @writable = exclusive
+        @process = OpenFiles.process
+        @io = io
+      rescue Errno::ENOENT
+        raise if exclusive && @create
+      end
+
+      # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
+      def close
+        io = @io
+        @io = nil
+        io.flock(File::LOCK_UN) unless forked?
+        io.close
+      end
+
+      # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
+      # for what this process may do now.
+      def of_path?
+        @stat = File.stat(@path)
+        @stat.ino == @opened.ino && @stat.dev == @opened.dev && @stat.mode == @opened.mode && @stat.uid == @opened.uid
+      rescue Errno::ENOENT
+        false
+      end
+
+      def settled?
+        tick = @stat.mtime.nsec.zero? ? COARSE_TICK_SECONDS : TICK_SECONDS
+        Time.now - @stat.mtime > tick
+      end
+
+      def write_beside(bytes)
+        target = File.symlink?(@path) ? File.realpath(@path) : @path
+        temporary = Temporary.create(target, like: @stat)
+        temporary.write(bytes)
+        temporary.sync if @durable
+        temporary.rename
+        adopt(temporary.io)
+        sync_folder(File.dirname(target)) if @durable
+      rescue StandardError
+        temporary&.discard unless @io.equal?(temporary&.io)
+        raise
+      end
+
+      # The new file is the one that is locked and kept open.
+      def adopt(new)
+        close
+        OpenFiles.add(new)
+        @io = new
+        @opened = new.stat
+        @writable = true
+      end
+
+      # Without this, the folder may name the old file after a power failure.
+      def sync_folder(path)
+        File.open(path, &:fsync)
+      end
+
+      def write_in_place(bytes)
+        write_from_start(bytes)
+        @io.truncate(bytes.bytesize) if bytes.bytesize < @stat.size
+        now = Time.now
+        File.utime(now, now, @path)
+        @io.fsync if @durable
+      end
+
+      # (One call writes all bytes, unless the disk is full or a signal arrives.)
+      def write_from_start(bytes)
+        written = @io.pwrite(bytes, 0)
+        written += @io.pwrite(bytes.byteslice(written..), written) while written < bytes.bytesize
+      end
+    end
+  end
+end
