@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use highball_config::{App, AppId};
 use highball_ring::FrontRing;
@@ -200,6 +201,8 @@ pub enum AppEvent {
 pub struct Report {
     /// Each application, but for those that were removed and have finished.
     pub apps: Vec<AppLoad>,
+    /// The server stops, and no other serves in its place.
+    pub is_stopping: bool,
     /// Open client connections.
     pub connections: usize,
     /// Those that an application has taken over.
@@ -216,11 +219,30 @@ pub struct Report {
     pub log_problem: Option<String>,
 }
 
+/// The condition of an application, as people see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It answers.
+    Serving,
+    /// It will, or it will turn out that it does not boot.
+    Booting,
+    /// It did not boot.
+    Failed,
+    /// The next request boots it.
+    Asleep,
+}
+
 /// How things are with an application.
 #[derive(Debug, Clone)]
 pub struct AppLoad {
     /// The application's number.
     pub app: AppId,
+    /// Whether it answers.
+    pub condition: Condition,
+    /// It has answered, or could have, since the start.
+    pub has_served: bool,
+    /// Time since it last had a worker with a free thread, or ended an answer; zero, where it has one.
+    pub busy_for: Duration,
     /// Each of its workers.
     pub workers: Vec<WorkerReport>,
     /// Requests that wait for a worker.
@@ -236,6 +258,10 @@ pub struct AppLoad {
 pub struct WorkerReport {
     /// The worker's number.
     pub worker: u32,
+    /// Its serving threads.
+    pub threads: usize,
+    /// It gets requests from clients.
+    pub serves: bool,
     /// Requests that it has begun.
     pub in_flight: usize,
     /// Requests that it was given and has not begun.

@@ -291,6 +291,7 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
+            is_stopping: self.leaving.get() == Leaving::Stopping,
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
             spool_bytes: self.budgets.spool.used(),

@@ -201,6 +201,8 @@ pub(crate) struct ControlHandler {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) ports: Vec<u16>,
+    /// Addresses for health checks.
+    pub(crate) admin: Arc<[String]>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
     pub(crate) supervisor: mpsc::Sender<Order>,
@@ -297,6 +299,7 @@ impl ControlHandler {
             uptime_seconds: self.started.elapsed().as_secs(),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
+            admin: self.admin.to_vec(),
             connections: requests.connections,
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
 use tokio::sync::mpsc::UnboundedSender;
@@ -21,23 +22,10 @@ use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
 use crate::files::{Assets, Finder, StaticFiles};
 use crate::message::refusal::Refusal;
-use crate::messages::{AppEvent, AppFailure, AppLoad, Event};
+use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
 use crate::refusals::error_pages::ErrorPages;
 use crate::refusals::failure::{Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
-
-/// The condition of an application, as people see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// It answers.
-    Serving,
-    /// It will, or it will turn out that it does not boot.
-    Booting,
-    /// It did not boot.
-    Failed,
-    /// The next request boots it.
-    Asleep,
-}
 
 /// One application, as the front knows it.
 #[derive(Debug)]
@@ -78,6 +66,12 @@ pub(crate) struct AppState {
     asked: Cell<bool>,
     /// When it was last found busy.
     busy_ms: Cell<u64>,
+    /// It has had a worker, or was a site.
+    has_served: Cell<bool>,
+    /// When it last had a free thread, or ended an answer,
+    free_ms: Cell<u64>,
+    /// and the answers that it had ended by then.
+    ended: Cell<u64>,
     /// Its processes have been ended because it was idle, or not been started yet.
     asleep: Cell<bool>,
     /// It was removed: it finishes the requests that it has begun.
@@ -121,6 +115,9 @@ impl AppState {
             visits: Cell::new(0),
             asked: Cell::new(false),
             busy_ms: Cell::new(now_ms()),
+            has_served: Cell::new(false),
+            free_ms: Cell::new(now_ms()),
+            ended: Cell::new(0),
             asleep: Cell::new(!app.prestart),
             leaving: Cell::new(false),
             abandoned: Cell::new(false),
@@ -226,6 +223,7 @@ impl AppState {
         let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
         let site = site.compressed_in(Some(&self.compression).filter(|_| settings.compress));
         *self.statics.borrow_mut() = Some(Rc::new(site));
+        self.has_served.set(true);
         self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
     }
@@ -252,6 +250,7 @@ impl AppState {
     /// There is a worker for it.
     pub(crate) fn served(&self) {
         self.asleep.set(false);
+        self.has_served.set(true);
         *self.failure.borrow_mut() = None;
     }
 
@@ -312,6 +311,24 @@ impl AppState {
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.look_whether_idle(now_ms);
+        self.look_whether_free(now_ms);
+    }
+
+    /// Notes when it can begin a request, or has just ended one.
+    fn look_whether_free(&self, now_ms: u64) {
+        let dispatcher = self.dispatcher.borrow();
+        let has_ended_some = self.ended.replace(dispatcher.ended()) != dispatcher.ended();
+        let has_thread_free = dispatcher.has_thread_free();
+        drop(dispatcher);
+        if has_ended_some || has_thread_free || !self.should_be_free() {
+            self.free_ms.set(now_ms);
+        }
+    }
+
+    /// Whether clients' requests are for its workers, of which there should be some.
+    fn should_be_free(&self) -> bool {
+        let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
+        !is_site && matches!(self.condition(), Condition::Serving | Condition::Booting)
     }
 
     /// Reports when Ruby has been idle for the time after which its processes may end.
@@ -383,7 +400,20 @@ impl AppState {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem }
+        let busy_for = Duration::from_millis(now_ms().saturating_sub(self.free_ms.get()));
+        let is_busy = !dispatcher.has_thread_free();
+        drop(dispatcher);
+        let busy_for = Some(busy_for).filter(|_| is_busy && self.should_be_free());
+        AppLoad {
+            app: self.id,
+            condition: self.condition(),
+            has_served: self.has_served.get(),
+            busy_for: busy_for.unwrap_or_default(),
+            workers,
+            queue,
+            spool_bytes: self.spool.used(),
+            log_problem,
+        }
     }
 }
 
