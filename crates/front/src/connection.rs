@@ -369,7 +369,7 @@ impl Connection {
 
     /// Whether the connection can be kept after an answer that ends well.
     fn may_be_kept(&self) -> bool {
-        self.head.keep_alive && !self.shared.is_draining()
+        self.head.keep_alive && !self.shared.ends_connections()
     }
 
     /// What a client whose request is refused gets beside the reason: facts for a developer, or the application's page.

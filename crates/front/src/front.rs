@@ -67,6 +67,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         match command {
             Command::Open => drop(shared.open.send_replace(true)),
             Command::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
+            Command::AnnounceStop => shared.stop_soon(),
             Command::Drain => shared.leave(Leaving::Stopping, Vec::new()),
             Command::ReopenLogs => shared.reopen_logs(),
             Command::Report(reply) => {

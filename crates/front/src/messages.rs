@@ -32,6 +32,8 @@ pub enum Command {
         /// rest is accepted first.
         kept: Vec<String>,
     },
+    /// The server stops soon: go on, but let each answer be the last of its connection.
+    AnnounceStop,
     /// Stop accepting, finish what is there, and send [`Event::Drained`].
     Drain,
     /// Go on in new files where those that are written may have been moved away: the access logs.
@@ -201,7 +203,7 @@ pub enum AppEvent {
 pub struct Report {
     /// Each application, but for those that were removed and have finished.
     pub apps: Vec<AppLoad>,
-    /// The server stops, and no other serves in its place.
+    /// The server stops, or will soon, and no other serves in its place.
     pub is_stopping: bool,
     /// Open client connections.
     pub connections: usize,

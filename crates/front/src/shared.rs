@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) draining: watch::Sender<bool>,
     leaving: Cell<Leaving>,
+    /// The server stops soon, and still accepts connections.
+    stops_soon: Cell<bool>,
     unanswered: Cell<Unanswered>,
     /// The addresses on which another server accepts.
     left_to_another: RefCell<Vec<String>>,
@@ -129,6 +131,7 @@ impl Shared {
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
             leaving: Cell::new(Leaving::No),
+            stops_soon: Cell::new(false),
             unanswered: Cell::default(),
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
@@ -242,6 +245,16 @@ impl Shared {
         self.deadlines.nudge_all();
     }
 
+    /// From now on every answer is the last of its connection, and connections are still accepted.
+    pub(crate) fn stop_soon(&self) {
+        self.stops_soon.set(true);
+    }
+
+    /// Whether every answer is the last of its connection.
+    pub(crate) fn ends_connections(&self) -> bool {
+        self.stops_soon.get() || self.is_draining()
+    }
+
     pub(crate) fn leaving(&self) -> Leaving {
         self.leaving.get()
     }
@@ -291,7 +304,7 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
-            is_stopping: self.leaving.get() == Leaving::Stopping,
+            is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
             spool_bytes: self.budgets.spool.used(),

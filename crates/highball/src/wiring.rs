@@ -57,6 +57,7 @@ pub(crate) async fn tell_front(
                 configuration.hangup.notify_one();
                 Command::ReopenLogs
             }
+            Notice::StoppingSoon => Command::AnnounceStop,
             Notice::Drain => Command::Drain,
         };
         if front.send(command).await.is_err() {
@@ -221,7 +222,8 @@ impl ControlHandler {
         match question {
             Question::Stop => {
                 self.supervisor.send(Order::Stop).await.ok()?;
-                let drain_seconds = self.configuration.now().drain_timeout.as_secs();
+                let settings = self.configuration.now();
+                let drain_seconds = (settings.drain_grace + settings.drain_timeout).as_secs();
                 Some(Answer::Stopping { pid: self.pid(), drain_seconds })
             }
             Question::Restart { app } => {
