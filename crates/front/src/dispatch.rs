@@ -182,6 +182,12 @@ impl Dispatcher {
         self.workers.iter().any(|worker| worker.state == DispatchState::Serving)
     }
 
+    /// Whether this worker gets no more requests, in order.
+    pub(crate) fn has_retired(&self, number: u32) -> bool {
+        let state = self.position(number).map(|index| self.workers[index].state);
+        matches!(state, Some(DispatchState::Retiring | DispatchState::Retired))
+    }
+
     /// Whether a worker can begin another request at once.
     pub(crate) fn has_thread_free(&self) -> bool {
         self.workers.iter().any(Worker::has_thread_free)

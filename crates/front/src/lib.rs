@@ -13,6 +13,7 @@
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there;
+//! - [`figures`]: what is counted and measured of requests;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -33,6 +34,7 @@ mod connection;
 pub mod developer_key;
 mod dispatch;
 pub mod exchange;
+pub mod figures;
 pub mod files;
 mod front;
 mod heap;

@@ -8,6 +8,7 @@ use highball_config::{App, AppId};
 use highball_ring::FrontRing;
 use tokio::sync::oneshot;
 
+use crate::figures::{Figures, RequestCounts};
 use crate::files::Assets;
 use crate::refusals::failure::{DevelopmentPages, Failure};
 
@@ -205,6 +206,10 @@ pub struct Report {
     pub apps: Vec<AppLoad>,
     /// The server stops, or will soon, and no other serves in its place.
     pub is_stopping: bool,
+    /// Requests that were for no application, or could not be read.
+    pub unrouted: RequestCounts,
+    /// Client connections since the start.
+    pub accepted: u64,
     /// Open client connections.
     pub connections: usize,
     /// Those that an application has taken over.
@@ -253,6 +258,8 @@ pub struct AppLoad {
     pub spool_bytes: u64,
     /// Why its own access log is not written as it should be, if so.
     pub log_problem: Option<String>,
+    /// What was counted since the start.
+    pub figures: Figures,
 }
 
 /// How things are with a worker.

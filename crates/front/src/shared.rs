@@ -17,6 +17,7 @@ use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
+use crate::figures::RequestCounts;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
@@ -90,6 +91,12 @@ pub(crate) struct Shared {
     logins: PoolTurn,
     /// For computing TLS handshakes.
     pub(crate) handshakes: PoolTurn,
+    /// Requests that were for no application, or could not be read.
+    pub(crate) unrouted: RefCell<RequestCounts>,
+    /// Whether the steps of requests are measured, for metrics.
+    pub(crate) measures: bool,
+    /// Connections since the start.
+    accepted: Cell<u64>,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -140,6 +147,9 @@ impl Shared {
             handshake_refusals: Refusals::default(),
             logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
+            unrouted: RefCell::default(),
+            measures: !settings.admin.binds.is_empty(),
+            accepted: Cell::new(0),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),
@@ -305,6 +315,8 @@ impl Shared {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
+            unrouted: self.unrouted.borrow().clone(),
+            accepted: self.accepted.get(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
             spool_bytes: self.budgets.spool.used(),
@@ -393,6 +405,7 @@ pub(crate) struct Counted {
 impl Counted {
     pub(crate) fn new(shared: Rc<Shared>) -> Self {
         shared.connections.set(shared.connections.get() + 1);
+        shared.accepted.set(shared.accepted.get() + 1);
         Counted::of(shared, false)
     }
 

@@ -3,15 +3,20 @@
 //! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
 //! for them. Connections are few and short: one request each, in HTTP/1.
 //!
-//! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`).
+//! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take).
 
+mod exposition;
 mod health;
+mod metrics;
+mod processes;
 mod request;
 
 use crate::at_root;
 use crate::configuration::Configuration;
 use highball_front as front;
-use highball_supervisor::Launcher;
+use highball_supervisor::{Launcher, Order};
+use processes::Processes;
 use request::{Request, Response, Unreadable};
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -30,8 +35,8 @@ use tracing::{error, info};
 const CONNECTIONS: u32 = 128;
 /// Time for reading a request, answering it, and writing the answer.
 const EXCHANGE_TIME: Duration = Duration::from_secs(3);
-/// Time that the front has for its report.
-const FRONT_TIME: Duration = Duration::from_secs(1);
+/// Time that the front has for its report, and the supervisor for its own.
+const REPORT_TIME: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time for the exchanges that are under way at the end.
@@ -70,6 +75,9 @@ pub(crate) struct Sources {
     pub(crate) configuration: Configuration,
     /// The front ends with its last sender.
     pub(crate) front: mpsc::WeakSender<front::Command>,
+    pub(crate) supervisor: mpsc::WeakSender<Order>,
+    pub(crate) tls: Option<Arc<front::Tls>>,
+    pub(crate) processes: Arc<Processes>,
 }
 
 impl Sources {
@@ -80,16 +88,30 @@ impl Sources {
             self.front.upgrade()?.send(front::Command::Report(to)).await.ok()?;
             report.await.ok()
         };
-        timeout(FRONT_TIME, report).await.ok()?
+        timeout(REPORT_TIME, report).await.ok()?
+    }
+
+    /// The supervisor's report; `None`, where it does not answer.
+    async fn supervisor(&self) -> Option<highball_supervisor::Report> {
+        let report = async {
+            let (to, report) = oneshot::channel();
+            self.supervisor.upgrade()?.send(Order::Report(to)).await.ok()?;
+            report.await.ok()
+        };
+        timeout(REPORT_TIME, report).await.ok()?
     }
 
     async fn respond(&self, request: &Request) -> Response {
         match request.path.as_str() {
+            "/metrics" => metrics::metrics(self).await,
             "/livez" => health::live(self, request).await,
             "/readyz" => health::ready(self, request, None).await,
             path => match path.strip_prefix("/readyz/") {
                 Some(app) => health::ready(self, request, Some(app)).await,
-                None => Response::text(404, "not found; there are /livez, /readyz and /readyz/APPLICATION\n"),
+                None => Response::text(
+                    404,
+                    "not found; there are /livez, /readyz, /readyz/APPLICATION and /metrics\n",
+                ),
             },
         }
     }

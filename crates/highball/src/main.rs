@@ -305,7 +305,13 @@ impl ListeningServer {
             Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
         let supervisor = Supervisor::new(blueprint, notify);
         let (serving_in, serving) = watch::channel(false);
-        let sources = admin::Sources { configuration: configuration.clone(), front: to_front.downgrade() };
+        let sources = admin::Sources {
+            configuration: configuration.clone(),
+            front: to_front.downgrade(),
+            supervisor: to_supervisor.downgrade(),
+            tls: tls.clone(),
+            processes: Arc::default(),
+        };
         let admin = AdminThread::start(admin, sources, serving.clone())?;
         let control = Arc::new(ControlHandler {
             configuration: configuration.clone(),

@@ -12,6 +12,7 @@ use crate::access_log::{quoted, Entry};
 use crate::clock::{now_ms, now_us};
 use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
+use crate::figures::Moments;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::conditions::Conditions;
@@ -205,6 +206,7 @@ impl Connection {
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
         self.identify(bytes);
+        self.is_uncounted = true;
         if self.is_astray {
             return self.lead_back(bytes);
         }
@@ -387,12 +389,14 @@ impl Connection {
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let recipient = self.recipient();
+        let received_us = now_us();
         if !settings.sendfile.is_empty() {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
         }
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
+        inner.moments = Moments { are_measured: self.shared.measures, received_us, ..Moments::default() };
         let context = RingContext {
             remote_addr: &self.peer.remote_addr,
             server_name: &self.peer.server_name,
@@ -403,7 +407,7 @@ impl Connection {
             request_id: self.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
-            received_us: now_us(),
+            received_us,
             content_length: None,
         };
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);

@@ -20,6 +20,7 @@ use crate::clock::now_ms;
 use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
+use crate::figures::Figures;
 use crate::files::{Assets, Finder, StaticFiles};
 use crate::message::refusal::Refusal;
 use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
@@ -49,6 +50,8 @@ pub(crate) struct AppState {
     pub(crate) spool: Arc<Share>,
     /// What its requests and answers may hold in memory.
     pub(crate) buffers: Arc<Share>,
+    /// What is counted of its requests and workers.
+    pub(crate) figures: RefCell<Figures>,
     /// What the compression of its answers may take.
     pub(crate) compression: AppRoom,
     /// Its users, if it is for them alone.
@@ -107,6 +110,7 @@ impl AppState {
             reads: Turn::of_reads(),
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
+            figures: RefCell::default(),
             compression,
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
@@ -252,6 +256,17 @@ impl AppState {
         self.asleep.set(false);
         self.has_served.set(true);
         *self.failure.borrow_mut() = None;
+    }
+
+    /// A worker has ended.
+    pub(crate) fn count_end_of_worker(&self, worker: u32, is_killed: bool) {
+        let has_retired = self.dispatcher.borrow().has_retired(worker);
+        let mut figures = self.figures.borrow_mut();
+        match (is_killed, has_retired) {
+            (true, _) => figures.workers_killed += 1,
+            (false, true) => figures.workers_retired += 1,
+            (false, false) => figures.workers_crashed += 1,
+        }
     }
 
     /// It did not boot: the requests that wait for it are refused.
@@ -413,6 +428,7 @@ impl AppState {
             queue,
             spool_bytes: self.spool.used(),
             log_problem,
+            figures: self.figures.borrow().clone(),
         }
     }
 }

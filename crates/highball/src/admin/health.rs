@@ -146,6 +146,7 @@ impl Health {
 mod tests {
     use super::*;
     use highball_config::AppId;
+    use highball_front::figures::Figures;
 
     fn app(condition: Condition, has_served: bool, busy_seconds: u64) -> AppHealth {
         let load = AppLoad {
@@ -157,6 +158,7 @@ mod tests {
             queue: 0,
             spool_bytes: 0,
             log_problem: None,
+            figures: Figures::default(),
         };
         AppHealth::of("a".into(), &load, Some(Duration::from_secs(15)))
     }
