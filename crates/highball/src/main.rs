@@ -82,6 +82,7 @@ use zeroize::Zeroizing;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    front::activate(exec::take_activated());
     if let Err(error) = highball_spawner::become_user() {
         complain(format_args!("cannot become the user that this process was started for: {error}"));
         return ExitCode::FAILURE;
@@ -241,6 +242,9 @@ impl ListeningServer {
         };
         let listeners = listen_on(&settings.binds, Bind::to_string)?;
         let admin = listen_on(&settings.admin.binds, admin_name)?;
+        for address in front::drop_unused_activated() {
+            warn!("systemd has passed a socket for {address}, which is not used: name the same address with `bind` or `admin`");
+        }
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
@@ -353,6 +357,7 @@ impl ListeningServer {
 
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
+            tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
             let configured = configuration.clone();
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));

@@ -51,6 +51,11 @@ impl Readiness {
         }
     }
 
+    /// The server stops, or will soon.
+    pub(crate) fn stopping(&self) {
+        at_root::tell(ServiceState::Stopping, &self.launcher);
+    }
+
     /// Reports at once where all applications boot at their first requests.
     pub(crate) fn begin(&mut self) {
         if self.coming.is_empty() {

@@ -57,8 +57,14 @@ pub(crate) async fn tell_front(
                 configuration.hangup.notify_one();
                 Command::ReopenLogs
             }
-            Notice::StoppingSoon => Command::AnnounceStop,
-            Notice::Drain => Command::Drain,
+            Notice::StoppingSoon => {
+                readiness.stopping();
+                Command::AnnounceStop
+            }
+            Notice::Drain => {
+                readiness.stopping();
+                Command::Drain
+            }
         };
         if front.send(command).await.is_err() {
             return; // the front has ended, and with it the run
