@@ -11,7 +11,7 @@ class DrainGraceTest < E2ETest
   include BehindWebServers
 
   ROLLS = LEVEL == "full" ? 50 : 2 # deploys of both servers
-  RESTARTS = LEVEL == "full" ? 100 : 4
+  RESTARTS = LEVEL == "full" ? 100 : 2
 
   def test_requests_are_served_during_the_grace
     server = serve("probe", *admin, "--drain-grace", "1s")

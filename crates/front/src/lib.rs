@@ -63,7 +63,7 @@ pub use dispatch::geometry::geometry;
 pub use front::run;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
-pub use transport::activated::{activate, drop_unused_activated};
+pub use transport::activated::{activate, close_other_activated};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};

@@ -236,15 +236,15 @@ impl ListeningServer {
         let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
         let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
         let tls = certificates.map(set_up).transpose()?;
+        for warning in front::close_other_activated(settings.binds.iter().chain(&settings.admin.binds)) {
+            warn!("{warning}");
+        }
         let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String| {
             let listen = |bind| listen(bind, &name(bind), predecessor.as_deref_mut(), &launcher);
             binds.iter().map(listen).collect::<Result<Vec<_>, _>>()
         };
         let listeners = listen_on(&settings.binds, Bind::to_string)?;
         let admin = listen_on(&settings.admin.binds, admin_name)?;
-        for address in front::drop_unused_activated() {
-            warn!("systemd has passed a socket for {address}, which is not used: name the same address with `bind` or `admin`");
-        }
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()

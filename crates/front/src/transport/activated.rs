@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use highball_config::BindAddress;
+use highball_config::{Bind, BindAddress};
 use socket2::{SockRef, Type};
 
 static ACTIVATED: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
@@ -27,9 +27,17 @@ pub(super) fn take(address: &BindAddress) -> Option<OwnedFd> {
     Some(socket)
 }
 
-/// Closes the sockets that were not taken, and returns their addresses.
-pub fn drop_unused_activated() -> Vec<String> {
-    std::mem::take(&mut *activated()).iter().map(name).collect()
+/// Closes the sockets for other addresses than these. Returns a warning of each: its clients would wait in vain.
+pub fn close_other_activated<'a>(binds: impl Iterator<Item = &'a Bind> + Clone) -> Vec<String> {
+    let mut sockets = activated();
+    let is_used = |socket: &OwnedFd| binds.clone().any(|bind| is_for(socket, &bind.address));
+    let (used, others): (Vec<_>, Vec<_>) = std::mem::take(&mut *sockets).into_iter().partition(is_used);
+    *sockets = used;
+    let warning = |socket| {
+        let address = name(socket);
+        format!("systemd has passed a socket for {address}, which is not used: name the same address with `bind` or `admin`")
+    };
+    others.iter().map(warning).collect()
 }
 
 fn is_for(socket: &OwnedFd, address: &BindAddress) -> bool {
@@ -65,6 +73,7 @@ mod tests {
         assert!(take(&addresses[1]).is_none(), "it is no listener");
         assert!(take(&addresses[0]).is_some());
         assert!(take(&addresses[0]).is_none());
-        assert_eq!(drop_unused_activated().len(), 1);
+        assert!(close_other_activated([].iter())[0].contains("127.0.0.1:"), "the one for UDP");
+        assert!(close_other_activated([].iter()).is_empty());
     }
 }
