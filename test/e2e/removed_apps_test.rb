@@ -22,7 +22,7 @@ class RemovedAppsTest < ManyAppsTestCase
     configure(server, folder, { "good" => "" })
     wait_for("the start line") { server.log.include?("serving on") }
     assert systemd.wait_readable(10), "systemd received no notification"
-    assert_equal "READY=1", systemd.recv(100)
+    assert_equal "READY=1\nSTATUS=Serving", systemd.recv(100)
     assert_equal "good", ask(server, "good", "/").first
   ensure
     systemd&.close

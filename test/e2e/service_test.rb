@@ -28,7 +28,7 @@ class ServiceTest < E2ETest
                  %w[Type NotifyAccess KillMode TimeoutStopSec OOMPolicy]
                    .to_h { |name| [name, settings(unit, name).first] })
     server, systemd = start(app, unit)
-    assert_equal "READY=1", systemd.recv(100)
+    assert_equal "READY=1\nSTATUS=Serving", systemd.recv(100)
     assert_equal "one", server.get("/").body
     write(app, "two")
     assert system(environment(unit, app), *Shellwords.split(settings(unit, "ExecReload").first), out: File::NULL)
@@ -42,7 +42,7 @@ class ServiceTest < E2ETest
     File.symlink(releases.first, current)
     unit = printed(current, "-p", free_port.to_s, "-b", "127.0.0.1")
     server, systemd = start(current, unit)
-    assert_equal "READY=1", systemd.recv(100)
+    assert_equal "READY=1\nSTATUS=Serving", systemd.recv(100)
     File.symlink(releases.last, "#{current}.new")
     File.rename("#{current}.new", current)
     reload = Shellwords.split(settings(unit, "ExecReload").first)

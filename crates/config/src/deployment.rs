@@ -177,7 +177,7 @@ impl Deployment {
             ("limited", when(limits.body_bytes.is_some())),
             ("keep_seconds", seconds(keep)),
             ("start_seconds", seconds(2 * process.boot_timeout + process.probe_timeout + OWN_TIME)),
-            ("stop_seconds", seconds(self.settings.drain_timeout + OWN_TIME)),
+            ("stop_seconds", seconds(self.settings.drain_grace + self.settings.drain_timeout + OWN_TIME)),
             ("files", when(public.is_some())),
             ("no_files", when(public.is_none())),
             ("no_links", when(public.is_some() && !static_files.follow_symlinks)),

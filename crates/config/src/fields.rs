@@ -13,6 +13,9 @@ use crate::settings::{
 };
 use crate::value::Address;
 
+/// The port of an address for health checks that names none.
+pub(crate) const ADMIN_PORT: u16 = 9394;
+
 /// Those that were asked for; the fields of others are empty.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fields {
@@ -55,6 +58,10 @@ pub(crate) struct ServerFields {
     pub(crate) spool_dir: Option<PathBuf>,
     /// How much all buffers may hold.
     pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) admin: Vec<Address>,
+    pub(crate) admin_hosts: Vec<String>,
+    pub(crate) stuck_after: Option<Duration>,
+    pub(crate) drain_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) hijacked_drain_timeout: Duration,
     pub(crate) log_format: LogFormat,
@@ -70,6 +77,11 @@ impl ServerFields {
             binds.iter_mut().filter(of_http).for_each(|bind| bind.protocol = BindProtocol::Https);
         }
         binds
+    }
+
+    /// Where to answer health checks.
+    pub(crate) fn admin_addresses(&self) -> Vec<Bind> {
+        self.admin.iter().map(|address| address.at_port(ADMIN_PORT)).collect()
     }
 }
 

@@ -56,9 +56,9 @@ pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
-    AccessLog, AcmeSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, Process, ProxyProtocol, PumaNote,
-    RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
+    BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, Process, ProxyProtocol,
+    PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
 

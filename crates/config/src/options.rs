@@ -514,6 +514,46 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "File to write the process id to. It is removed when the server ends.",
     },
     Opt {
+        name: "admin",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Addresses(|f, addresses| f.server.admin = addresses),
+        default: Default::Without("there is none"),
+        section: Section::Server,
+        example: "127.0.0.1:9394",
+        doc: "Address for health checks (`/livez`, `/readyz`) and metrics (`/metrics`), apart from the addresses of the \
+              applications: an IP address with or without a port (9394), or `unix:/path`. May be given several times. It \
+              shows the names and the load of all applications to everybody who reaches it: use an address that only \
+              your monitoring reaches. See [observability.md](observability.md#health-checks).",
+    },
+    Opt {
+        name: "admin_host",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Hosts(|f, hosts| f.server.admin_hosts = hosts),
+        default: Default::Without("IP addresses, and `localhost` with its subdomains"),
+        section: Section::Server,
+        example: "blog.monitoring.internal",
+        doc: "Host name by which the addresses of `admin` are reached, beside IP addresses and `localhost`. May be given several \
+              times. Requests for other names are refused, so that no website can have a browser in your network read \
+              them (DNS rebinding). `*` allows every name.",
+    },
+    Opt {
+        name: "stuck_after",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.server.stuck_after = time),
+        default: Default::Is("15s"),
+        section: Section::Server,
+        example: "30s",
+        doc: "Time without a free thread, and without an answer to any request, after which an application counts as stuck: \
+              `/readyz` then answers 503, so that load balancers send requests elsewhere. Make it longer than your \
+              longest requests. With `none`, no application counts as stuck.",
+    },
+    Opt {
         name: "show_diagnosis",
         scope: Scope::App,
         short: None,
@@ -1019,6 +1059,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "10s",
         doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off. As long, idle \
               connections wait for one more answer when the server is replaced (hot restart).",
+    },
+    Opt {
+        name: "drain_grace",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.drain_grace = time),
+        default: Default::Is("0s"),
+        section: Section::Processes,
+        example: "10s",
+        doc: "Time between the signal to stop and the moment when no new connections are accepted. Meanwhile requests are \
+              served as before, `/readyz` answers 503, and responses close their connections, so that load balancers \
+              turn away before the server stops. Make it longer than they take to notice. A second signal ends it. See \
+              [observability.md](observability.md#health-checks).",
     },
     Opt {
         name: "hijacked_drain_timeout",

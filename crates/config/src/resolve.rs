@@ -17,8 +17,8 @@ use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
-    AccessLog, AcmeSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol, CertificateFiles,
-    ExternalAccount, Limits, Log, Named, RunsAs, Settings, TlsSettings,
+    AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
+    CertificateFiles, ExternalAccount, Limits, Log, Named, RunsAs, Settings, TlsSettings,
 };
 use crate::value::{self, Address};
 
@@ -506,6 +506,16 @@ fn server(
         fields.binds = Address::of_domains().to_vec();
     }
     let binds = fields.addresses();
+    let admin = AdminSettings {
+        binds: fields.admin_addresses(),
+        hosts: std::mem::take(&mut fields.admin_hosts),
+        stuck_after: fields.stuck_after,
+    };
+    if let Some(bind) = admin.binds.iter().find(|bind| bind.protocol != BindProtocol::Http) {
+        return Err(ConfigError::Usage(format!(
+            "option admin: {bind} is not an address for HTTP; write one such as 127.0.0.1:9394 or unix:/path"
+        )));
+    }
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
@@ -533,6 +543,8 @@ fn server(
         pidfile: fields.pidfile,
         server_user: fields.server_user,
         limits: Limits { spool_dir, buffer_bytes, ..fields.limits },
+        admin,
+        drain_grace: fields.drain_grace,
         drain_timeout: fields.drain_timeout,
         hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),
         log: Log { format: fields.log_format, access },

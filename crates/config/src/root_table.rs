@@ -85,7 +85,7 @@ pub fn root_table(
     logs.retain(|path| path != Path::new("-"));
     let fields = fields.server;
     Ok(Some(RootTable {
-        binds: fields.addresses(),
+        binds: fields.addresses().into_iter().chain(fields.admin_addresses()).collect(),
         pidfile: fields.pidfile,
         logs,
         apps,

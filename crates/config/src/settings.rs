@@ -17,6 +17,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::Fault;
 use crate::network::Network;
 
+/// How health checks and metrics are answered.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct AdminSettings {
+    /// Where; none: nowhere.
+    pub binds: Vec<Bind>,
+    /// Host names beside those of this machine; `*` is every one.
+    pub hosts: Vec<String>,
+    /// Time without a free thread and without an answer after which an application counts as stuck.
+    pub stuck_after: Option<Duration>,
+}
+
 /// Everything one run of `highball serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -38,7 +49,11 @@ pub struct Settings {
     pub server_user: Option<String>,
     /// Limits for requests to all applications.
     pub limits: Limits,
-    /// Time requests in flight have to end after TERM; beyond it the workers are halted.
+    /// Where health checks and metrics are answered.
+    pub admin: AdminSettings,
+    /// Time after TERM for which connections are still accepted.
+    pub drain_grace: Duration,
+    /// Time requests in flight have to end after that; beyond it the workers are halted.
     pub drain_timeout: Duration,
     /// Time connections have to end that an application has taken over; no more than `drain_timeout`.
     pub hijacked_drain_timeout: Duration,

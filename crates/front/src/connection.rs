@@ -116,6 +116,8 @@ struct Connection {
     request_id: Option<RequestId>,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
+    /// The request at hand is to be counted.
+    is_uncounted: bool,
     /// The client has asked for a WebSocket.
     wants_web_socket: bool,
     /// Who gets the page about a failure of the application.
@@ -320,6 +322,7 @@ impl Connection {
             user: None,
             request_id: None,
             entry: None,
+            is_uncounted: false,
             wants_web_socket: false,
             audience: Audience::Public,
         }
@@ -387,7 +390,7 @@ impl Connection {
 
     /// Whether the connection can be kept after an answer that ends well.
     fn may_be_kept(&self) -> bool {
-        self.head.keep_alive && !self.shared.is_draining()
+        self.head.keep_alive && !self.shared.ends_connections()
     }
 
     /// What a client whose request is refused gets beside the reason: facts for a developer, or the application's page.
@@ -428,6 +431,10 @@ impl Connection {
     /// Sends a refusal.
     async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
         self.identify_unread();
+        self.is_uncounted = true;
+        if let (Some(app), Refusal::QueueFull { .. }) = (&self.visit, refusal) {
+            app.figures.borrow_mut().shed += 1;
+        }
         if self.entry.is_none() && self.access_log().is_some() {
             self.entry = Some(Entry::unreadable());
         }
@@ -467,10 +474,24 @@ impl Connection {
     }
 
     fn log(&mut self, status: u16, body_bytes: u64) {
+        self.count(status);
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
             let id = self.request_id.as_ref().map(RequestId::as_str);
             let client = (&*self.peer.remote_addr, self.user.as_deref());
             log.add(client, &entry, status, body_bytes, crate::clock::now_us(), id);
+        }
+    }
+
+    /// Counts the request at hand, once.
+    fn count(&mut self, status: u16) {
+        if !std::mem::take(&mut self.is_uncounted) {
+            return;
+        }
+        let method = self.head.method;
+        let moments = std::mem::take(&mut self.exchange.borrow().moments);
+        match &self.visit {
+            Some(app) => app.figures.borrow_mut().add(method, status, moments),
+            None => self.shared.unrouted.borrow_mut().add(method, status),
         }
     }
 

@@ -106,6 +106,8 @@ impl Dispatcher {
     pub(crate) fn report(&self) -> Vec<WorkerReport> {
         let report = |worker: &Worker| WorkerReport {
             worker: worker.number,
+            threads: worker.threads as usize,
+            serves: worker.state == DispatchState::Serving,
             in_flight: worker.busy_threads() as usize,
             placed: worker.unclaimed.len(),
             served: worker.served,
@@ -178,6 +180,22 @@ impl Dispatcher {
     /// Whether there is a worker for clients' requests.
     pub(crate) fn is_served(&self) -> bool {
         self.workers.iter().any(|worker| worker.state == DispatchState::Serving)
+    }
+
+    /// Whether this worker gets no more requests, in order.
+    pub(crate) fn has_retired(&self, number: u32) -> bool {
+        let state = self.position(number).map(|index| self.workers[index].state);
+        matches!(state, Some(DispatchState::Retiring | DispatchState::Retired))
+    }
+
+    /// Whether a worker can begin another request at once.
+    pub(crate) fn has_thread_free(&self) -> bool {
+        self.workers.iter().any(Worker::has_thread_free)
+    }
+
+    /// The answers that its workers have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.served).sum()
     }
 
     /// Whether a worker is expected since a request waits for it, or from the start.

@@ -17,6 +17,7 @@ use highball_ring::Ticket;
 use crate::exchange::response::Response;
 use crate::exchange::sink::Buffered;
 use crate::exchange::spool::SpoolFile;
+use crate::figures::Moments;
 
 /// A request's body, all of it.
 #[derive(Debug, Default)]
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     /// The generation of the application that answered last on this connection, 0 before its first answer: an older
     /// one never does again.
     pub(crate) generation: u32,
+    /// When its steps were.
+    pub(crate) moments: Moments,
     /// The worker whose application has taken the connection over.
     pub(crate) taken_over_by: Option<u32>,
     /// The connection's task, to be woken when there is something to do.
@@ -93,6 +96,7 @@ impl Exchange {
             response: Response::new(),
             place: Place::Connection,
             generation,
+            moments: Moments::default(),
             taken_over_by: None,
             waker: None,
         }))

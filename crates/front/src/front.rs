@@ -67,6 +67,7 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
         match command {
             Command::Open => drop(shared.open.send_replace(true)),
             Command::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
+            Command::AnnounceStop => shared.stop_soon(),
             Command::Drain => shared.leave(Leaving::Stopping, Vec::new()),
             Command::ReopenLogs => shared.reopen_logs(),
             Command::Report(reply) => {
@@ -96,10 +97,12 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::Abandon => app.abandon(),
         AppCommand::AddWorker(new) => {
             app.served();
+            app.figures.borrow_mut().workers_started += 1;
             app.dispatcher.borrow_mut().add_worker(new, DispatchState::Serving);
         }
         AppCommand::AddCanary(new, path) => {
             let worker = new.worker;
+            app.figures.borrow_mut().workers_started += 1;
             if app.dispatcher.borrow_mut().add_worker(new, DispatchState::Canary) {
                 spawn_local(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
             }
@@ -118,6 +121,7 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
             app.give_up_waiting();
         }
         AppCommand::RemoveWorker { worker, killed } => {
+            app.count_end_of_worker(worker, killed);
             app.dispatcher.borrow_mut().remove_worker(worker, killed);
             app.give_up_waiting();
         }

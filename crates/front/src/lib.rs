@@ -14,6 +14,7 @@
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there;
+//! - [`figures`]: what is counted and measured of requests;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -35,6 +36,7 @@ mod connection;
 pub mod developer_key;
 mod dispatch;
 pub mod exchange;
+pub mod figures;
 pub mod files;
 mod front;
 mod heap;
@@ -65,6 +67,7 @@ pub use dispatch::geometry::geometry;
 pub use front::run;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
+pub use transport::activated::{activate, close_other_activated};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};

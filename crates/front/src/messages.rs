@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use highball_config::{App, AppId};
 use highball_ring::FrontRing;
 use tokio::sync::oneshot;
 
 use crate::cache::CacheReport;
+use crate::figures::{Figures, RequestCounts};
 use crate::files::Assets;
 use crate::refusals::failure::{DevelopmentPages, Failure};
 
@@ -32,6 +34,8 @@ pub enum Command {
         /// rest is accepted first.
         kept: Vec<String>,
     },
+    /// The server stops soon: go on, but let each answer be the last of its connection.
+    AnnounceStop,
     /// Stop accepting, finish what is there, and send [`Event::Drained`].
     Drain,
     /// Go on in new files where those that are written may have been moved away: the access logs.
@@ -201,6 +205,12 @@ pub enum AppEvent {
 pub struct Report {
     /// Each application, but for those that were removed and have finished.
     pub apps: Vec<AppLoad>,
+    /// The server stops, or will soon, and no other serves in its place.
+    pub is_stopping: bool,
+    /// Requests that were for no application, or could not be read.
+    pub unrouted: RequestCounts,
+    /// Client connections since the start.
+    pub accepted: u64,
     /// Open client connections.
     pub connections: usize,
     /// Those that an application has taken over.
@@ -217,11 +227,30 @@ pub struct Report {
     pub log_problem: Option<String>,
 }
 
+/// The condition of an application, as people see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It answers.
+    Serving,
+    /// It will, or it will turn out that it does not boot.
+    Booting,
+    /// It did not boot.
+    Failed,
+    /// The next request boots it.
+    Asleep,
+}
+
 /// How things are with an application.
 #[derive(Debug, Clone)]
 pub struct AppLoad {
     /// The application's number.
     pub app: AppId,
+    /// Whether it answers.
+    pub condition: Condition,
+    /// It has answered, or could have, since the start.
+    pub has_served: bool,
+    /// Time since it last had a worker with a free thread, or ended an answer; zero, where it has one.
+    pub busy_for: Duration,
     /// Each of its workers.
     pub workers: Vec<WorkerReport>,
     /// Requests that wait for a worker.
@@ -232,6 +261,8 @@ pub struct AppLoad {
     pub log_problem: Option<String>,
     /// Its response cache, if it has one.
     pub cache: Option<CacheReport>,
+    /// What was counted since the start.
+    pub figures: Figures,
 }
 
 /// How things are with a worker.
@@ -239,6 +270,10 @@ pub struct AppLoad {
 pub struct WorkerReport {
     /// The worker's number.
     pub worker: u32,
+    /// Its serving threads.
+    pub threads: usize,
+    /// It gets requests from clients.
+    pub serves: bool,
     /// Requests that it has begun.
     pub in_flight: usize,
     /// Requests that it was given and has not begun.

@@ -18,6 +18,7 @@ use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool::budget_of_folder;
+use crate::figures::RequestCounts;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) draining: watch::Sender<bool>,
     leaving: Cell<Leaving>,
+    /// The server stops soon, and still accepts connections.
+    stops_soon: Cell<bool>,
     unanswered: Cell<Unanswered>,
     /// The addresses on which another server accepts.
     left_to_another: RefCell<Vec<String>>,
@@ -91,6 +94,12 @@ pub(crate) struct Shared {
     pub(crate) handshakes: PoolTurn,
     /// For those that take little time.
     pub(crate) quick_handshakes: LoopShare,
+    /// Requests that were for no application, or could not be read.
+    pub(crate) unrouted: RefCell<RequestCounts>,
+    /// Whether the steps of requests are measured, for metrics.
+    pub(crate) measures: bool,
+    /// Connections since the start.
+    accepted: Cell<u64>,
     connections: Cell<usize>,
     /// Those that wait for a request.
     idle: Cell<usize>,
@@ -133,6 +142,7 @@ impl Shared {
             open: watch::channel(opening == Opening::AtOnce).0,
             draining: watch::channel(false).0,
             leaving: Cell::new(Leaving::No),
+            stops_soon: Cell::new(false),
             unanswered: Cell::default(),
             left_to_another: RefCell::new(Vec::new()),
             freed: Notify::new(),
@@ -142,6 +152,9 @@ impl Shared {
             logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
             quick_handshakes: LoopShare::default(),
+            unrouted: RefCell::default(),
+            measures: !settings.admin.binds.is_empty(),
+            accepted: Cell::new(0),
             connections: Cell::new(0),
             idle: Cell::new(0),
             dismissed: Cell::new(0),
@@ -247,6 +260,16 @@ impl Shared {
         self.deadlines.nudge_all();
     }
 
+    /// From now on every answer is the last of its connection, and connections are still accepted.
+    pub(crate) fn stop_soon(&self) {
+        self.stops_soon.set(true);
+    }
+
+    /// Whether every answer is the last of its connection.
+    pub(crate) fn ends_connections(&self) -> bool {
+        self.stops_soon.get() || self.is_draining()
+    }
+
     pub(crate) fn leaving(&self) -> Leaving {
         self.leaving.get()
     }
@@ -296,6 +319,9 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
+            is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
+            unrouted: self.unrouted.borrow().clone(),
+            accepted: self.accepted.get(),
             connections: self.connections.get(),
             hijacked: self.hijacked.get(),
             spool_bytes: self.budgets.spool.used(),
@@ -384,6 +410,7 @@ pub(crate) struct Counted {
 impl Counted {
     pub(crate) fn new(shared: Rc<Shared>) -> Self {
         shared.connections.set(shared.connections.get() + 1);
+        shared.accepted.set(shared.accepted.get() + 1);
         Counted::of(shared, false)
     }
 

@@ -27,6 +27,7 @@ use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracing::warn;
@@ -273,8 +274,17 @@ pub(crate) fn leave(address: &str, launcher: &Launcher) {
     }
 }
 
+/// Whether systemd knows that this process serves.
+static IS_READY: AtomicBool = AtomicBool::new(false);
+
+/// Whether systemd knows that this process serves: only then it may learn of reloads.
+pub(crate) fn is_ready() -> bool {
+    IS_READY.load(Ordering::Relaxed)
+}
+
 /// Tells systemd.
 pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
+    IS_READY.fetch_or(state == ServiceState::Ready, Ordering::Relaxed);
     match launcher {
         Launcher::Direct => service_notification::notify(state),
         Launcher::Spawner(spawner) => {

@@ -670,6 +670,7 @@ mod tests {
             uptime_seconds: 3700,
             binds: vec!["http://127.0.0.1:3000".into()],
             ports: vec![3000],
+            admin: Vec::new(),
             connections: 10,
             hijacked: 1,
             spool_bytes: 3 << 20,

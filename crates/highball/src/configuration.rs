@@ -6,6 +6,7 @@ use crate::root_policy;
 use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command, Tls};
+use highball_spawner::ServiceState;
 use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
 use rustix::process::geteuid;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +32,24 @@ pub(crate) struct Configuration {
     pub(crate) reloaded: Arc<Notify>,
     tls: Option<Arc<Tls>>,
     launcher: Launcher,
+}
+
+/// A reload, of which systemd knows until this is dropped.
+struct Reloading<'a>(&'a Launcher);
+
+impl<'a> Reloading<'a> {
+    fn begin(launcher: &'a Launcher) -> Option<Reloading<'a>> {
+        at_root::is_ready().then(|| {
+            at_root::tell(ServiceState::Reloading, launcher);
+            Reloading(launcher)
+        })
+    }
+}
+
+impl Drop for Reloading<'_> {
+    fn drop(&mut self) {
+        at_root::tell(ServiceState::Ready, self.0);
+    }
 }
 
 impl Configuration {
@@ -63,6 +82,7 @@ impl Configuration {
         let mut unfinished: Option<JoinHandle<_>> = None;
         loop {
             self.hangup.notified().await;
+            let _reloading = Reloading::begin(&self.launcher);
             if let Some(before) = &mut unfinished {
                 if timeout(READING_TIME, before).await.is_err() {
                     error!("{NOT_READ}");

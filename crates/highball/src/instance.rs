@@ -148,6 +148,9 @@ pub(crate) struct Status {
     /// `http://127.0.0.1:3000` or `unix:/path`.
     pub(crate) binds: Vec<String>,
     pub(crate) ports: Vec<u16>,
+    /// Addresses for health checks and metrics.
+    #[serde(default)]
+    pub(crate) admin: Vec<String>,
     /// Open client connections, hijacked ones included.
     pub(crate) connections: usize,
     /// Connections that an application has taken over (WebSockets and the like).

@@ -5,7 +5,7 @@
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
 //! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
 //! (their files change), `authority` (which issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
-//! serves), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! serves), `admin` (health checks and metrics), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -15,6 +15,7 @@
 //! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
 
 mod acme;
+mod admin;
 mod asking;
 mod at_root;
 mod authority;
@@ -48,6 +49,7 @@ mod service_notification;
 mod started_path;
 mod wiring;
 
+use admin::AdminThread;
 use configuration::Configuration;
 use front::Opening;
 use handover::{Candidate, Handover};
@@ -81,6 +83,7 @@ use zeroize::Zeroizing;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    front::activate(exec::take_activated());
     if let Err(error) = highball_spawner::become_user() {
         complain(format_args!("cannot become the user that this process was started for: {error}"));
         return ExitCode::FAILURE;
@@ -185,6 +188,8 @@ struct ListeningServer {
     apps: Vec<AppBlueprint>,
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
+    /// For health checks and metrics.
+    admin: Vec<front::Listener>,
     /// For addresses with HTTPS.
     tls: Option<Arc<front::Tls>>,
     /// What a successor will be made from; none where the application was given as an object.
@@ -235,8 +240,15 @@ impl ListeningServer {
         let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
         let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
         let tls = certificates.map(set_up).transpose()?;
-        let listeners = settings.binds.iter().map(|bind| listen(bind, predecessor.as_deref_mut(), &launcher));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
+        for warning in front::close_other_activated(settings.binds.iter().chain(&settings.admin.binds)) {
+            warn!("{warning}");
+        }
+        let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String| {
+            let listen = |bind| listen(bind, &name(bind), predecessor.as_deref_mut(), &launcher);
+            binds.iter().map(listen).collect::<Result<Vec<_>, _>>()
+        };
+        let listeners = listen_on(&settings.binds, Bind::to_string)?;
+        let admin = listen_on(&settings.admin.binds, admin_name)?;
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
@@ -244,7 +256,7 @@ impl ListeningServer {
         let upgrade_context = if is_given_as_object() {
             None
         } else {
-            upgrade_context(&settings, &listeners, pid_proxy, tls.as_ref())?
+            upgrade_context(&settings, &listeners, &admin, pid_proxy, tls.as_ref())?
         };
         Ok(ListeningServer {
             settings: Arc::new(settings),
@@ -252,6 +264,7 @@ impl ListeningServer {
             apps,
             pidfile,
             listeners,
+            admin,
             tls,
             upgrade_context,
             launcher,
@@ -266,13 +279,14 @@ impl ListeningServer {
             apps,
             mut pidfile,
             listeners,
+            admin,
             tls,
             upgrade_context,
             launcher,
         } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
-        let inherited = listeners.iter().filter(|listener| listener.is_inherited());
+        let inherited = listeners.iter().chain(&admin).filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
         let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
@@ -298,6 +312,15 @@ impl ListeningServer {
         let blueprint =
             Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
         let supervisor = Supervisor::new(blueprint, notify);
+        let (serving_in, serving) = watch::channel(false);
+        let sources = admin::Sources {
+            configuration: configuration.clone(),
+            front: to_front.downgrade(),
+            supervisor: to_supervisor.downgrade(),
+            tls: tls.clone(),
+            processes: Arc::default(),
+        };
+        let admin = AdminThread::start(admin, sources, serving.clone())?;
         let control = Arc::new(ControlHandler {
             configuration: configuration.clone(),
             started,
@@ -306,17 +329,23 @@ impl ListeningServer {
             tls: tls.clone(),
             keeper: keeping.as_ref().map(|keeping| keeping.keeper.clone()),
             ports,
+            admin: Arc::clone(&admin.addresses),
             predecessor: predecessor.as_ref().map(|predecessor| predecessor.pid()),
             supervisor: to_supervisor.clone(),
             front: to_front.clone(),
             launcher: launcher.clone(),
         });
 
-        let (serving_in, serving) = watch::channel(false);
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
         // A candidate reports in the handover that it serves.
-        let readiness =
-            Readiness::new(configuration.clone(), binds.clone(), key, candidate.is_one(), launcher.clone());
+        let readiness = Readiness::new(
+            configuration.clone(),
+            binds.clone(),
+            key,
+            candidate.is_one(),
+            launcher.clone(),
+            admin.leaver(launcher.clone()),
+        );
         let mut handover = Handover {
             settings,
             binds,
@@ -332,6 +361,7 @@ impl ListeningServer {
 
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
+            tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
             let configured = configuration.clone();
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
@@ -351,6 +381,7 @@ impl ListeningServer {
         })?;
         // This process may stay, as the one that passes signals on.
         drop((control, handover, to_front, keeping));
+        admin.end();
         let unanswered = front.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
@@ -380,13 +411,20 @@ fn checked_certificates(
     Ok(Some(certificates::check(sources)?))
 }
 
-/// Listens on an address: with the socket of the process before, or with a new one.
+/// The name by which a process passes the socket for health checks to the next: both kinds may have the same address
+/// with the port 0.
+fn admin_name(bind: &Bind) -> String {
+    format!("admin {bind}")
+}
+
+/// Listens on an address: with the socket that the process before has by this name, or with a new one.
 fn listen(
     bind: &Bind,
+    name: &str,
     predecessor: Option<&mut Predecessor>,
     launcher: &Launcher,
 ) -> Result<front::Listener, Box<dyn Error>> {
-    match predecessor.and_then(|predecessor| predecessor.take_listener(&bind.to_string())) {
+    match predecessor.and_then(|predecessor| predecessor.take_listener(name)) {
         Some(socket) => Ok(at_root::adopt(bind, socket, launcher)?),
         None => at_root::listen(bind, launcher),
     }
@@ -396,15 +434,17 @@ fn listen(
 fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
+    admin: &[front::Listener],
     pid_proxy: Option<OwnedFd>,
     tls: Option<&Arc<front::Tls>>,
 ) -> io::Result<Option<UpgradeContext>> {
-    let share = |(bind, listener): (&Bind, &front::Listener)| Ok((bind.to_string(), listener.share()?));
+    let share = |(name, listener): (String, &front::Listener)| Ok((name, listener.share()?));
+    let names = settings.binds.iter().map(Bind::to_string).chain(settings.admin.binds.iter().map(admin_name));
     let Some(program) = started_path::started_path() else { return Ok(None) };
     Ok(Some(UpgradeContext {
         program,
         arguments: std::env::args_os().collect(),
-        listeners: settings.binds.iter().zip(listeners).map(share).collect::<io::Result<_>>()?,
+        listeners: names.zip(listeners.iter().chain(admin)).map(share).collect::<io::Result<_>>()?,
         pid_proxy,
         ticket_keys: tls.map(|tls| {
             let tls = Arc::clone(tls);

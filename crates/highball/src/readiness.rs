@@ -1,5 +1,6 @@
 //! Reports that a server serves, to the log and to systemd.
 
+use crate::admin::Leaver;
 use crate::at_root;
 use crate::configuration::Configuration;
 use highball_config::{App, AppId, ShowDiagnosis};
@@ -23,6 +24,7 @@ pub(crate) struct Readiness {
     /// Whether the log has shown what to do about an application that did not boot.
     has_shown_failure: bool,
     launcher: Launcher,
+    admin: Leaver,
 }
 
 impl Readiness {
@@ -33,18 +35,25 @@ impl Readiness {
         key: Arc<DeveloperKey>,
         reported: bool,
         launcher: Launcher,
+        admin: Leaver,
     ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher }
+        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher, admin }
     }
 
     /// Another process serves from here on, and has kept these addresses.
     pub(crate) fn handed_over(&self, pid: i32, kept: &[String]) {
         let left = self.binds.iter().filter(|address| !kept.contains(address));
         left.for_each(|address| at_root::leave(address, &self.launcher));
+        self.admin.leave(kept);
         if let Some(pid) = Pid::from_raw(pid) {
             at_root::tell(ServiceState::HandedOver(pid), &self.launcher);
         }
+    }
+
+    /// The server stops, or will soon.
+    pub(crate) fn stopping(&self) {
+        at_root::tell(ServiceState::Stopping, &self.launcher);
     }
 
     /// Reports at once where all applications boot at their first requests.
@@ -86,6 +95,7 @@ impl Readiness {
             return;
         }
         info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
+        self.admin.report();
         let apps = &self.configuration.now().apps;
         if apps.len() > 1 {
             for app in apps {

@@ -124,6 +124,7 @@ pub(crate) struct RootPolicy {
 
 impl RootPolicy {
     fn new(table: RootTable, server: u32, succeeds: bool) -> RootPolicy {
+        front::close_other_activated(table.binds.iter()).iter().for_each(complain);
         RootPolicy {
             runners: runners(&table, server),
             server,

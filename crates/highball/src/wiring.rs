@@ -57,7 +57,14 @@ pub(crate) async fn tell_front(
                 configuration.hangup.notify_one();
                 Command::ReopenLogs
             }
-            Notice::Drain => Command::Drain,
+            Notice::StoppingSoon => {
+                readiness.stopping();
+                Command::AnnounceStop
+            }
+            Notice::Drain => {
+                readiness.stopping();
+                Command::Drain
+            }
         };
         if front.send(command).await.is_err() {
             return; // the front has ended, and with it the run
@@ -201,6 +208,8 @@ pub(crate) struct ControlHandler {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) ports: Vec<u16>,
+    /// Addresses for health checks.
+    pub(crate) admin: Arc<[String]>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
     pub(crate) supervisor: mpsc::Sender<Order>,
@@ -219,7 +228,8 @@ impl ControlHandler {
         match question {
             Question::Stop => {
                 self.supervisor.send(Order::Stop).await.ok()?;
-                let drain_seconds = self.configuration.now().drain_timeout.as_secs();
+                let settings = self.configuration.now();
+                let drain_seconds = (settings.drain_grace + settings.drain_timeout).as_secs();
                 Some(Answer::Stopping { pid: self.pid(), drain_seconds })
             }
             Question::Restart { app } => {
@@ -297,6 +307,7 @@ impl ControlHandler {
             uptime_seconds: self.started.elapsed().as_secs(),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
+            admin: self.admin.to_vec(),
             connections: requests.connections,
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,

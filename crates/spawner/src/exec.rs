@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use rustix::io::{fcntl_setfd, FdFlags};
+use rustix::process::getpid;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -40,6 +41,33 @@ pub fn take(variable: &str) -> io::Result<Option<OwnedFd>> {
         return Err(io::Error::other(format!("{variable} names descriptor {number}: {error}")));
     }
     Ok(Some(fd))
+}
+
+/// The most sockets that systemd passes here.
+const ACTIVATED: RawFd = 64;
+
+/// Takes the sockets that systemd has passed to this process (sd_listen_fds(3)), and its variables out of the environment. To be
+/// called before there are threads, and before anything is opened.
+pub fn take_activated() -> Vec<OwnedFd> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<RawFd>().ok();
+    let is_for_us = number("LISTEN_PID") == Some(getpid().as_raw_pid());
+    let count = number("LISTEN_FDS").filter(|_| is_for_us).unwrap_or(0).clamp(0, ACTIVATED);
+    for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"] {
+        std::env::remove_var(name);
+    }
+    let take = |number| {
+        // SAFETY: the numbers were inherited, so nothing in this process has opened them; they are taken once, since the
+        // variables are gone, and given up again where they are not open.
+        let fd = unsafe { OwnedFd::from_raw_fd(number) };
+        match fcntl_setfd(&fd, FdFlags::CLOEXEC) {
+            Ok(()) => Some(fd),
+            Err(_) => {
+                std::mem::forget(fd); // it is not open: nothing may close this number
+                None
+            }
+        }
+    };
+    (3..3 + count).filter_map(take).collect()
 }
 
 /// Keeps every descriptor but the standard ones from the programs that this process runs. The process that started this

@@ -43,6 +43,12 @@ pub enum ServiceState {
     Ready,
     /// The successor with this process id serves.
     HandedOver(Pid),
+    /// The server's event loops run.
+    Alive,
+    /// The server reads its configuration again; then it serves.
+    Reloading,
+    /// The server stops.
+    Stopping,
 }
 
 /// An order of the server.
@@ -133,6 +139,9 @@ impl Order {
             Order::StartSuccessor => packet.byte(8),
             Order::Tell(ServiceState::Ready) => packet.byte(9).byte(0),
             Order::Tell(ServiceState::HandedOver(pid)) => packet.byte(9).byte(1).pid(*pid),
+            Order::Tell(ServiceState::Alive) => packet.byte(9).byte(2),
+            Order::Tell(ServiceState::Reloading) => packet.byte(9).byte(3),
+            Order::Tell(ServiceState::Stopping) => packet.byte(9).byte(4),
             Order::AnyChildren => packet.byte(10),
             Order::Leave(address) => packet.byte(11).rest(address.as_bytes()),
             Order::WatchCertificates => packet.byte(12),
@@ -156,6 +165,9 @@ impl Order {
             9 => Order::Tell(match packet.byte()? {
                 0 => ServiceState::Ready,
                 1 => ServiceState::HandedOver(packet.pid()?),
+                2 => ServiceState::Alive,
+                3 => ServiceState::Reloading,
+                4 => ServiceState::Stopping,
                 _ => return None,
             }),
             10 => Order::AnyChildren,
@@ -328,6 +340,9 @@ mod tests {
             Order::StartSuccessor,
             Order::Tell(ServiceState::Ready),
             Order::Tell(ServiceState::HandedOver(pid)),
+            Order::Tell(ServiceState::Alive),
+            Order::Tell(ServiceState::Reloading),
+            Order::Tell(ServiceState::Stopping),
             Order::AnyChildren,
             Order::Leave("unix:/run/blog.sock".into()),
             Order::WatchCertificates,

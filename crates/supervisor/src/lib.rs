@@ -82,6 +82,8 @@ pub enum Notice {
         /// The addresses on which it accepts.
         kept: Vec<String>,
     },
+    /// The server stops soon: serve as before, but let each answer be the last of its connection.
+    StoppingSoon,
     /// Stop accepting, finish what is in flight, and send [`Order::FrontDrained`].
     Drain,
 }

@@ -92,6 +92,7 @@ impl Connection {
         let is_logged = self.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
         if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
             self.entry = None;
+            self.count(status);
         } else {
             let has_left = matches!(self.client, Client::EndedEarly | Client::Probed { .. });
             self.log(if has_left { CLIENT_LEFT } else { status }, body_bytes);

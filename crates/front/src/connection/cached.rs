@@ -10,7 +10,7 @@ use tokio::time::{timeout, Duration};
 use super::{Answered, Connection, End, Step};
 use crate::budget::Permit;
 use crate::cache::{AppCache, Asking, Bytes, Fill, Lookup, StoredAnswer, Watch};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, now_us};
 use crate::compression::Stage;
 use crate::exchange::response_head::{HeadContext, Recipient};
 use crate::exchange::Exchange;
@@ -166,7 +166,7 @@ impl Connection {
             let mut inner = exchange.borrow();
             head.encode_for_ring(
                 bytes,
-                &self.ring_context(&app.settings().prefix, prefix_bytes),
+                &self.ring_context(&app.settings().prefix, prefix_bytes, now_us()),
                 &mut inner.request.head,
             );
             fill.add_conditions(&mut inner.request.head);

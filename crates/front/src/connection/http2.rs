@@ -19,7 +19,7 @@ use tokio::task::spawn_local;
 use super::{closing, serve_stream};
 use crate::clock::{now_ms, Deadline};
 use crate::message::request_head::MAX_FIELDS;
-use crate::shared::{Counted, Leaving, Shared};
+use crate::shared::{Counted, Shared};
 use crate::transport::http2::{Http2Stream, Piece, Unsent, PIECE_BYTES};
 use crate::transport::stream::{Peer, Stream};
 
@@ -141,7 +141,7 @@ async fn greet(
 impl Http2Connection {
     /// Serves requests until the connection has ended.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if !self.is_leaving && self.shared.leaving() != Leaving::No {
+        if !self.is_leaving && self.shared.ends_connections() {
             self.say_goodbye();
         }
         loop {

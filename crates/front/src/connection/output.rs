@@ -143,7 +143,7 @@ impl Connection {
         {
             match event {
                 AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
-                    if self.shared.is_draining() {
+                    if self.shared.ends_connections() {
                         self.protocol.end_connection();
                     }
                     let lines = self.events.take_bytes(head.field_bytes);

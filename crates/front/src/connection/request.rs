@@ -12,6 +12,7 @@ use crate::access_log::{quoted, Entry};
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
+use crate::figures::Moments;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::conditions::Conditions;
@@ -206,6 +207,7 @@ impl Connection {
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
         self.identify(bytes);
+        self.is_uncounted = true;
         if self.is_astray {
             return self.lead_back(bytes);
         }
@@ -384,7 +386,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn ring_context<'a>(&'a self, prefix: &'a str, prefix_bytes: usize) -> RingContext<'a> {
+    pub(super) fn ring_context<'a>(
+        &'a self,
+        prefix: &'a str,
+        prefix_bytes: usize,
+        received_us: u64,
+    ) -> RingContext<'a> {
         RingContext {
             remote_addr: &self.peer.remote_addr,
             server_name: &self.peer.server_name,
@@ -395,7 +402,7 @@ impl Connection {
             request_id: self.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
-            received_us: now_us(),
+            received_us,
             content_length: None,
         }
     }
@@ -407,6 +414,7 @@ impl Connection {
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let recipient = self.recipient();
+        let received_us = now_us();
         if !settings.sendfile.is_empty() {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
@@ -420,7 +428,8 @@ impl Connection {
         self.compression = self.stage_of(app, bytes);
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
-        let context = self.ring_context(&settings.prefix, prefix_bytes);
+        inner.moments = Moments { are_measured: self.shared.measures, received_us, ..Moments::default() };
+        let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));

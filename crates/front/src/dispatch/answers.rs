@@ -7,6 +7,7 @@ use highball_ring::{FrontRing, RingError};
 
 use super::worker::DispatchState;
 use super::Dispatcher;
+use crate::clock::now_us;
 use crate::exchange::response::Descriptors;
 use crate::exchange::{Exchange, Place};
 
@@ -69,6 +70,7 @@ impl Dispatcher {
         let mut inner = exchange.borrow();
         let bytes = &mut self.bytes;
         let (mut news, mut ended) = (false, false);
+        let measures = inner.moments.are_measured;
         for read in 1..=READS {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
             bytes.clear();
@@ -90,6 +92,15 @@ impl Dispatcher {
             }
             if read == READS {
                 ring.look_again(slot);
+            }
+        }
+        if measures && news {
+            let now_us = now_us();
+            if inner.moments.first_us == 0 {
+                inner.moments.first_us = now_us;
+            }
+            if ended {
+                inner.moments.ended_us = now_us;
             }
         }
         if ended {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::worker::{DispatchState, Worker};
 use super::{fail, Dispatcher};
+use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::patch_body;
@@ -97,6 +98,9 @@ impl Dispatcher {
         match ticket {
             Ok(Some(ticket)) => {
                 inner.place = Place::Worker(worker.number, ticket);
+                if inner.moments.are_measured {
+                    inner.moments.placed_us = now_us();
+                }
                 let spooled = match &inner.request.body {
                     Body::Spooled(file) => Some(Rc::clone(file)),
                     Body::None | Body::Memory(_) => None,

@@ -8,9 +8,10 @@ use std::net::IpAddr;
 use crate::developer_key::DeveloperKey;
 use crate::message::answer::AnswerEvents;
 use crate::message::request_head::{Host, RequestHead};
+use crate::messages::Condition;
 use crate::refusals::failure_pages::Form;
 use crate::refusals::page::{Escaped, STYLE};
-use crate::route::app_state::{AppState, Condition};
+use crate::route::app_state::AppState;
 
 /// An application in the list.
 #[derive(Debug)]

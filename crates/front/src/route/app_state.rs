@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,25 +21,13 @@ use crate::clock::now_ms;
 use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher};
 use crate::exchange::Exchange;
+use crate::figures::Figures;
 use crate::files::{Assets, Finder, StaticFiles};
 use crate::message::refusal::Refusal;
-use crate::messages::{AppEvent, AppFailure, AppLoad, Event};
+use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
 use crate::refusals::error_pages::ErrorPages;
 use crate::refusals::failure::{Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
-
-/// The condition of an application, as people see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// It answers.
-    Serving,
-    /// It will, or it will turn out that it does not boot.
-    Booting,
-    /// It did not boot.
-    Failed,
-    /// The next request boots it.
-    Asleep,
-}
 
 /// One application, as the front knows it.
 #[derive(Debug)]
@@ -62,6 +51,8 @@ pub(crate) struct AppState {
     pub(crate) spool: Arc<Share>,
     /// What its requests and answers may hold in memory.
     pub(crate) buffers: Arc<Share>,
+    /// What is counted of its requests and workers.
+    pub(crate) figures: RefCell<Figures>,
     /// What the compression of its answers may take.
     pub(crate) compression: AppRoom,
     /// Its stored answers, if answers are stored, and what they may take.
@@ -82,6 +73,12 @@ pub(crate) struct AppState {
     asked: Cell<bool>,
     /// When it was last found busy.
     busy_ms: Cell<u64>,
+    /// It has had a worker, or was a site.
+    has_served: Cell<bool>,
+    /// When it last had a free thread, or ended an answer,
+    free_ms: Cell<u64>,
+    /// and the answers that it had ended by then.
+    ended: Cell<u64>,
     /// Its processes have been ended because it was idle, or not been started yet.
     asleep: Cell<bool>,
     /// It was removed: it finishes the requests that it has begun.
@@ -119,6 +116,7 @@ impl AppState {
             reads: Turn::of_reads(),
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
+            figures: RefCell::default(),
             compression,
             cache: RefCell::new(cache),
             cache_memory,
@@ -129,6 +127,9 @@ impl AppState {
             visits: Cell::new(0),
             asked: Cell::new(false),
             busy_ms: Cell::new(now_ms()),
+            has_served: Cell::new(false),
+            free_ms: Cell::new(now_ms()),
+            ended: Cell::new(0),
             asleep: Cell::new(!app.prestart),
             leaving: Cell::new(false),
             abandoned: Cell::new(false),
@@ -253,6 +254,7 @@ impl AppState {
         let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
         let site = site.compressed_in(Some(&self.compression).filter(|_| settings.compress));
         *self.statics.borrow_mut() = Some(Rc::new(site));
+        self.has_served.set(true);
         self.files_are_known();
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::NoWorker { retry_after_seconds: 1 });
     }
@@ -279,7 +281,19 @@ impl AppState {
     /// There is a worker for it.
     pub(crate) fn served(&self) {
         self.asleep.set(false);
+        self.has_served.set(true);
         *self.failure.borrow_mut() = None;
+    }
+
+    /// A worker has ended.
+    pub(crate) fn count_end_of_worker(&self, worker: u32, is_killed: bool) {
+        let has_retired = self.dispatcher.borrow().has_retired(worker);
+        let mut figures = self.figures.borrow_mut();
+        match (is_killed, has_retired) {
+            (true, _) => figures.workers_killed += 1,
+            (false, true) => figures.workers_retired += 1,
+            (false, false) => figures.workers_crashed += 1,
+        }
     }
 
     /// It did not boot: the requests that wait for it are refused.
@@ -340,6 +354,24 @@ impl AppState {
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
         self.look_whether_idle(now_ms);
+        self.look_whether_free(now_ms);
+    }
+
+    /// Notes when it can begin a request, or has just ended one.
+    fn look_whether_free(&self, now_ms: u64) {
+        let dispatcher = self.dispatcher.borrow();
+        let has_ended_some = self.ended.replace(dispatcher.ended()) != dispatcher.ended();
+        let has_thread_free = dispatcher.has_thread_free();
+        drop(dispatcher);
+        if has_ended_some || has_thread_free || !self.should_be_free() {
+            self.free_ms.set(now_ms);
+        }
+    }
+
+    /// Whether clients' requests are for its workers, of which there should be some.
+    fn should_be_free(&self) -> bool {
+        let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
+        !is_site && matches!(self.condition(), Condition::Serving | Condition::Booting)
     }
 
     /// Reports when Ruby has been idle for the time after which its processes may end.
@@ -411,9 +443,23 @@ impl AppState {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
+        let busy_for = Duration::from_millis(now_ms().saturating_sub(self.free_ms.get()));
+        let is_busy = !dispatcher.has_thread_free();
         drop(dispatcher);
         let cache = self.cache().map(|cache| cache.report());
-        AppLoad { app: self.id, workers, queue, spool_bytes: self.spool.used(), log_problem, cache }
+        let busy_for = Some(busy_for).filter(|_| is_busy && self.should_be_free());
+        AppLoad {
+            app: self.id,
+            condition: self.condition(),
+            has_served: self.has_served.get(),
+            busy_for: busy_for.unwrap_or_default(),
+            workers,
+            queue,
+            spool_bytes: self.spool.used(),
+            log_problem,
+            cache,
+            figures: self.figures.borrow().clone(),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use thiserror::Error;
 use tracing::warn;
 
+use crate::transport::activated;
 use crate::transport::stream::{Peer, Stream};
 
 /// Connections that the kernel holds for us; it cuts this down to `net.core.somaxconn`.
@@ -126,6 +127,9 @@ enum Bound {
 /// # Errors
 /// [`BindError`] says what to do about it.
 pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
+    if let Some(socket) = activated::take(&bind.address) {
+        return over(bind, socket, false);
+    }
     match &bind.address {
         BindAddress::Tcp(address) => {
             let listener = bind_tcp(*address).map_err(|source| BindError::new(bind.url(), source))?;

@@ -17,6 +17,8 @@ pub(crate) enum Action {
     OfApp(AppId, AppAction),
     /// Forget the application and everything that was its own.
     ForgetApp(AppId),
+    /// Tell the front that the server stops soon: each answer is the last of its connection.
+    AnnounceStop,
     /// Tell the front to stop accepting, and to finish what is in flight.
     DrainFront,
     /// Tell the front, and what reads the configuration, that HUP has come.

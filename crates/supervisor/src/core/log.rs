@@ -178,6 +178,10 @@ pub(crate) enum AppLog {
 /// About the server.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerLog {
+    /// It stops when the grace is over.
+    StoppingSoon {
+        grace: Duration,
+    },
     Stopping,
     SecondSignal,
     NewApp {

@@ -37,6 +37,8 @@ pub enum Purpose {
 #[derive(Debug, Clone)]
 pub(crate) struct ServerConfig {
     pub(crate) is_development: bool,
+    /// Time between the order to stop and the moment when nothing more is accepted.
+    pub(crate) drain_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) boots_at_a_time: usize,
     pub(crate) purpose: Purpose,
@@ -62,6 +64,8 @@ pub(crate) struct Server {
     pub(crate) phase: ServerPhase,
     /// When the first signal to end came.
     signalled_at: Option<Instant>,
+    /// When it stops accepting, as it was asked to stop.
+    grace_until: Option<Instant>,
     /// When the server stops waiting for a process that was to take its place.
     left_at: Option<Instant>,
     pub(crate) upgrades: Upgrades,
@@ -78,6 +82,7 @@ impl Server {
             apps: BTreeMap::new(),
             phase: ServerPhase::Running,
             signalled_at: None,
+            grace_until: None,
             left_at: None,
             upgrades: Upgrades::default(),
             due: BTreeMap::new(),
@@ -111,13 +116,13 @@ impl Server {
             Event::FrontDrained => self.tell_all(|app| app.drained()),
             Event::MayUpgrade => {
                 self.config.purpose = Purpose::Serve;
-                self.upgrades.may_be_asked = self.phase == ServerPhase::Running;
+                self.upgrades.may_be_asked = self.phase == ServerPhase::Running && self.grace_until.is_none();
             }
             Event::Upgrade(ticket) => {
                 let answer = self.ask_upgrade("highball upgrade");
                 self.answer(ticket, answer);
             }
-            Event::Stop => self.drain(false),
+            Event::Stop => self.stop(),
             Event::Successor(upgrade, event) => self.successor(upgrade, event),
             Event::ServingProcessEnded => {
                 self.log(ServerLog::ServingProcessEnded);
@@ -220,14 +225,42 @@ impl Server {
 
     /// TERM or INT. The second one ends the wait for requests.
     fn handle_end_signal(&mut self, signal: ReceivedSignal) {
-        if self.phase != ServerPhase::Stopping {
-            let quick = signal == ReceivedSignal::Interrupt && self.config.is_development;
-            self.drain(quick);
-        } else if self.signalled_at.is_some_and(|first| self.now >= first + SAME_SIGNAL) {
+        let is_second = self.signalled_at.is_some_and(|first| self.now >= first + SAME_SIGNAL);
+        let quick = signal == ReceivedSignal::Interrupt && self.config.is_development;
+        if self.phase != ServerPhase::Stopping && quick {
+            self.drain(true);
+        } else if self.grace_until.is_some() && is_second {
+            self.signalled_at = Some(self.now); // the next one halts
+            self.drain(false);
+        } else if self.phase != ServerPhase::Stopping {
+            self.stop();
+        } else if is_second {
             self.log(ServerLog::SecondSignal);
             self.tell_all(|app| app.end(End::Halted));
         }
         self.signalled_at.get_or_insert(self.now);
+    }
+
+    /// Begins to end in good order: at once, or after the grace, in which load balancers notice.
+    fn stop(&mut self) {
+        let is_asked_first = self.phase == ServerPhase::Running && self.grace_until.is_none();
+        let serves = self.apps.values().any(App::can_answer);
+        if self.config.drain_grace.is_zero() || !serves || self.phase != ServerPhase::Running {
+            return self.drain(false);
+        }
+        if is_asked_first {
+            self.grace_until = Some(self.now + self.config.drain_grace);
+            self.log(ServerLog::StoppingSoon { grace: self.config.drain_grace });
+            self.abandon_upgrades();
+            self.act(Action::AnnounceStop);
+        }
+    }
+
+    /// Drains once the grace is over.
+    fn end_grace(&mut self) {
+        if self.grace_until.is_some_and(|until| self.now >= until) {
+            self.drain(false);
+        }
     }
 
     /// Begins to end in good order; `quick`: without waiting for requests.
@@ -237,6 +270,7 @@ impl Server {
         }
         self.log(ServerLog::Stopping);
         self.phase = ServerPhase::Stopping;
+        self.grace_until = None;
         self.abandon_upgrades();
         if !self.apps.values().any(App::has_booted) {
             return self.tell_all(|app| app.end(End::Stopped)); // there is nothing to answer requests with
@@ -259,6 +293,7 @@ impl Server {
     fn advance(&mut self) -> bool {
         let before = self.actions.len();
         let phase = self.phase;
+        self.end_grace();
         self.enforce_upgrade_deadlines();
         self.advance_upgrade();
         let settled = self.settle_apps();
@@ -320,6 +355,7 @@ impl Server {
         let is_lost = |app: &App| app.is_ending() && !app.is_removed;
         if self.phase == ServerPhase::Running && self.apps.values().any(is_lost) {
             self.phase = ServerPhase::Stopping;
+            self.grace_until = None;
             self.abandon_upgrades();
             self.tell_all(|app| app.end(End::Halted));
         }
@@ -343,7 +379,11 @@ impl Server {
         let apps = self.due.values().filter_map(|due| *due);
         let turns = self.apps.values().filter_map(App::boots_since).map(|began| began + TURN);
         let turns = turns.filter(|end| *end > self.now);
-        apps.chain(turns).chain(self.upgrades.next_deadline()).chain(self.left_at).min()
+        apps.chain(turns)
+            .chain(self.upgrades.next_deadline())
+            .chain(self.left_at)
+            .chain(self.grace_until)
+            .min()
     }
 
     /// Whether it is on its way to the end.

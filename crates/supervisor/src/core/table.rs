@@ -93,6 +93,7 @@ impl Play {
         let now = Instant::now();
         let config = ServerConfig {
             is_development: false,
+            drain_grace: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
             boots_at_a_time: 2,
             purpose: Purpose::Serve,

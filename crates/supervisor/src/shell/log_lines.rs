@@ -16,6 +16,9 @@ fn ms(took: Duration) -> u64 {
 /// About the server.
 pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
     match log {
+        ServerLog::StoppingSoon { grace } => {
+            info!(drain_grace = ?grace, "stopping soon: requests are still accepted, and readiness checks fail");
+        }
         ServerLog::Stopping => info!("stopping"),
         ServerLog::SecondSignal => warn!("a second signal: halting"),
         ServerLog::NewApp { name } => info!(app = name, "a new application"),

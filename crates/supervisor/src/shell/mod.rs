@@ -92,6 +92,7 @@ impl Supervisor {
         let (inbox, news) = Inbox::new(NEWS, launcher);
         let config = ServerConfig {
             is_development: settings.is_development(),
+            drain_grace: settings.drain_grace,
             drain_timeout: settings.drain_timeout,
             boots_at_a_time: boots_at_a_time(),
             purpose,
@@ -223,6 +224,7 @@ impl Supervisor {
                 app.perform(action, &mut self.happened).instrument(span).await;
             }
             Action::ForgetApp(id) => drop(self.apps.remove(&id)),
+            Action::AnnounceStop => self.notify(Notice::StoppingSoon).await,
             Action::DrainFront => self.notify(Notice::Drain).await,
             Action::Hangup => self.notify(Notice::Hangup).await,
             Action::HandOver { upgrade, kept, restart } => self.hand_over(upgrade, kept, restart).await,

@@ -102,6 +102,7 @@ impl World {
         let purposes = [Purpose::Serve, Purpose::Serve, Purpose::Serve, Purpose::Succeed];
         let config = ServerConfig {
             is_development: rng.bool(),
+            drain_grace: Duration::from_secs([0, 0, 1, 20][rng.usize(..4)]),
             drain_timeout: Duration::from_secs(rng.u64(1..40)),
             boots_at_a_time: rng.usize(1..3),
             purpose: purposes[rng.usize(..4)],
@@ -491,6 +492,7 @@ impl World {
             }
             Action::End => self.ended = true,
             Action::DrainFront
+            | Action::AnnounceStop
             | Action::Hangup
             | Action::ForgetSuccessor { .. }
             | Action::DropUpgradeContext

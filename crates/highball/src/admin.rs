@@ -1,0 +1,280 @@
+//! Health checks and metrics, at addresses apart from those of the applications (option `admin`).
+//!
+//! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
+//! for them. Connections are few and short: one request each, in HTTP/1.
+//!
+//! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take).
+
+mod exposition;
+mod health;
+mod metrics;
+mod processes;
+mod request;
+
+use crate::at_root;
+use crate::configuration::Configuration;
+use highball_front as front;
+use highball_supervisor::{Launcher, Order};
+use processes::Processes;
+use request::{Request, Response, Unreadable};
+use std::io;
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot, watch, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{error, info};
+
+/// Connections at a time; others wait in the backlog.
+const CONNECTIONS: u32 = 128;
+/// Time for reading a request, answering it, and writing the answer.
+const EXCHANGE_TIME: Duration = Duration::from_secs(3);
+/// Time that the front has for its report, and the supervisor for its own.
+const REPORT_TIME: Duration = Duration::from_secs(1);
+/// How long accepting pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for the exchanges that are under way at the end.
+const LAST_EXCHANGES_TIME: Duration = Duration::from_millis(500);
+
+/// Whether the addresses are left; if so, to another server that accepts on these.
+type Left = Option<Vec<String>>;
+
+/// Leaves the addresses to another server.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaver {
+    left: Arc<watch::Sender<Left>>,
+    addresses: Arc<[String]>,
+    launcher: Launcher,
+}
+
+impl Leaver {
+    /// Logs the addresses, if there are some.
+    pub(crate) fn report(&self) {
+        if !self.addresses.is_empty() {
+            info!("health checks on {}", self.addresses.join(" "));
+        }
+    }
+
+    /// Another server accepts connections by now, on these of the addresses.
+    pub(crate) fn leave(&self, kept: &[String]) {
+        self.left.send_replace(Some(kept.to_vec()));
+        let left = self.addresses.iter().filter(|address| !kept.contains(address));
+        left.for_each(|address| at_root::leave(address, &self.launcher));
+    }
+}
+
+/// What answers need.
+#[derive(Debug, Clone)]
+pub(crate) struct Sources {
+    pub(crate) configuration: Configuration,
+    /// The front ends with its last sender.
+    pub(crate) front: mpsc::WeakSender<front::Command>,
+    pub(crate) supervisor: mpsc::WeakSender<Order>,
+    pub(crate) tls: Option<Arc<front::Tls>>,
+    pub(crate) processes: Arc<Processes>,
+}
+
+impl Sources {
+    /// The front's report; `None`, where its event loop does not answer.
+    async fn front(&self) -> Option<front::Report> {
+        let report = async {
+            let (to, report) = oneshot::channel();
+            self.front.upgrade()?.send(front::Command::Report(to)).await.ok()?;
+            report.await.ok()
+        };
+        timeout(REPORT_TIME, report).await.ok()?
+    }
+
+    /// The supervisor's report; `None`, where it does not answer.
+    async fn supervisor(&self) -> Option<highball_supervisor::Report> {
+        let report = async {
+            let (to, report) = oneshot::channel();
+            self.supervisor.upgrade()?.send(Order::Report(to)).await.ok()?;
+            report.await.ok()
+        };
+        timeout(REPORT_TIME, report).await.ok()?
+    }
+
+    async fn respond(&self, request: &Request) -> Response {
+        match request.path.as_str() {
+            "/metrics" => metrics::metrics(self).await,
+            "/livez" => health::live(self, request).await,
+            "/readyz" => health::ready(self, request, None).await,
+            path => match path.strip_prefix("/readyz/") {
+                Some(app) => health::ready(self, request, Some(app)).await,
+                None => Response::text(
+                    404,
+                    "not found; there are /livez, /readyz, /readyz/APPLICATION and /metrics\n",
+                ),
+            },
+        }
+    }
+}
+
+/// The thread that answers.
+#[derive(Debug)]
+pub(crate) struct AdminThread {
+    thread: Option<JoinHandle<()>>,
+    left: Arc<watch::Sender<Left>>,
+    pub(crate) addresses: Arc<[String]>,
+}
+
+impl AdminThread {
+    /// Answers on these sockets from when the server serves.
+    ///
+    /// # Errors
+    /// There can be no other thread, or event loop.
+    pub(crate) fn start(
+        listeners: Vec<front::Listener>,
+        sources: Sources,
+        serving: watch::Receiver<bool>,
+    ) -> io::Result<AdminThread> {
+        let (left, leaving) = watch::channel(None);
+        let addresses = listeners.iter().map(front::Listener::address).collect();
+        let thread = (!listeners.is_empty()).then(|| {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            std::thread::Builder::new().name("admin".into()).spawn(move || {
+                let life = live(listeners, sources, serving, leaving);
+                if let Err(error) = runtime.block_on(life) {
+                    error!(%error, "health checks are not answered");
+                }
+                runtime.shutdown_background();
+            })
+        });
+        Ok(AdminThread { thread: thread.transpose()?, left: Arc::new(left), addresses })
+    }
+
+    pub(crate) fn leaver(&self, launcher: Launcher) -> Leaver {
+        Leaver { left: Arc::clone(&self.left), addresses: Arc::clone(&self.addresses), launcher }
+    }
+
+    /// Ends it.
+    pub(crate) fn end(mut self) {
+        self.left.send_modify(|left| {
+            left.get_or_insert_default();
+        });
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            error!("the thread for health checks has panicked");
+        }
+    }
+}
+
+/// Accepts from when the server serves until the addresses are left.
+async fn live(
+    listeners: Vec<front::Listener>,
+    sources: Sources,
+    mut serving: watch::Receiver<bool>,
+    mut leaving: watch::Receiver<Left>,
+) -> io::Result<()> {
+    let (sockets, mut paths): (Vec<Socket>, Vec<_>) =
+        listeners.into_iter().map(Socket::of).collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+    let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.clone()).collect();
+    let room = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    let accepting = async {
+        if serving.wait_for(|serving| *serving).await.is_err() {
+            return std::future::pending().await; // the server gives up
+        }
+        paths.iter_mut().flatten().for_each(|path: &mut front::SocketPath| path.stays(false));
+        let mut loops = JoinSet::new();
+        for socket in sockets {
+            loops.spawn(accept_all(socket, sources.clone(), Arc::clone(&room)));
+        }
+        loops.join_all().await;
+    };
+    let left = tokio::select! {
+        () = accepting => Vec::new(),
+        left = leaving.wait_for(Option::is_some) => left.ok().and_then(|left| left.clone()).unwrap_or_default(),
+    };
+    for (address, path) in addresses.iter().zip(paths) {
+        path.iter().for_each(|path| path.stays(left.contains(address)));
+    }
+    let _ = timeout(LAST_EXCHANGES_TIME, room.acquire_many(CONNECTIONS)).await; // a client is slow
+    Ok(())
+}
+
+async fn accept_all(socket: Socket, sources: Sources, room: Arc<Semaphore>) {
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let sources = sources.clone();
+        let exchange = async {
+            match &socket.accepting {
+                Accepting::Tcp(listener) => {
+                    let (stream, _) = listener.accept().await?;
+                    tokio::spawn(async move {
+                        let _place = place;
+                        let _ = timeout(EXCHANGE_TIME, exchange(stream, true, &sources)).await;
+                    })
+                }
+                Accepting::Unix(listener) => {
+                    let (stream, _) = listener.accept().await?;
+                    tokio::spawn(async move {
+                        let _place = place;
+                        let _ = timeout(EXCHANGE_TIME, exchange(stream, false, &sources)).await;
+                    })
+                }
+            };
+            io::Result::Ok(())
+        };
+        if exchange.await.is_err() {
+            sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// Answers the request of a connection. A client that leaves, or sends nothing, gets no answer.
+async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    checks_host: bool,
+    sources: &Sources,
+) -> io::Result<()> {
+    let request = match request::read(&mut stream).await {
+        Ok(request) => request,
+        Err(Unreadable::Gone) => return Ok(()),
+        Err(Unreadable::Wrong(status, why)) => {
+            stream.write_all(&Response::text(status, why).bytes(false)).await?;
+            return stream.shutdown().await;
+        }
+    };
+    let is_refused =
+        checks_host && !request::is_host_allowed(&request, &sources.configuration.now().admin.hosts);
+    let response = match (request.method.as_str(), is_refused) {
+        (_, true) => Response::text(
+            421,
+            "this host name is not known here; use an IP address or localhost, or name the host with the option admin_host\n",
+        ),
+        ("GET" | "HEAD", false) => sources.respond(&request).await,
+        _ => Response::text(405, "only GET and HEAD\n").with("allow", "GET, HEAD"),
+    };
+    stream.write_all(&response.bytes(request.method == "HEAD")).await?;
+    stream.shutdown().await
+}
+
+/// A listening socket.
+struct Socket {
+    address: String,
+    accepting: Accepting,
+}
+
+enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Socket {
+    /// The socket, and its path.
+    fn of(listener: front::Listener) -> io::Result<(Socket, Option<front::SocketPath>)> {
+        let address = listener.address();
+        let (socket, path) = listener.into_parts();
+        let accepting = match path {
+            Some(_) => Accepting::Unix(UnixListener::from_std(StdUnixListener::from(socket))?),
+            None => Accepting::Tcp(TcpListener::from_std(socket.into())?),
+        };
+        Ok((Socket { address, accepting }, path))
+    }
+}

@@ -1,0 +1,255 @@
+//! `/metrics`: what front and supervisor report, for Prometheus. The number of series does not depend on what clients send,
+//! and grows with the configuration alone: applications and certificates.
+
+use super::exposition::Exposition;
+use super::processes::Taken;
+use super::request::Response;
+use super::Sources;
+use highball_config::Settings;
+use highball_front::figures::{Figures, Times};
+use highball_front::{AppLoad, Report as FrontReport, TlsReport};
+use highball_supervisor::{AppReport, Report};
+use std::collections::BTreeMap;
+
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The states of workers.
+const WORKER_STATES: [&str; 8] =
+    ["forking", "starting", "probing", "serving", "retiring", "promoting", "draining", "halted"];
+/// The phases of an application.
+const PHASES: [&str; 6] = ["booting", "failed", "serving", "asleep", "draining", "ending"];
+
+/// An application, as front and supervisor report it.
+struct App<'a> {
+    name: String,
+    load: &'a AppLoad,
+    report: Option<&'a AppReport>,
+}
+
+/// Everything, or 503 where the front does not answer.
+pub(super) async fn metrics(sources: &Sources) -> Response {
+    let Some(front) = sources.front().await else {
+        return Response::text(503, "the event loop of the server does not answer\n");
+    };
+    let supervisor = sources.supervisor().await;
+    let settings = sources.configuration.now();
+    let reports = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
+    fn named<'a>(load: &'a AppLoad, settings: &Settings, reports: &'a [AppReport]) -> Option<App<'a>> {
+        let name = settings.apps.iter().find(|app| app.id == load.app)?.name.clone();
+        Some(App { name, load, report: reports.iter().find(|report| report.id == load.app) })
+    }
+    let apps: Vec<App<'_>> = front.apps.iter().filter_map(|load| named(load, &settings, reports)).collect();
+    let taken = sources.processes.of(pids(supervisor.as_ref())).await;
+    let mut text = Exposition::default();
+    requests(&mut text, &front, &apps);
+    times(&mut text, &apps);
+    load(&mut text, &front, &apps);
+    workers(&mut text, &apps);
+    memory(&mut text, &apps, &taken);
+    if let Some(tls) = &sources.tls {
+        certificates(&mut text, &tls.report());
+    }
+    own(&mut text, &taken);
+    Response::new(200, CONTENT_TYPE, text.text())
+}
+
+fn pids(report: Option<&Report>) -> Vec<i32> {
+    let apps = report.iter().flat_map(|report| &report.apps);
+    let pids = apps.flat_map(|app| {
+        let workers = app.workers.iter().filter_map(|worker| worker.pid);
+        workers.chain(app.mold.iter().filter_map(|mold| mold.pid))
+    });
+    pids.chain([own_pid()]).collect()
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_pid()
+}
+
+fn requests(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
+    let help = "Requests that were answered, by application, method and class of the status; class left: the client left before.";
+    let mut family = text.family("highball_http_requests_total", "counter", help);
+    for App { name, load, .. } in apps {
+        for (method, class, count) in load.figures.requests.iter() {
+            family.sample(&[("app", name), ("method", method), ("status", class)], count);
+        }
+    }
+    let help = "Requests for no application, or that could not be read.";
+    let mut family = text.family("highball_http_unrouted_requests_total", "counter", help);
+    for (method, class, count) in front.unrouted.iter() {
+        family.sample(&[("method", method), ("status", class)], count);
+    }
+}
+
+fn times(text: &mut Exposition, apps: &[App<'_>]) {
+    type Of = fn(&Figures) -> &Times;
+    let families: [(&'static str, &str, Of); 3] = [
+        ("highball_http_queue_time_seconds", "Time that requests waited for a worker.", |figures| {
+            &figures.queue_time
+        }),
+        (
+            "highball_http_service_time_seconds",
+            "Time that workers had requests, to the ends of their answers.",
+            |figures| &figures.service_time,
+        ),
+        (
+            "highball_http_first_byte_time_seconds",
+            "Time from the head of a request to the beginning of the application's answer.",
+            |figures| &figures.first_byte_time,
+        ),
+    ];
+    for (name, help, of) in families {
+        let mut family = text.family(name, "histogram", help);
+        for App { name, load, .. } in apps {
+            family.histogram(&[("app", name)], of(&load.figures));
+        }
+    }
+}
+
+/// A family with one number for each application.
+fn each(
+    text: &mut Exposition,
+    name: &'static str,
+    kind: &str,
+    help: &str,
+    apps: &[App<'_>],
+    of: fn(&AppLoad) -> f64,
+) {
+    let mut family = text.family(name, kind, help);
+    for App { name, load, .. } in apps {
+        family.sample(&[("app", name)], of(load));
+    }
+}
+
+fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
+    let help = "Requests that were refused, as the queue was full.";
+    each(text, "highball_http_shed_requests_total", "counter", help, apps, |load| load.figures.shed as f64);
+    let help = "Requests that wait for a worker.";
+    each(text, "highball_queue_length", "gauge", help, apps, |load| load.queue as f64);
+    let help = "Requests that workers have begun, or are about to.";
+    each(text, "highball_requests_in_flight", "gauge", help, apps, |load| {
+        load.workers.iter().map(|worker| (worker.in_flight + worker.placed) as f64).sum()
+    });
+    let help = "Serving threads of the workers that get requests.";
+    each(text, "highball_threads", "gauge", help, apps, |load| {
+        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads as f64).sum()
+    });
+    let help = "Time since the application last had a free thread, or ended an answer.";
+    each(text, "highball_busy_seconds", "gauge", help, apps, |load| load.busy_for.as_secs_f64());
+    text.one("highball_connections", "gauge", "Open connections of clients.", front.connections);
+    let help = "Open connections that applications have taken over, such as WebSockets.";
+    text.one("highball_hijacked_connections", "gauge", help, front.hijacked);
+    text.one("highball_accepted_connections_total", "counter", "Connections of clients.", front.accepted);
+    text.one("highball_spool_bytes", "gauge", "Bytes in spool files.", front.spool_bytes);
+    text.one(
+        "highball_buffer_bytes",
+        "gauge",
+        "Bytes of requests and answers in memory.",
+        front.buffer_bytes,
+    );
+}
+
+fn workers(text: &mut Exposition, apps: &[App<'_>]) {
+    let reports = || apps.iter().filter_map(|app| Some((&*app.name, app.report?)));
+    let mut family = text.family("highball_workers", "gauge", "Workers by state.");
+    for (name, report) in reports() {
+        for state in WORKER_STATES {
+            let count = report.workers.iter().filter(|worker| worker.state == state).count();
+            family.sample(&[("app", name), ("state", state)], count);
+        }
+    }
+    let mut family = text.family("highball_workers_wanted", "gauge", "Workers that there should be.");
+    reports().for_each(|(name, report)| family.sample(&[("app", name)], report.wanted));
+    let mut family =
+        text.family("highball_app_phase", "gauge", "1 for the phase of the application, 0 for the others.");
+    for (name, report) in reports() {
+        for phase in PHASES {
+            family.sample(&[("app", name), ("phase", phase)], u8::from(report.phase == phase));
+        }
+    }
+    let help = "Number of the version that is served: 1 from the start, larger after each restart.";
+    let mut family = text.family("highball_app_generation", "gauge", help);
+    reports().for_each(|(name, report)| family.sample(&[("app", name)], report.generation));
+    let help = "Workers that became ready.";
+    each(text, "highball_worker_starts_total", "counter", help, apps, |load| {
+        load.figures.workers_started as f64
+    });
+    let help =
+        "Workers that ended: retired (restarts, reforks, fewer workers), killed on purpose, or crashed.";
+    let mut family = text.family("highball_worker_ends_total", "counter", help);
+    for App { name, load, .. } in apps {
+        let Figures { workers_retired, workers_killed, workers_crashed, .. } = load.figures;
+        let causes = [("retired", workers_retired), ("killed", workers_killed), ("crashed", workers_crashed)];
+        causes.iter().for_each(|(cause, count)| family.sample(&[("app", name), ("cause", cause)], count));
+    }
+}
+
+fn memory(text: &mut Exposition, apps: &[App<'_>], taken: &BTreeMap<i32, Taken>) {
+    let kinds = |report: &AppReport| {
+        let molds: Vec<i32> = report.mold.iter().filter_map(|mold| mold.pid).collect();
+        [("mold", molds), ("worker", report.workers.iter().filter_map(|worker| worker.pid).collect())]
+    };
+    type Of = fn(&Taken) -> Option<u64>;
+    let families: [(&'static str, &str, Of); 2] = [
+        (
+            "highball_resident_memory_bytes",
+            "Memory of all processes of a kind; what they share counts for each.",
+            |taken| Some(taken.figures.resident_bytes),
+        ),
+        (
+            "highball_proportional_memory_bytes",
+            "Memory of all processes of a kind; what processes share is divided by their number.",
+            |taken| taken.proportional_bytes,
+        ),
+    ];
+    for (family, help, of) in families {
+        let mut family = text.family(family, "gauge", help);
+        for (name, report) in apps.iter().filter_map(|app| Some((&*app.name, app.report?))) {
+            for (kind, pids) in kinds(report) {
+                let known: Vec<u64> = pids.iter().filter_map(|pid| of(taken.get(pid)?)).collect();
+                if !known.is_empty() {
+                    family.sample(&[("app", name), ("kind", kind)], known.iter().sum::<u64>());
+                }
+            }
+        }
+    }
+}
+
+fn certificates(text: &mut Exposition, report: &TlsReport) {
+    let help = "When the certificate expires, in seconds since 1970.";
+    let mut family = text.family("highball_certificate_expiry_timestamp_seconds", "gauge", help);
+    // Several may be for one host, with other kinds of keys: the first to expire counts.
+    let mut first: BTreeMap<&str, u64> = BTreeMap::new();
+    for certificate in &report.certificates {
+        let host = certificate.hosts.first().map_or("", String::as_str);
+        let expiry = first.entry(host).or_insert(certificate.expires_at);
+        *expiry = certificate.expires_at.min(*expiry);
+    }
+    first.iter().for_each(|(host, expiry)| family.sample(&[("host", host)], expiry));
+    let mut family =
+        text.family("highball_tls_handshakes_total", "counter", "TLS handshakes by their outcome.");
+    let TlsReport { completed, failed, timed_out, refused, .. } = report;
+    let outcomes =
+        [("completed", completed), ("failed", failed), ("timed_out", timed_out), ("refused", refused)];
+    outcomes.iter().for_each(|(outcome, count)| family.sample(&[("outcome", outcome)], count));
+}
+
+fn own(text: &mut Exposition, taken: &BTreeMap<i32, Taken>) {
+    let mut family = text.family("highball_build_info", "gauge", "The version of Highball.");
+    family.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let Some(Taken { figures, .. }) = taken.get(&own_pid()) else { return };
+    let cpu_seconds = figures.cpu_ms as f64 / 1000.0;
+    text.one("process_cpu_seconds_total", "counter", "Processor time of the server's process.", cpu_seconds);
+    text.one(
+        "process_resident_memory_bytes",
+        "gauge",
+        "Resident memory of the server's process.",
+        figures.resident_bytes,
+    );
+    text.one(
+        "process_virtual_memory_bytes",
+        "gauge",
+        "Mapped memory of the server's process.",
+        figures.virtual_bytes,
+    );
+    text.one("process_threads", "gauge", "Threads of the server's process.", figures.threads);
+}

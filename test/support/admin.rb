@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+require_relative "http_connection"
+
+# For a test that asks a server's address for health checks and metrics: a Unix socket.
+module Admin
+  private
+
+  def admin_path = @admin_path ||= File.join(folder_with, "admin.sock")
+
+  def admin = ["--admin", "unix:#{admin_path}"]
+
+  def ask_admin(target, headers = {}, method: "GET", **options)
+    HttpConnection.unix(admin_path).use { |connection| connection.request(method, target, headers, **options) }
+  end
+end
