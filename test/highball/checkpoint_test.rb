@@ -50,10 +50,13 @@ class CheckpointTest < Minitest::Test
 
   private
 
+  # By name, or as one of a list of steps.
   def passed(pattern)
     sources = Dir[File.join(ROOT, pattern)].map { |path| File.read(path) }
     sources.flat_map do |source|
-      source.scan(/(?:(?i:checkpoint)(?:(?:::|\.)pass)?|owner\.passes)\("([\w.]+)"\)/)
+      lists = source.scan(/: Steps =\s*\[([^\]]*)\]/).flatten
+      named = source.scan(/(?:(?i:checkpoint)(?:(?:::|\.)pass)?|owner\.passes)\("([\w.]+)"\)/)
+      named + lists.map { |list| list.scan(/"([\w.]+)"/) }
     end.flatten
   end
 end
