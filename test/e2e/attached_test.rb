@@ -122,7 +122,6 @@ class AttachedTest < E2ETest
   end
 
   def address(port) = ["--bind", "127.0.0.1", "--port", port.to_s, "--environment", "test"]
-  def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
   def get(target) = connect { |connection| connection.get(target) }.body
 
   def connect(&block) = HttpConnection.tcp(@port).use(&block)

@@ -77,7 +77,7 @@ class CausesTest < BrokenAppTest
   end
 
   def test_a_service_that_is_down
-    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    port = free_port
     app = folder_with("config.ru" => "require 'socket'\nTCPSocket.new('127.0.0.1', #{port})\n#{WELL}")
     assert_diagnosed app, cause: "service_down", file: "config.ru", line: 2, remedy: /Start the service/
   end

@@ -256,8 +256,4 @@ class CommandsTest < E2ETest
     assert_includes server.status.fetch("workers").map { |worker| worker["state"] }, "serving"
     assert_predicate server.stop, :success?
   end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
 end

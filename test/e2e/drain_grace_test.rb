@@ -82,8 +82,6 @@ class DrainGraceTest < E2ETest
     assert_equal [200, "close"], [answer.status, answer["connection"]]
   end
 
-  def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-
   def start_at((port, admin_port))
     command = [HighballServer::BINARY, "serve", "-b", "127.0.0.1:#{port}", "--admin", "127.0.0.1:#{admin_port}",
                "-e", "production", "-w", "2", "--drain-grace", "400ms"]

@@ -92,6 +92,4 @@ class ProcfileTest < E2ETest
       connection.get(target, { "Host" => "127.0.0.1" }, within: Terminal::WITHIN).body
     end
   end
-
-  def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
 end

@@ -155,7 +155,6 @@ class RailsServerTest < E2ETest
   end
 
   def pid_in(blog) = Integer(File.read(File.join(blog, PIDFILE)))
-  def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
   def rackup? = Gem::Specification.stubs_for("rackup").any?
 
   def status_at(port)

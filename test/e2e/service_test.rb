@@ -74,10 +74,6 @@ class ServiceTest < E2ETest
     File.write(File.join(app, APP), "run ->(_env) { [200, {}, ['#{word}']] }\n")
   end
 
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
-
   def printed(app, *options)
     unit, ended = HighballServer.run("config", "systemd", *options, app)
     assert_predicate ended, :success?, unit

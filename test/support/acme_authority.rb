@@ -4,6 +4,7 @@ require "json"
 require "net/http"
 require "socket"
 require_relative "deadline"
+require_relative "free_port"
 require_relative "process_facts"
 require_relative "tls_files"
 
@@ -23,7 +24,7 @@ class AcmeAuthority
     @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for,
                   "externalAccountBindingRequired" => external_accounts.any?,
                   "externalAccountMACKeys" => external_accounts }
-    @port, @management, @dns, @dns_management = Array.new(4) { free_port }
+    @port, @management, @dns, @dns_management = Array.new(4) { FreePort.free_port }
     write_files
   end
 
@@ -89,8 +90,6 @@ class AcmeAuthority
   end
 
   def run(*command) = Process.spawn(*command, %i[out err] => [log_file, "a"], in: File::NULL)
-
-  def free_port = TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] }
 
   def listens?(port)
     TCPSocket.new("127.0.0.1", port).close

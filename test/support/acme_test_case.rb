@@ -13,7 +13,7 @@ class AcmeTestCase < TlsTestCase
   def setup
     super
     skip "pebble is not installed" unless AcmeAuthority.installed?
-    @http, @https = Array.new(2) { TCPServer.open("127.0.0.1", 0) { |listener| listener.addr[1] } }
+    @http, @https = Array.new(2) { free_port }
     @state = File.join(folder_with, "state")
     @authority_folder = folder_with
     @pebble = AcmeAuthority.new(@authority_folder, http_port: @http)

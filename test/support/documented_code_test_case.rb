@@ -55,8 +55,4 @@ class DocumentedCodeTestCase < E2ETest
       ["start", *commands.scan(/^  ([a-z]+)/).flatten]
     end
   end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
 end

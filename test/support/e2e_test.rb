@@ -3,11 +3,14 @@
 require "minitest/autorun"
 require "digest/sha2"
 require "rack"
+require_relative "free_port"
 require_relative "highball_server"
 
 # A test that drives the real binary. Servers that it starts are ended with it; one that leaves processes
 # behind, or that has to be killed, fails the test. The logs of the servers follow a failure.
 class E2ETest < Minitest::Test
+  include FreePort
+
   MIB = 1024 * 1024
 
   def setup

@@ -95,8 +95,4 @@ class RestartTestCase < E2ETest
   def answer(server)
     server.get("/").body.split.first
   end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
 end

@@ -3,6 +3,7 @@
 require "fileutils"
 require "socket"
 require_relative "deadline"
+require_relative "free_port"
 require_relative "http_connection"
 
 # Another web server (nginx, Apache, Caddy, HAProxy, lighttpd) on a free port, with a configuration that
@@ -129,7 +130,7 @@ class WebServer
   def initialize(name, site)
     @program = PROGRAMS.fetch(name)
     @dir = Dir.mktmpdir("highball-web")
-    @port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    @port = FreePort.free_port
     File.write(File.join(@dir, "site.conf"), on_our_port(site))
     File.write(File.join(@dir, "main.conf"), filled(@program.main))
     @pid = Process.spawn({ "PATH" => "#{ENV.fetch('PATH')}:/usr/sbin", "HOME" => @dir },
