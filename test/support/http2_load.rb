@@ -11,7 +11,7 @@ class Http2Load
   def self.during(server, clients: 4, path: "/")
     load = new(clients, path) { Http2Client.tcp(server.port) }
     load.more
-    yield
+    yield load
     load.stop
     load
   ensure
