@@ -99,9 +99,9 @@ class HighballServer
     File.read(log_path, encoding: "UTF-8").scrub
   end
 
-  # The TCP port, from the log.
+  # The TCP port, from the log. (An authority for certificates may report to what it could not "dial tcp".)
   def port
-    @port ||= log[%r{(?:http://|tcp://|\b)127\.0\.0\.1:([1-9]\d*)}, 1]&.to_i
+    @port ||= log[%r{(?:http://|tcp://|(?<!dial tcp )\b)127\.0\.0\.1:([1-9]\d*)}, 1]&.to_i
   end
 
   # The link from the terminal, which developers open in a browser, with another host or path.
