@@ -44,7 +44,7 @@ class AcmeTest < AcmeTestCase
 
   def test_an_authority_that_is_down
     server = serve_domains(HOST)
-    domain = wait_for("a problem") { server.status["tls"]["domains"].first.then { |one| one if one["problem"] } }
+    domain = problem_of(server)
     assert_match(%r{https://localhost:\d+/dir cannot be asked: .*refused}i, domain["problem"])
     assert_match(/Let this machine reach that address/, domain["remedy"])
     assert_includes 55..80, domain["next_at"] - Time.now.to_i
@@ -57,10 +57,7 @@ class AcmeTest < AcmeTestCase
   def test_an_authority_that_finds_another_server
     long
     @pebble = AcmeAuthority.new(@authority_folder, http_port: 1).start
-    server = serve_domains(HOST)
-    domain = wait_for("a problem", within: 30) do
-      server.status["tls"]["domains"].first.then { |one| one if one["problem"] }
-    end
+    domain = problem_of(serve_domains(HOST), within: 30)
     assert_match(/the authority says: .*connection/i, domain["problem"])
     assert_match(/port 80 of #{HOST}/, domain["remedy"])
   end

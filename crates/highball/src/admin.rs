@@ -14,6 +14,7 @@ mod request;
 
 use crate::at_root;
 use crate::configuration::Configuration;
+use crate::reports;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
 use processes::Processes;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot, watch, Semaphore};
+use tokio::sync::{mpsc, watch, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info};
@@ -83,22 +84,12 @@ pub(crate) struct Sources {
 impl Sources {
     /// The front's report; `None`, where its event loop does not answer.
     async fn front(&self) -> Option<front::Report> {
-        let report = async {
-            let (to, report) = oneshot::channel();
-            self.front.upgrade()?.send(front::Command::Report(to)).await.ok()?;
-            report.await.ok()
-        };
-        timeout(REPORT_TIME, report).await.ok()?
+        timeout(REPORT_TIME, reports::of_front(self.front.upgrade()?)).await.ok()?
     }
 
     /// The supervisor's report; `None`, where it does not answer.
     async fn supervisor(&self) -> Option<highball_supervisor::Report> {
-        let report = async {
-            let (to, report) = oneshot::channel();
-            self.supervisor.upgrade()?.send(Order::Report(to)).await.ok()?;
-            report.await.ok()
-        };
-        timeout(REPORT_TIME, report).await.ok()?
+        timeout(REPORT_TIME, reports::of_supervisor(self.supervisor.upgrade()?)).await.ok()?
     }
 
     async fn respond(&self, request: &Request) -> Response {

@@ -4,8 +4,9 @@
 //! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
 //! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
 //! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
-//! (their files change), `authority` (which issues them in development), `puma` (which has Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it
-//! serves), `admin` (health checks and metrics), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! (their files change), `acme` (they come from an authority), `authority` (which issues them in development), `puma` (which has
+//! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
+//! `admin` (health checks and metrics), `domain_check` (for `highball doctor`), `log`, `pidfile`, `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -44,6 +45,7 @@ mod pidfile;
 mod process_list;
 mod puma;
 mod readiness;
+mod reports;
 mod root_policy;
 mod service_notification;
 mod started_path;

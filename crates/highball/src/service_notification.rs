@@ -2,6 +2,7 @@
 //! `WatchdogSec=`, that its event loops run.
 
 use crate::at_root;
+use crate::reports;
 use highball_front::Command;
 use highball_spawner::ServiceState;
 use highball_supervisor::Launcher;
@@ -10,7 +11,7 @@ use rustix::time::{clock_gettime, ClockId};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{interval, timeout, MissedTickBehavior};
 use tracing::warn;
 
@@ -55,12 +56,10 @@ pub(crate) async fn keep_alive(front: mpsc::WeakSender<Command>, launcher: Launc
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let (to, report) = oneshot::channel();
         let answers = match front.upgrade() {
             None => true,
             Some(front) => {
-                let asked = async { front.send(Command::Report(to)).await.is_ok() && report.await.is_ok() };
-                timeout(time / SIGNS, asked).await.unwrap_or(false)
+                timeout(time / SIGNS, reports::of_front(front)).await.is_ok_and(|report| report.is_some())
             }
         };
         if answers {

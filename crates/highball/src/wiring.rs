@@ -9,6 +9,7 @@ use crate::instance::{
     ReforkStatus, RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
+use crate::reports;
 use highball_acme::{Keeper, NameReport};
 use highball_config::{App, AppId};
 use highball_front::developer_key::DeveloperKey;
@@ -266,12 +267,9 @@ impl ControlHandler {
     }
 
     async fn status(&self) -> Option<Status> {
-        let (to, processes) = oneshot::channel();
-        self.supervisor.send(Order::Report(to)).await.ok()?;
-        let (to, requests) = oneshot::channel();
-        self.front.send(Command::Report(to)).await.ok()?;
-        let (processes, requests) = (processes.await.ok()?, requests.await.ok()?);
-        Some(self.together(processes, &requests))
+        let processes = reports::of_supervisor(self.supervisor.clone());
+        let (processes, requests) = tokio::join!(processes, reports::of_front(self.front.clone()));
+        Some(self.together(processes?, &requests?))
     }
 
     /// All processes are asked at once and have the same time, however many they are.

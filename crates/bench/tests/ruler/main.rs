@@ -67,17 +67,15 @@ fn request(method: &str) -> Request {
     Request { method: method.into(), ..Request::default() }
 }
 
+fn target(address: SocketAddr, requests: &[Request]) -> Target<'_> {
+    Target { address, protocol: Protocol::Http, host: "localhost", requests, ends_by_closing: false }
+}
+
 /// Closed loop.
 fn saturated(address: SocketAddr, connections: u32, method: &str, seconds: u64) -> Outcome {
     let load = Load { connections, rate: None, keep_alive: true };
     let requests = [request(method)];
-    let target = Target {
-        address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(address, &requests);
     let target = Target { ends_by_closing: ends_by_closing(&target), ..target };
     saturate(&target, &load, Duration::from_secs(seconds)).expect("wrk runs")
 }
@@ -86,13 +84,7 @@ fn saturated(address: SocketAddr, connections: u32, method: &str, seconds: u64) 
 fn offered(address: SocketAddr, connections: u32, rate: f64, seconds: u64) -> Outcome {
     let load = Load { connections, rate: Some(rate), keep_alive: true };
     let requests = [request("GET")];
-    let target = Target {
-        address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(address, &requests);
     at_rate(&target, &load, Duration::from_secs(seconds)).expect("oha runs")
 }
 
@@ -100,13 +92,7 @@ fn offered(address: SocketAddr, connections: u32, rate: f64, seconds: u64) -> Ou
 fn checked(react: impl Fn(u64) -> Reaction + Send + Sync + 'static) -> Errors {
     let server = Server::start(react);
     let requests = [request("GET")];
-    let target = Target {
-        address: server.address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(server.address, &requests);
     check(&target, 1000, Duration::from_secs(30)).expect("the server listens")
 }
 
@@ -256,13 +242,7 @@ fn refused_connections_are_a_failure() {
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
     let requests = [request("GET")];
-    let target = Target {
-        address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(address, &requests);
     let words = check(&target, 1, Duration::from_secs(30)).map(|_| ()).unwrap_err().to_string();
     assert!(words.contains(&address.to_string()), "{words}");
 }
@@ -333,13 +313,7 @@ fn requests_are_sent_as_they_are_given() {
     let server = Server::start(|_| HELLO);
     let upload = Request { body_bytes: 100_000, ..request("POST") };
     let requests = [request("GET"), upload, Request { path: "/\"a\\b".into(), ..request("GET") }];
-    let target = Target {
-        address: server.address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(server.address, &requests);
     for keep_alive in [true, false] {
         let load = Load { connections: 6, rate: None, keep_alive };
         let closed = saturate(&target, &load, Duration::from_secs(1)).expect("wrk runs");
@@ -359,13 +333,7 @@ fn cpu_per_request(burn_us: u64, keep_alive: bool) -> (f64, f64) {
     let address = program.address();
     let tree = ProcessTree::new(&[program.pid()]);
     let requests = [request("GET")];
-    let target = Target {
-        address,
-        protocol: Protocol::Http,
-        host: "localhost",
-        requests: &requests,
-        ends_by_closing: false,
-    };
+    let target = target(address, &requests);
     let load = Load { connections: 4, rate: None, keep_alive };
     let before = tree.cpu();
     let outcome = saturate(&target, &load, Duration::from_secs(2)).expect("wrk runs");

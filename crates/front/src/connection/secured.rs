@@ -211,12 +211,10 @@ impl Handshaking<'_> {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failed> {
-        let work = match self.tls.is_quick() {
-            true => match self.shared.quick_handshakes.spend(work) {
-                Ok(computed) => return Ok(computed),
-                Err(work) => work,
-            },
-            false => work,
+        let here = if self.tls.is_quick() { self.shared.quick_handshakes.spend(work) } else { Err(work) };
+        let work = match here {
+            Ok(computed) => return Ok(computed),
+            Err(work) => work,
         };
         let until_ms = self.counted.deadline.at_ms();
         let under_way = self.tls.compute().ok_or(Failed::TooMany)?;
