@@ -92,8 +92,8 @@ pub(crate) struct Shared {
     logins: PoolTurn,
     /// For computing TLS handshakes.
     pub(crate) handshakes: PoolTurn,
-    /// For those that take little time.
-    pub(crate) quick_handshakes: LoopShare,
+    /// For handshakes and compression that take little time.
+    pub(crate) loop_share: Rc<LoopShare>,
     /// Requests that were for no application, or could not be read.
     pub(crate) unrouted: RefCell<RequestCounts>,
     /// Whether the steps of requests are measured, for metrics.
@@ -121,6 +121,7 @@ impl Shared {
     ) -> Self {
         let apps = settings.apps.clone();
         let limits = &settings.limits;
+        let loop_share: Rc<LoopShare> = Rc::default();
         let shared = Shared {
             key,
             https,
@@ -132,7 +133,7 @@ impl Shared {
                 cache: Budget::new(limits.cache_bytes, Kind::Cache),
             },
             heap: Heap::default(),
-            compression: Room::new(limits.buffer_bytes),
+            compression: Room::new(limits.buffer_bytes, Rc::clone(&loop_share)),
             date: DateCache::new(),
             request_ids: RefCell::default(),
             deadlines: Deadlines::default(),
@@ -151,7 +152,7 @@ impl Shared {
             handshake_refusals: Refusals::default(),
             logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
-            quick_handshakes: LoopShare::default(),
+            loop_share,
             unrouted: RefCell::default(),
             measures: !settings.admin.binds.is_empty(),
             accepted: Cell::new(0),

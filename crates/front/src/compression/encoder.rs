@@ -48,6 +48,16 @@ pub(crate) enum Shape {
     Kept,
 }
 
+/// How long compression of a piece takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Up to a tenth of a millisecond.
+    Little,
+    /// Up to a few tenths: about as long as it takes a thread and the event loop to wake each other.
+    Medium,
+    Much,
+}
+
 /// What follows the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -107,11 +117,16 @@ impl Encoder {
         kib * 1024
     }
 
-    /// Bytes that a thread compresses in about a tenth of a millisecond.
-    pub(crate) fn quick_bytes(&self) -> usize {
-        match self.coding {
+    /// How long it takes to compress this many bytes of text, about.
+    pub(crate) fn effort(&self, bytes: usize) -> Effort {
+        let quick_bytes = match self.coding {
             Coding::Gzip | Coding::Zstd => 16 * 1024,
             Coding::Brotli => 6 * 1024,
+        };
+        match bytes {
+            _ if bytes <= quick_bytes => Effort::Little,
+            _ if bytes <= 3 * quick_bytes => Effort::Medium,
+            _ => Effort::Much,
         }
     }
 

@@ -1,12 +1,14 @@
 //! The memory and the threads for compression: in all, and for one application.
 //!
 //! An encoder holds some hundred KiB as long as its answer lasts. Where there is no memory for another, answers are sent
-//! without compression. What takes long is done on threads of the pool: no more than there are CPUs, of which one
-//! application gets half.
+//! without compression. The event loop compresses small pieces, and others as far as its share of time for such work goes.
+//! What takes longer is done on threads of the pool: no more than there are CPUs, of which one application gets half.
 
 use std::num::NonZero;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::aside::loop_share::LoopShare;
 use crate::aside::Turn;
 use crate::budget::{Account, Budget, Kind, Origin, Permit, Share};
 use crate::compression::accept_encoding::Coding;
@@ -19,6 +21,7 @@ const PART: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Room {
     memory: Arc<Budget>,
+    loop_share: Rc<LoopShare>,
     threads: Turn,
     cpus: usize,
 }
@@ -27,6 +30,7 @@ pub(crate) struct Room {
 #[derive(Debug, Clone)]
 pub(crate) struct AppRoom {
     memory: Arc<Share>,
+    loop_share: Rc<LoopShare>,
     turn: Turn,
     threads: Turn,
 }
@@ -40,10 +44,11 @@ pub(crate) struct Held {
 
 impl Room {
     /// Beside this many bytes for buffers.
-    pub(crate) fn new(buffer_bytes: u64) -> Self {
+    pub(crate) fn new(buffer_bytes: u64, loop_share: Rc<LoopShare>) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
         Room {
             memory: Budget::new(buffer_bytes / PART, Kind::Compression),
+            loop_share,
             threads: Turn::of_threads(cpus),
             cpus,
         }
@@ -52,6 +57,7 @@ impl Room {
     pub(crate) fn of_app(&self, name: &str) -> AppRoom {
         AppRoom {
             memory: Share::new(&self.memory, name, None),
+            loop_share: Rc::clone(&self.loop_share),
             turn: Turn::of_threads((self.cpus / 2).max(1)),
             threads: self.threads.clone(),
         }
@@ -80,6 +86,11 @@ impl AppRoom {
                 None
             }
         }
+    }
+
+    /// Does this here, if the event loop has time left for that. Else it is given back.
+    pub(crate) fn work_here<T, W: FnOnce() -> T>(&self, work: W) -> Result<T, W> {
+        self.loop_share.spend(work)
     }
 
     /// Has this done on another thread, when it is the application's turn. `None`: it has panicked.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::{sleep, Sleep};
 
 use super::accept_encoding::Coding;
-use super::encoder::{EncoderFailed, Shape, Then};
+use super::encoder::{Effort, EncoderFailed, Shape, Then};
 use super::room::{AppRoom, Held};
 use super::rules::{self, Asked, Verdict};
 use crate::aside::file_reads::Next;
@@ -276,16 +276,23 @@ impl Stage {
     fn compress(&mut self, piece: Piece, out: &mut AnswerEvents) {
         let Progress::Compressing(mut held, file) = take(&mut self.progress) else { return };
         let file = file.filter(|part| part.length > 0);
-        let is_quick = piece.bytes.len() <= held.encoder.quick_bytes();
+        let effort = held.encoder.effort(piece.bytes.len());
         let work = move || {
             let mut made = Vec::new();
             let made = held.encoder.write(&piece.bytes, piece.then, &mut made).map(|()| made);
             Compressed { held, piece, made }
         };
-        if is_quick {
-            return self.push_compressed(Some(work()), file, out);
+        let here = match effort {
+            Effort::Little => Ok(work()),
+            Effort::Medium => self.room.work_here(work),
+            Effort::Much => Err(work),
+        };
+        match here {
+            Ok(compressed) => self.push_compressed(Some(compressed), file, out),
+            Err(work) => {
+                self.progress = Progress::Working(Box::pin(self.room.clone().work(work)), file);
+            }
         }
-        self.progress = Progress::Working(Box::pin(self.room.clone().work(work)), file);
     }
 
     fn push_compressed(

@@ -211,7 +211,7 @@ impl Handshaking<'_> {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failed> {
-        let here = if self.tls.is_quick() { self.shared.quick_handshakes.spend(work) } else { Err(work) };
+        let here = if self.tls.is_quick() { self.shared.loop_share.spend(work) } else { Err(work) };
         let work = match here {
             Ok(computed) => return Ok(computed),
             Err(work) => work,

@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -39,7 +40,7 @@ impl Site {
     }
 
     fn new() -> Self {
-        Site::with(&Room::new(MEMORY).of_app("site"))
+        Site::with(&Room::new(MEMORY, Rc::default()).of_app("site"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -235,7 +236,7 @@ fn a_file_that_changes_is_compressed_again() {
 
 #[test]
 fn it_is_compressed_once_and_forgotten_when_it_is_not_requested() {
-    let room = Room::new(MEMORY).of_app("site");
+    let room = Room::new(MEMORY, Rc::default()).of_app("site");
     let site = Site::with(&room);
     let free = |room: &AppRoom| (0..MEMORY).step_by(1 << 10).take_while(|bytes| room.has(*bytes)).count();
     let before = free(&room);
@@ -253,7 +254,7 @@ fn it_is_compressed_once_and_forgotten_when_it_is_not_requested() {
 
 #[test]
 fn without_memory_files_are_sent_as_they_are() {
-    let room = Room::new(1 << 20).of_app("site");
+    let room = Room::new(1 << 20, Rc::default()).of_app("site");
     let site = Site::with(&room);
     site.write("app.js", &script(5000));
     let answer = site.get("/app.js", "gzip");
@@ -263,7 +264,7 @@ fn without_memory_files_are_sent_as_they_are() {
 #[test]
 fn the_file_that_was_not_requested_for_longest_makes_room() {
     // For one encoder of gzip with a large file, and little more.
-    let room = Room::new(4 * 1200 * 1024).of_app("site");
+    let room = Room::new(4 * 1200 * 1024, Rc::default()).of_app("site");
     let site = Site::with(&room);
     let noisy = |seed: u64| -> Vec<u8> {
         let bytes = (0..300_000_u64).scan(seed, |state, _| {

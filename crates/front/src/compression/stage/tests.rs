@@ -1,4 +1,5 @@
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -23,7 +24,7 @@ fn stage_for(fields: &str, room: &AppRoom) -> Box<Stage> {
 }
 
 fn room() -> AppRoom {
-    Room::new(MEMORY).of_app("app")
+    Room::new(MEMORY, Rc::default()).of_app("app")
 }
 
 /// What a client gets.
@@ -143,6 +144,19 @@ fn a_whole_answer_keeps_a_length() {
                 assert_eq!(got.field("etag"), Some("W/\"a\""));
                 assert_eq!(stage.sent(), Some((200, got.body.len() as u64)));
             }
+        }
+    });
+}
+
+#[test]
+fn the_event_loop_compresses_a_page_itself_while_it_has_time() {
+    run(async {
+        for (coding, length) in [(Coding::Gzip, 40_000), (Coding::Zstd, 40_000), (Coding::Brotli, 15_000)] {
+            let mut stage = stage_for(&format!("accept-encoding: {}\r\n", coding.name()), &room());
+            stage.take_in(&mut whole(&page(length)));
+            let mut out = AnswerEvents::default();
+            let at_once = poll_fn(|context| Poll::Ready(stage.poll_next(context, &mut out))).await;
+            assert!(at_once.is_ready(), "{coding:?}: no thread of the pool");
         }
     });
 }
@@ -319,7 +333,7 @@ fn a_client_that_has_it_gets_304_and_nothing_of_the_body() {
 #[test]
 fn without_memory_for_an_encoder_an_answer_is_sent_as_it_is() {
     run(async {
-        let room = Room::new(4 << 20);
+        let room = Room::new(4 << 20, Rc::default());
         let (one, other) = (room.of_app("one"), room.of_app("other"));
         let streams: Vec<_> =
             (0..4).map(|_| (stage_for("accept-encoding: gzip\r\n", &one), Got::default())).collect();
