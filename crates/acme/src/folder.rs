@@ -38,6 +38,31 @@ fn file_in(state: &Path, directory: &str, host: &str) -> PathBuf {
     state.join(CERTIFICATES).join(name_of(directory)).join(format!("{}.pem", file_name(host)))
 }
 
+/// The names with certificates of this authority that are served: those of the configuration, and those that were obtained on demand.
+pub fn kept_hosts(settings: &AcmeSettings) -> Vec<String> {
+    settings.domains.iter().cloned().chain(on_demand_in(settings)).collect()
+}
+
+/// The names with certificates of this authority that the configuration allows, and does not have.
+pub(crate) fn on_demand_in(settings: &AcmeSettings) -> Vec<String> {
+    let AcmeSettings { domains, on_demand, .. } = settings;
+    if !on_demand.are_possible() {
+        return Vec::new();
+    }
+    let folder = settings.state_dir.join(CERTIFICATES).join(name_of(&settings.directory));
+    // Without the folder, none were obtained.
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let host = |file: fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".pem")?.to_owned());
+    let is_on_demand = |host: &String| {
+        !host.starts_with('_')
+            && !domains.contains(host)
+            && (on_demand.ask.is_some() || on_demand.lists(host))
+    };
+    let mut hosts: Vec<String> = files.filter_map(host).filter(is_on_demand).collect();
+    hosts.sort();
+    hosts
+}
+
 /// The file with what is remembered of failed attempts to obtain the certificate of this host.
 pub(crate) fn attempts_file(settings: &AcmeSettings, host: &str) -> PathBuf {
     attempts_in(&settings.state_dir, &settings.directory, host)
@@ -113,6 +138,11 @@ impl Folder {
         write(&self.file_of(host), pem, OF_CERTIFICATE, owner).await
     }
 
+    /// It is kept no longer.
+    pub(crate) fn forget_certificate(&self, host: &str) -> io::Result<()> {
+        remove(&self.file_of(host))
+    }
+
     /// What is remembered of failed attempts.
     pub(crate) fn attempts(&self, host: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
         read(&attempts_in(&self.path, &self.directory, host))
@@ -124,10 +154,7 @@ impl Folder {
 
     /// Nothing is remembered any more.
     pub(crate) fn forget_attempts(&self, host: &str) -> io::Result<()> {
-        match fs::remove_file(attempts_in(&self.path, &self.directory, host)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        remove(&attempts_in(&self.path, &self.directory, host))
     }
 
     /// The file of a host's certificate.
@@ -137,6 +164,13 @@ impl Folder {
 
     fn account_file(&self) -> PathBuf {
         self.path.join(ACCOUNTS).join(format!("{}.json", name_of(&self.directory)))
+    }
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

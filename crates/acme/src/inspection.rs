@@ -54,11 +54,13 @@ fn closest(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highball_config::NamesOnDemand;
     use std::os::unix::fs::PermissionsExt;
 
     fn settings(state_dir: &Path) -> AcmeSettings {
         AcmeSettings {
             domains: vec!["a.test".into()],
+            on_demand: NamesOnDemand::default(),
             directory: "https://one.test".into(),
             contacts: Vec::new(),
             authorities: None,

@@ -8,23 +8,24 @@ use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use highball_config::AcmeSettings;
-use tokio::sync::{oneshot, Semaphore};
-use tokio::task::LocalSet;
+use tokio::sync::{mpsc, oneshot, Semaphore};
+use tokio::task::{spawn_local, LocalSet};
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 use zeroize::Zeroizing;
 
 use crate::backoff::Backoff;
-use crate::folder::Folder;
+use crate::folder::{on_demand_in, Folder};
 use crate::order::Authority;
 use crate::problem::Problem;
 use crate::proof::Proof;
 use crate::renewal::{self, Suggestion};
+use crate::schedule::Allowance;
 use crate::validity::Validity;
 
 const NAME: &str = "acme";
@@ -36,8 +37,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(600);
 const ASK_EVERY: Duration = Duration::from_secs(21_600);
 /// How long the end of the thread is waited for.
 const END_WITHIN: Duration = Duration::from_secs(1);
-/// As many attempts are under way at a time.
+const HOUR: Duration = Duration::from_secs(3600);
+/// As many attempts are under way at a time, for names of the configuration, and as many for others.
 const AT_ONCE: usize = 4;
+/// Names beside those of the configuration.
+const MOST_ON_DEMAND: usize = 1000;
+/// As many orders wait.
+const MOST_ORDERS: usize = 64;
+/// Attempts for such names within an hour. Let's Encrypt takes 300 orders of an account in three hours.
+const ATTEMPTS_AN_HOUR: u32 = 100;
 
 /// Who serves clients and the authority.
 pub trait Owner: Send + Sync {
@@ -71,37 +79,86 @@ pub struct NameReport {
     pub problem: Option<(String, String)>,
 }
 
-/// What is known of all names.
+/// A certificate for a name that the configuration does not have. What is at the other end of `done` learns that it is there, or that
+/// there will be none for now.
+#[derive(Debug)]
+struct Order {
+    host: String,
+    done: oneshot::Sender<()>,
+}
+
+/// What is known of all names, and the way to have certificates obtained for others.
 #[derive(Debug, Clone)]
-pub struct Keeper(Arc<Mutex<Vec<NameReport>>>);
+pub struct Keeper {
+    reports: Arc<Mutex<Vec<NameReport>>>,
+    orders: mpsc::Sender<Order>,
+}
+
+/// What has become of a name that was asked for.
+enum Added {
+    Beside,
+    /// There is no room for more, and this one, without a certificate, is forgotten.
+    InPlaceOf(String),
+    /// There is no room for more, and all have certificates.
+    NotAtAll,
+}
+
+impl NameReport {
+    fn of(host: &str) -> Self {
+        NameReport { host: host.to_owned(), expires: None, next: None, failures: 0, problem: None }
+    }
+}
 
 impl Keeper {
-    fn new(settings: &AcmeSettings) -> Self {
-        let report = |host: &String| NameReport {
-            host: host.clone(),
-            expires: None,
-            next: None,
-            failures: 0,
-            problem: None,
-        };
-        Keeper(Arc::new(Mutex::new(settings.domains.iter().map(report).collect())))
+    fn new(settings: &AcmeSettings, orders: mpsc::Sender<Order>) -> Self {
+        let reports = settings.domains.iter().map(|host| NameReport::of(host)).collect();
+        Keeper { reports: Arc::new(Mutex::new(reports)), orders }
     }
 
     /// How things are.
     pub fn report(&self) -> Vec<NameReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reports().clone()
+    }
+
+    /// Has a certificate obtained for a name that the configuration does not have, or renewed if it is time. The answer comes when
+    /// that is done, or an attempt has failed; or at once, where too many are ordered.
+    pub fn obtain(&self, host: String) -> oneshot::Receiver<()> {
+        let (done, answer) = oneshot::channel();
+        // Without room, `done` is dropped, which is the answer.
+        let _ = self.orders.try_send(Order { host, done });
+        answer
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Vec<NameReport>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, host: &str, change: impl FnOnce(&mut NameReport)) {
-        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(report) = reports.iter_mut().find(|report| report.host == host) {
+        if let Some(report) = self.reports().iter_mut().find(|report| report.host == host) {
             change(report);
         }
     }
 
     /// The same, for all names.
     fn change_all(&self, change: impl Fn(&mut NameReport)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(change);
+        self.reports().iter_mut().for_each(change);
+    }
+
+    /// This name is one that was asked for, from now on.
+    fn add(&self, host: &str, of_configuration: &[String]) -> Added {
+        let mut reports = self.reports();
+        if reports.iter().any(|report| report.host == host) {
+            return Added::Beside;
+        }
+        let mut added = Added::Beside;
+        if reports.len() >= of_configuration.len() + MOST_ON_DEMAND {
+            let is_useless =
+                |report: &NameReport| report.expires.is_none() && !of_configuration.contains(&report.host);
+            let Some(place) = reports.iter().position(is_useless) else { return Added::NotAtAll };
+            added = Added::InPlaceOf(reports.remove(place).host);
+        }
+        reports.push(NameReport::of(host));
+        added
     }
 }
 
@@ -130,7 +187,8 @@ impl Drop for Keeping {
 /// # Errors
 /// There is no thread for it.
 pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> io::Result<Keeping> {
-    let keeper = Keeper::new(&settings);
+    let (orders_in, orders) = mpsc::channel(MOST_ORDERS);
+    let keeper = Keeper::new(&settings, orders_in);
     let reports = keeper.clone();
     let (end, end_asked) = oneshot::channel();
     let (has_ended, ended) = sync_channel(0);
@@ -139,7 +197,7 @@ pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> i
         runtime.block_on(async {
             tokio::select! {
                 _ = end_asked => {}
-                () = keep_all(settings, owner, reports, quiet) => {}
+                () = keep_all(settings, owner, reports, orders, quiet) => {}
             }
         });
         drop::<SyncSender<()>>(has_ended);
@@ -149,18 +207,32 @@ pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> i
 }
 
 /// Keeps all certificates side by side, so that an attempt for one name that takes long holds up no other.
-async fn keep_all(settings: AcmeSettings, owner: Arc<dyn Owner>, keeper: Keeper, quiet: Duration) {
+async fn keep_all(
+    settings: AcmeSettings,
+    owner: Arc<dyn Owner>,
+    keeper: Keeper,
+    orders: mpsc::Receiver<Order>,
+    quiet: Duration,
+) {
     let (folder, has_waited) = lock(&settings, &keeper, quiet).await;
     if has_waited {
         owner.has_changed(); // the process before may have renewed some
     }
     let domains = settings.domains.clone();
     let authority = Authority::new(settings, folder, owner);
-    let names = Rc::new(Names { authority, keeper, turns: Semaphore::new(AT_ONCE) });
+    let names = Rc::new(Names {
+        authority,
+        keeper,
+        turns: Semaphore::new(AT_ONCE),
+        turns_on_demand: Semaphore::new(AT_ONCE),
+        allowance: Allowance::of(ATTEMPTS_AN_HOUR, HOUR),
+    });
+    names.recall_on_demand();
     let tasks = LocalSet::new();
     for host in domains {
         tasks.spawn_local(Rc::clone(&names).keep(host));
     }
+    tasks.spawn_local(names.take_orders(orders));
     tasks.await;
 }
 
@@ -207,6 +279,10 @@ struct Names {
     keeper: Keeper,
     /// As many attempts may be under way.
     turns: Semaphore,
+    /// For names that the configuration does not have: those who ask for them hold up no renewal.
+    turns_on_demand: Semaphore,
+    /// How many attempts there may be for such names.
+    allowance: Allowance,
 }
 
 /// When something is to be done for a name.
@@ -247,6 +323,78 @@ impl Names {
             sleep(plan.rest()).await;
         }
     }
+
+    // --- Names that the configuration does not have ----------------------------------------------------
+
+    /// Those that were obtained before this process began are known again. Certificates that have expired are removed: no client has
+    /// asked for these names for long.
+    fn recall_on_demand(&self) {
+        let Authority { settings, folder, .. } = &self.authority;
+        for host in on_demand_in(settings) {
+            let kept = folder.certificate(&host).ok().flatten();
+            let validity = kept.and_then(|pem| Validity::of(&pem, &host));
+            if validity.is_none_or(|validity| validity.until > SystemTime::now()) {
+                self.take_in(&host);
+                self.look(&host, true);
+            } else if let Err(error) = folder.forget_certificate(&host) {
+                warn!(host, %error, "a certificate that has expired cannot be removed");
+            }
+        }
+    }
+
+    async fn take_orders(self: Rc<Self>, mut orders: mpsc::Receiver<Order>) {
+        while let Some(Order { host, done }) = orders.recv().await {
+            let names = Rc::clone(&self);
+            spawn_local(async move {
+                names.look_after(&host).await;
+                let _ = done.send(()); // the client may have left
+            });
+        }
+    }
+
+    /// Obtains the certificate of such a name, or renews it, if it is time. Orders for one name come one after the other.
+    async fn look_after(&self, host: &str) {
+        if !self.take_in(host) {
+            return warn!(
+                host,
+                "no certificate is obtained: there are {MOST_ON_DEMAND} beside those of `domain` already"
+            );
+        }
+        let _turn = self.turns_on_demand.acquire().await;
+        let mut plan = self.look(host, true);
+        if plan.ask_at.is_some() {
+            self.ask(host, &mut plan).await;
+        }
+        if plan.due > SystemTime::now() {
+            return;
+        }
+        if !self.allowance.take(Instant::now()) {
+            let remedy = "Look which names these are: `domain_on_demand` should list names that are in the DNS one by one, and \
+                          the path of `domain_ask` say yes to those of your customers alone";
+            return warn!(
+                host,
+                remedy, "no certificate is obtained: there were {ATTEMPTS_AN_HOUR} attempts in an hour"
+            );
+        }
+        self.attempt(host).await;
+    }
+
+    /// Whether there is room for this name.
+    fn take_in(&self, host: &str) -> bool {
+        let Authority { settings, folder, .. } = &self.authority;
+        match self.keeper.add(host, &settings.domains) {
+            Added::Beside => true,
+            Added::InPlaceOf(other) => {
+                if let Err(error) = folder.forget_attempts(&other) {
+                    warn!(host = other, %error, "what is kept of failed attempts cannot be removed");
+                }
+                true
+            }
+            Added::NotAtAll => false,
+        }
+    }
+
+    // --- One name --------------------------------------------------------------------------------------
 
     /// What is to be done for this host, by what is kept: now, if it has no certificate.
     fn look(&self, host: &str, reports_failures: bool) -> Plan {
@@ -394,5 +542,30 @@ impl Names {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_certificate_makes_room_for_another() {
+        let domains = vec!["site.test".to_owned()];
+        let keeper = Keeper {
+            reports: Arc::new(Mutex::new(vec![NameReport::of("site.test")])),
+            orders: mpsc::channel(1).0,
+        };
+        let expires = Some(SystemTime::now());
+        for number in 0..MOST_ON_DEMAND {
+            let host = format!("name{number}.test");
+            assert!(matches!(keeper.add(&host, &domains), Added::Beside));
+            keeper.change(&host, |report| report.expires = expires.filter(|_| number != 7));
+        }
+        assert!(matches!(keeper.add("name3.test", &domains), Added::Beside), "it is there already");
+        assert!(matches!(keeper.add("new.test", &domains), Added::InPlaceOf(other) if other == "name7.test"));
+        keeper.change("new.test", |report| report.expires = expires);
+        assert!(matches!(keeper.add("one-more.test", &domains), Added::NotAtAll), "that of `domain` stays");
+        assert_eq!(keeper.report().len(), MOST_ON_DEMAND + 1);
     }
 }

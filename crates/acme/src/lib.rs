@@ -18,7 +18,7 @@ mod renewal;
 mod schedule;
 mod validity;
 
-pub use folder::certificate_file;
+pub use folder::{certificate_file, kept_hosts};
 pub use inspection::{inspect, Inspected};
 pub use keeper::{keep, Keeper, Keeping, NameReport, Owner};
 pub use proof::Proof;

@@ -1,6 +1,7 @@
 //! When a certificate is to be obtained or renewed. Pure: the time is an argument.
 
-use std::time::{Duration, SystemTime};
+use std::cell::Cell;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::validity::Validity;
 
@@ -37,9 +38,45 @@ pub(crate) fn wait_after(failures: u32, asked: Option<Duration>, is_at_limit: bo
     own.max(asked.unwrap_or_default().min(LONGEST_WAIT))
 }
 
+/// What may be done a number of times within a span: at once, or one after the other.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    most: f64,
+    span: Duration,
+    /// What is left, and since when.
+    left: Cell<(f64, Option<Instant>)>,
+}
+
+impl Allowance {
+    pub(crate) fn of(most: u32, span: Duration) -> Self {
+        let most = f64::from(most);
+        Allowance { most, span, left: Cell::new((most, None)) }
+    }
+
+    /// Whether it may be done again.
+    pub(crate) fn take(&self, now: Instant) -> bool {
+        let (left, since) = self.left.get();
+        let passed = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let left = (left + self.most * passed.div_duration_f64(self.span)).min(self.most);
+        let may = left >= 1.0;
+        self.left.set((if may { left - 1.0 } else { left }, Some(now)));
+        may
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_allowance_comes_back_with_time() {
+        let (allowance, begin) = (Allowance::of(100, Duration::from_secs(3600)), Instant::now());
+        let after = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!((0..200).filter(|_| allowance.take(begin)).count(), 100);
+        assert!(!allowance.take(after(35)));
+        assert!(allowance.take(after(37)) && !allowance.take(after(38)));
+        assert_eq!((0..200).filter(|_| allowance.take(after(86_400))).count(), 100);
+    }
 
     const DAY: Duration = Duration::from_secs(86_400);
 

@@ -41,6 +41,8 @@ pub(crate) struct ServerFields {
     pub(crate) redirect_https: Option<bool>,
     pub(crate) hsts: Option<Duration>,
     pub(crate) domains: Vec<String>,
+    pub(crate) domains_on_demand: Vec<String>,
+    pub(crate) domain_ask: Option<String>,
     pub(crate) acme_directory: String,
     pub(crate) acme_contacts: Vec<String>,
     pub(crate) acme_authorities: Option<PathBuf>,

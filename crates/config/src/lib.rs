@@ -57,10 +57,15 @@ pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
-    BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, Process, ProxyProtocol,
-    PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, NamesOnDemand, Process,
+    ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
+
+/// Whether an authority could issue a certificate for this name, in small letters.
+pub fn is_domain(host: &str) -> bool {
+    !host.contains('*') && value::domain(host).is_ok_and(|name| name == host)
+}
 
 /// A user of this machine.
 pub use highball_users::User;

@@ -248,6 +248,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               something else, the server then listens on the ports 443 and 80, and sends clients of port 80 to HTTPS. See [https.md](https.md#certificates-by-themselves).",
     },
     Opt {
+        name: "domain_on_demand",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Domains(|f, domains| f.server.domains_on_demand = domains),
+        default: Default::Without("none"),
+        section: Section::Server,
+        example: "*.example.com",
+        doc: "Name for which a certificate is obtained as with `domain`, but not before a client asks for it. `*.example.com` stands for \
+              all names with one label more, each of which gets a certificate for itself: name a domain so whose DNS entries you \
+              make one by one. May be given several times (in the file: a list). See [https.md](https.md#names-on-demand).",
+    },
+    Opt {
+        name: "domain_ask",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::UrlPath(|f, path| f.server.domain_ask = Some(path)),
+        default: Default::Without("none; the application is not asked"),
+        section: Section::Server,
+        example: "/certificates/allowed",
+        doc: "Path by which the application says whether a certificate is to be obtained for a name that a client asks for, and that no \
+              option names: it is sent `GET PATH?domain=NAME`, and says yes with status 200. See [https.md](https.md#names-on-demand).",
+    },
+    Opt {
         name: "acme_directory",
         scope: Scope::Server,
         short: None,

@@ -18,7 +18,7 @@ use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, ExternalAccount, Limits, Log, Named, RunsAs, Settings, TlsSettings,
+    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, RunsAs, Settings, TlsSettings,
 };
 use crate::value::{self, Address};
 
@@ -603,7 +603,8 @@ fn tls(
     env: &dyn Fn(&str) -> Option<String>,
     has_binds: bool,
 ) -> Result<TlsSettings, ConfigError> {
-    if fields.https && !fields.domains.is_empty() {
+    let asks_authority = asks_authority(fields);
+    if fields.https && asks_authority {
         return Err(ConfigError::Usage(
             "`https` is for development, and `domain` for sites that the world can reach: leave one of them out".into(),
         ));
@@ -616,11 +617,16 @@ fn tls(
         handshake_timeout: fields.tls_handshake_timeout,
         max_handshakes: fields.max_tls_handshakes,
         is_local: fields.https,
-        redirect: fields.redirect_https.unwrap_or(!fields.domains.is_empty() && !has_binds),
+        redirect: fields.redirect_https.unwrap_or(asks_authority && !has_binds),
         // A browser would use HTTPS for every port of this machine, whatever listens there.
         hsts: fields.hsts.filter(|_| !fields.https),
         acme: acme(fields, apps, env)?,
     })
+}
+
+/// Whether certificates are obtained from an authority.
+fn asks_authority(fields: &ServerFields) -> bool {
+    !fields.domains.is_empty() || !fields.domains_on_demand.is_empty() || fields.domain_ask.is_some()
 }
 
 /// How certificates are obtained, if some are.
@@ -629,7 +635,7 @@ fn acme(
     apps: &[Arc<App>],
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<AcmeSettings>, ConfigError> {
-    if fields.domains.is_empty() {
+    if !asks_authority(fields) {
         return Ok(None);
     }
     let directory = fields.acme_directory.clone();
@@ -643,7 +649,7 @@ fn acme(
             "name a folder for the certificates of `domain` with `state_dir`: there is no HOME".into(),
         )
     })?;
-    let domains = domains(&fields.domains, apps)?;
+    let domains = domains_of(&fields.domains, apps)?;
     if let Some(name) = domains.iter().find(|name| name.starts_with("*.") && fields.acme_dns_hook.is_none()) {
         return Err(ConfigError::Usage(format!(
             "`{name}` stands for many names, and for such certificates the authority looks at the DNS: name a program that makes \
@@ -652,6 +658,10 @@ fn acme(
     }
     Ok(Some(AcmeSettings {
         domains,
+        on_demand: NamesOnDemand {
+            listed: domains_of(&fields.domains_on_demand, apps)?,
+            ask: fields.domain_ask.clone(),
+        },
         directory,
         contacts: fields.acme_contacts.clone(),
         authorities: fields.acme_authorities.clone(),
@@ -663,7 +673,7 @@ fn acme(
 }
 
 /// The names, each once. Those of applications that have files with certificates, or that no authority looks for, are left out.
-fn domains(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, ConfigError> {
+fn domains_of(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, ConfigError> {
     let mut domains: Vec<String> = given.iter().filter(|name| *name != value::ALL_HOSTS).cloned().collect();
     if domains.len() < given.len() {
         let is_public = |host: &str| !host.ends_with(".localhost") && value::domain(host).is_ok();
@@ -673,9 +683,9 @@ fn domains(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, ConfigErr
     }
     domains.sort();
     domains.dedup();
-    if domains.is_empty() {
+    if domains.is_empty() && !given.is_empty() {
         return Err(ConfigError::Usage(
-            "`domain = \"hosts\"` stands for the `hosts` of the applications, and none has one that an authority looks for: name them, \
+            "`hosts` for a `domain` stands for the `hosts` of the applications, and none has one that an authority looks for: name them, \
              such as `hosts = [\"blog.example.org\"]`"
                 .into(),
         ));

@@ -471,6 +471,8 @@ pub struct TlsSettings {
 pub struct AcmeSettings {
     /// The names, each of which gets a certificate.
     pub domains: Vec<String>,
+    /// Others get one when the first client asks for it.
+    pub on_demand: NamesOnDemand,
     /// The authority: the URL of its directory.
     pub directory: String,
     /// E-mail addresses for the authority.
@@ -485,6 +487,30 @@ pub struct AcmeSettings {
     pub state_dir: PathBuf,
     /// Whether there is an address for HTTP, where the authority can look whether a name is ours. It looks at that for HTTPS else.
     pub has_http: bool,
+}
+
+/// Names whose certificates are obtained when a client asks for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamesOnDemand {
+    /// These, in small letters. `*.example.org` stands for all with one label more.
+    pub listed: Vec<String>,
+    /// The path, and maybe query, by which the application says whether it is to be done for another.
+    pub ask: Option<String>,
+}
+
+impl NamesOnDemand {
+    /// Whether there may be such names.
+    pub fn are_possible(&self) -> bool {
+        !self.listed.is_empty() || self.ask.is_some()
+    }
+
+    /// Whether this name, in small letters, is one without asking the application.
+    pub fn lists(&self, host: &str) -> bool {
+        let above = host.split_once('.').map(|(_, above)| above);
+        let stands_for =
+            |listed: &String| listed == host || (above.is_some() && listed.strip_prefix("*.") == above);
+        self.listed.iter().any(stands_for)
+    }
 }
 
 /// An account that was made with an authority before (external account binding, RFC 8555 section 7.3.4).

@@ -639,6 +639,28 @@ fn domains_stand_for_the_hosts_of_applications() {
 }
 
 #[test]
+fn names_on_demand_need_no_domain() {
+    let app = App::new().env("HOME", "/home/somebody");
+    let given =
+        ["--domain-on-demand", "*.Shops.test", "--domain-on-demand", "one.test", "--domain-ask", "/may"];
+    let settings = app.try_settings(&given).unwrap();
+    assert_eq!(
+        settings.binds.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["tls://0.0.0.0:443", "0.0.0.0:80"]
+    );
+    assert!(settings.tls.redirect);
+    let acme = settings.tls.acme.unwrap();
+    assert_eq!((acme.domains.len(), acme.on_demand.ask.as_deref()), (0, Some("/may")));
+    let listed = |host| acme.on_demand.lists(host);
+    assert!(listed("one.test") && listed("a.shops.test"));
+    for other in ["shops.test", "a.b.shops.test", "a.one.test", "xshops.test", "test", "a.test", ""] {
+        assert!(!listed(other), "{other}");
+    }
+    let refused = app.try_settings(&["--domain-ask", "/may", "--https"]).unwrap_err().to_string();
+    assert!(refused.contains("for development"), "{refused}");
+}
+
+#[test]
 fn names_with_an_asterisk_need_a_program_for_the_dns() {
     let app = App::new().env("HOME", "/home/somebody");
     let refused = app.try_settings(&["--domain", "*.a.test"]).unwrap_err().to_string();

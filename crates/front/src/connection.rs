@@ -9,6 +9,7 @@
 //! it, if it is one), [`closing`] (ending it).
 
 mod answer;
+mod asked_name;
 mod cached;
 mod closing;
 mod forwarded;

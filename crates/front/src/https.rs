@@ -1,11 +1,13 @@
 //! What HTTPS means for requests and answers: clients are sent to it, and browsers kept there.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use highball_config::TlsSettings;
 
 use crate::http_syntax::write_number;
 use crate::message::request_head::RequestHead;
+use crate::on_demand::OnDemand;
 use crate::transport::tls::Tls;
 
 const HSTS: &[u8] = b"strict-transport-security";
@@ -16,6 +18,8 @@ pub(crate) struct Https {
     pub(crate) tls: Arc<Tls>,
     /// Whether clients of HTTP addresses are sent here.
     pub(crate) redirects: bool,
+    /// Certificates that are obtained when a client asks for one, if some are.
+    pub(crate) on_demand: Option<Rc<OnDemand>>,
     port: Option<u16>,
     /// A field line.
     hsts: Option<Vec<u8>>,
@@ -25,7 +29,8 @@ impl Https {
     pub(crate) fn new(tls: Arc<Tls>, port: Option<u16>, settings: &TlsSettings) -> Self {
         let line = |age: u64| format!("strict-transport-security: max-age={age}\r\n").into_bytes();
         let hsts = settings.hsts.map(|time| line(time.as_secs()));
-        Https { tls, redirects: settings.redirect, port, hsts }
+        let on_demand = OnDemand::new(settings.acme.as_ref(), &tls);
+        Https { tls, on_demand, redirects: settings.redirect, port, hsts }
     }
 
     /// Where a request over HTTP is to be sent. A client that names no port knows this server by the usual ones, whatever it

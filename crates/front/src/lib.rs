@@ -14,6 +14,7 @@
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there;
+//! - `on_demand`: names that get a certificate when a client asks for one; `own_request`: what the server itself asks an application;
 //! - [`figures`]: what is counted and measured of requests;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
@@ -45,6 +46,8 @@ mod https;
 pub mod line_buffer;
 pub mod message;
 pub mod messages;
+mod on_demand;
+mod own_request;
 pub mod protocol;
 pub mod refusals;
 pub mod route;

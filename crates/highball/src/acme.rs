@@ -45,7 +45,10 @@ pub(crate) fn keep_certificates(
     let server = Server { tls: Arc::clone(tls), configuration: configuration.clone() };
     // The process before keeps them until it has drained.
     let quiet = if is_successor { settings.drain_timeout + EXIT } else { Duration::ZERO };
-    keep(acme, Arc::new(server), quiet).map(Some)
+    let keeping = keep(acme, Arc::new(server), quiet)?;
+    let keeper = keeping.keeper.clone();
+    tls.obtain_by(Box::new(move |host| keeper.obtain(host)));
+    Ok(Some(keeping))
 }
 
 /// Who clients get the certificates from.

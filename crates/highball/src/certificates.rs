@@ -2,7 +2,7 @@
 //! user's authority issues them (`authority`).
 
 use crate::authority::{self, Local, LocalError};
-use highball_acme::certificate_file;
+use highball_acme::{certificate_file, kept_hosts};
 use highball_config::{reader_of, App, BindProtocol, CertificateFiles, Settings, User};
 use highball_front::{Certificate, CertificateError, CertificateOwner, Issuer, Pem, SetupError, Tls};
 use highball_proc::write_no_core_files;
@@ -60,7 +60,7 @@ pub(crate) fn read(settings: &Settings) -> Result<Sources, LocalError> {
 /// Those that an authority has issued. One that is missing or cannot be used is being obtained, and the log says why.
 fn kept(settings: &Settings) -> impl Iterator<Item = Source> + '_ {
     let acme = settings.tls.acme.iter();
-    let files = acme.flat_map(|acme| acme.domains.iter().map(|host| certificate_file(acme, host)));
+    let files = acme.flat_map(|acme| kept_hosts(acme).into_iter().map(|host| certificate_file(acme, &host)));
     files.filter_map(|file| {
         let pem = kept_in(&file).ok()?;
         Some(Source { file, owner: None, read: Ok(pem) })

@@ -3,7 +3,8 @@
 
 use std::future::{poll_fn, Future};
 use std::io;
-use std::pin::Pin;
+use std::pin::{pin, Pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
@@ -18,7 +19,7 @@ use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
 use crate::transport::tls::{Alpn, Handshake, Tls};
 
-use super::closing;
+use super::{asked_name, closing};
 
 /// Most bytes of a client's beginning that are read at a time: what rustls takes at once.
 const FIRST_BYTES: usize = 4096;
@@ -50,7 +51,7 @@ pub(super) async fn secure(
     stream: Stream,
     received: Vec<u8>,
     peer: &mut Peer,
-    shared: &Shared,
+    shared: &Rc<Shared>,
     counted: &Counted,
 ) -> Option<Secured> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
@@ -97,7 +98,7 @@ pub(super) async fn secure(
 struct Handshaking<'a> {
     tcp: TcpStream,
     tls: Arc<Tls>,
-    shared: &'a Shared,
+    shared: &'a Rc<Shared>,
     counted: &'a Counted,
 }
 
@@ -124,6 +125,9 @@ impl Handshaking<'_> {
 
     async fn lead(&mut self, received: &[u8]) -> Result<ServerConnection, Failed> {
         let accepted = self.greeting(received).await?;
+        if let Some(name) = accepted.client_hello().server_name() {
+            self.await_certificate(name).await?;
+        }
         let config = Arc::clone(self.tls.config());
         let begun = self.compute(move || accepted.into_connection(config)).await?;
         let mut connection = begun.map_err(|(why, alert)| self.refuse(&why, alert))?;
@@ -144,6 +148,23 @@ impl Handshaking<'_> {
             }
         }
         Ok(connection)
+    }
+
+    /// Waits while a certificate for this name is being obtained, if one is. Without it, the client gets what others get.
+    async fn await_certificate(&self, name: &str) -> Result<(), Failed> {
+        let Some(done) = asked_name::look(name, self.shared) else { return Ok(()) };
+        // It may lose its place to another client meanwhile, and is not late.
+        self.counted.rest(asked_name::PATIENCE);
+        let mut done = pin!(done.notified());
+        let ended = poll_fn(|context| match done.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => {
+                self.look_at_time(context).map_or_else(|why| Poll::Ready(Err(why)), |()| Poll::Pending)
+            }
+        });
+        ended.await?;
+        self.counted.rest(self.shared.settings.tls.handshake_timeout);
+        Ok(())
     }
 
     async fn greeting(&self, received: &[u8]) -> Result<Accepted, Failed> {

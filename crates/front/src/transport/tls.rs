@@ -11,8 +11,9 @@ mod served;
 pub(crate) mod stream;
 mod tickets;
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustls::crypto::CryptoProvider;
 use rustls::server::ServerSessionMemoryCache;
@@ -23,6 +24,7 @@ use certificate::Certificate;
 use challenges::{Challenges, ACME_TLS};
 use served::Served;
 use tickets::TicketKeys;
+use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 /// What the protocols are called that clients may choose from (RFC 7301), the best first.
@@ -47,7 +49,6 @@ use rustls::crypto::ring as cryptography;
 
 /// What all connections with TLS share. Certificates can be replaced from any thread, and connections that there are keep
 /// theirs.
-#[derive(Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
     served: Arc<Served>,
@@ -55,7 +56,11 @@ pub struct Tls {
     most_handshakes: usize,
     handshakes: Handshakes,
     problem: Mutex<Option<String>>,
+    obtain: OnceLock<Obtain>,
 }
+
+/// Has the certificate for a name obtained, or renewed if it is time. The answer comes when that is done, or has failed.
+pub type Obtain = Box<dyn Fn(String) -> oneshot::Receiver<()> + Send + Sync>;
 
 /// How handshakes have ended, since the start.
 #[derive(Debug, Default)]
@@ -143,6 +148,12 @@ pub(crate) fn provider() -> CryptoProvider {
     provider
 }
 
+impl fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tls").field("certificates", &self.certificates()).finish_non_exhaustive()
+    }
+}
+
 impl Tls {
     /// With these certificates; the first is for clients that name a host which none is for. At most this number
     /// of handshakes is computed, or waits for that, at a time. `tickets` are the [keys](Tls::ticket_keys) of the server before.
@@ -173,6 +184,7 @@ impl Tls {
             most_handshakes,
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
+            obtain: OnceLock::new(),
         })
     }
 
@@ -189,6 +201,22 @@ impl Tls {
     /// From now on clients get what this issues for the names that they ask for.
     pub fn issue_by(&self, issuer: Issuer) {
         self.served.issue_by(issuer);
+    }
+
+    /// Certificates for names that clients ask for are obtained so.
+    pub fn obtain_by(&self, obtain: Obtain) {
+        // There is one keeper of certificates in the life of a process.
+        let _ = self.obtain.set(obtain);
+    }
+
+    /// Has this name's certificate obtained or renewed. `None`: none are obtained.
+    pub(crate) fn obtain(&self, host: &str) -> Option<oneshot::Receiver<()>> {
+        self.obtain.get().map(|obtain| obtain(host.to_owned()))
+    }
+
+    /// The certificate that clients get for this name, in small letters; `None`: none is for it.
+    pub(crate) fn certificate_for(&self, host: &str) -> Option<Certificate> {
+        self.served.certificate_for(host)
     }
 
     /// The certificates in use.

@@ -319,6 +319,10 @@ impl Certificate {
         &self.file
     }
 
+    pub(crate) fn expires(&self) -> SystemTime {
+        self.expires
+    }
+
     /// The host names that are in it.
     pub fn hosts(&self) -> &[String] {
         &self.hosts

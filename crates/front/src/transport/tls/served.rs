@@ -61,6 +61,13 @@ impl Served {
         Arc::clone(&self.by_host.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The certificate for this name, in small letters.
+    pub(super) fn certificate_for(&self, host: &str) -> Option<Certificate> {
+        let now = self.now();
+        let found = now.named(host).and_then(|named| named.first().copied());
+        found.map(|index| now.all[index].clone())
+    }
+
     pub(super) fn all(&self) -> Vec<Certificate> {
         self.now().all.clone()
     }
@@ -99,13 +106,16 @@ impl ByHost {
         ByHost { is_quick: all.iter().all(is_quick), all, hosts }
     }
 
+    /// Those for this host, in small letters.
+    fn named(&self, host: &str) -> Option<&Vec<usize>> {
+        self.hosts.get(host).or_else(|| self.hosts.get(&wildcard_for(host)?))
+    }
+
     /// The one for this host, else the server's first, as other web servers do. Of several for a host (RSA and ECDSA), the first that
     /// the client can check.
     fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Certificate> {
         let host = host.map(str::to_ascii_lowercase);
-        let named = host
-            .as_deref()
-            .and_then(|host| self.hosts.get(host).or_else(|| self.hosts.get(&wildcard_for(host)?)));
+        let named = host.as_deref().and_then(|host| self.named(host));
         let found = named.into_iter().flatten().map(|index| &self.all[*index]);
         let mut found: Vec<&Certificate> = found.collect();
         if found.is_empty() {
