@@ -21,6 +21,7 @@ use crate::transport::tls::Tls;
 /// A name that has a certificate is looked at again after this, or after this part of the time that is left to it, for its renewal,
 const LOOK_AGAIN: Duration = Duration::from_secs(12 * 3600);
 const PART: u32 = 8;
+const LOOK_SOONEST: Duration = Duration::from_secs(1);
 /// and one that has none after this.
 const TRY_AGAIN: Duration = Duration::from_secs(60);
 /// Names that are remembered.
@@ -93,6 +94,10 @@ impl OnDemand {
         if !self.is_possible(host) || self.under_way.get() >= MOST_UNDER_WAY {
             return Look::Nothing;
         }
+        // A name that is not asked about now is looked at again with the next client.
+        if !self.lists(host) && !self.may_ask() {
+            return Look::Nothing;
+        }
         let done = Rc::new(Notify::new());
         self.learn(host, Known::UnderWay(Rc::clone(&done)));
         self.under_way.set(self.under_way.get() + 1);
@@ -104,7 +109,7 @@ impl OnDemand {
         let certificate = self.tls.certificate_for(host).filter(|_| is_allowed);
         let rest = certificate.map_or(TRY_AGAIN, |certificate| {
             let left = certificate.expires().duration_since(SystemTime::now()).unwrap_or_default();
-            (left / PART).min(LOOK_AGAIN)
+            (left / PART).clamp(LOOK_SOONEST, LOOK_AGAIN)
         });
         self.learn(host, Known::Until(now_ms() + rest.as_millis() as u64));
         self.under_way.set(self.under_way.get() - 1);
@@ -113,12 +118,7 @@ impl OnDemand {
 
     /// The path of the application by which it says whether there is to be a certificate for this name. `None`: it is not asked.
     pub(crate) fn path_to_ask(&self) -> Option<&str> {
-        let path = self.rules.ask.as_deref()?;
-        let now_s = now_ms() / 1000;
-        let (second, times) = self.asked.get();
-        let times = if second == now_s { times } else { 0 };
-        self.asked.set((now_s, times + 1));
-        (times < MOST_ASKED).then_some(path)
+        self.rules.ask.as_deref()
     }
 
     pub(crate) fn tls(&self) -> &Tls {
@@ -149,6 +149,14 @@ impl OnDemand {
             && (self.rules.ask.is_some() || self.rules.lists(host))
             && !self.domains.iter().any(covers)
             && self.tls.certificate_for(host).is_none_or(is_ours)
+    }
+
+    fn may_ask(&self) -> bool {
+        let now_s = now_ms() / 1000;
+        let (second, times) = self.asked.get();
+        let times = if second == now_s { times } else { 0 };
+        self.asked.set((now_s, times + 1));
+        times < MOST_ASKED
     }
 
     fn learn(&self, host: &str, what: Known) {

@@ -76,7 +76,7 @@ pub(crate) async fn status(exchange: &Rc<Exchange>, app: &AppState) -> Result<u1
     poll_fn(|context| poll_status(exchange, context)).await
 }
 
-/// A request that ends with this, also if nobody waits for its answer any more.
+/// A request that ends with this, also if its answer is not waited for any more.
 struct Open<'a> {
     exchange: &'a Rc<Exchange>,
     app: &'a AppState,
