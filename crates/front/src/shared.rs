@@ -153,7 +153,7 @@ impl Shared {
             handshakes: PoolTurn::of_handshakes(),
             quick_handshakes: LoopShare::default(),
             unrouted: RefCell::default(),
-            measures: !settings.admin.binds.is_empty(),
+            measures: settings.admin.measures_requests(),
             accepted: Cell::new(0),
             connections: Cell::new(0),
             idle: Cell::new(0),
@@ -320,6 +320,7 @@ impl Shared {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
+            accepts: !self.is_draining(),
             unrouted: self.unrouted.borrow().clone(),
             accepted: self.accepted.get(),
             connections: self.connections.get(),
