@@ -112,7 +112,7 @@ complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print h
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
 complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_needs_command" -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, lighttpd, systemd'
+complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
 complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
@@ -380,6 +380,8 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l request-id 
 complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
 fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l machines -d 'Host names or IP addresses of the machines that serve it, with commas between them: for haproxy and kamal' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l memory -d 'Memory that the server takes on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad [default: an estimate]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'Say what would be written, and write nothing'
 complete -c highball -n "__fish_highball_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -401,7 +403,7 @@ complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'As
 complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, apache, caddy, haproxy, lighttpd, systemd'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "status" -d 'Show how running servers are doing'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
