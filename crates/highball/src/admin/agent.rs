@@ -90,21 +90,20 @@ impl Known {
 
     fn observe(&mut self, report: &Report, now: Instant) {
         let before = self.last.as_ref().and_then(|(at, report)| Some((now - *at, report.as_ref()?)));
-        let elapsed = before.map(|(elapsed, _)| elapsed);
-        let observed = |load: &AppLoad| {
+        let of_app = |load: &AppLoad| {
             let same = |(elapsed, report): (Duration, &'_ Report)| {
-                let earlier = report.apps.iter().find(|earlier| earlier.app == load.app)?.clone();
-                Some((elapsed, earlier))
+                let earlier = report.apps.iter().find(|earlier| earlier.app == load.app)?;
+                Some(observed(load, Some((elapsed, earlier))))
             };
-            (Some(load.app), observed(load, before.and_then(same)))
+            (Some(load.app), before.and_then(same).unwrap_or_else(|| observed(load, None)))
         };
-        let mut all: Vec<(Option<AppId>, Observed)> = report.apps.iter().map(observed).collect();
+        let mut all: Vec<(Option<AppId>, Observed)> = report.apps.iter().map(of_app).collect();
         let together = all.iter().fold(Observed::default(), |sum, (_, observed)| sum.and(*observed));
         all.push((None, together));
         self.gauges.retain(|app, _| all.iter().any(|(known, _)| known == app));
         for (app, observed) in all {
-            // An application that came later has been seen for the first time.
-            let elapsed = elapsed.filter(|_| self.gauges.contains_key(&app));
+            // An application that came later is seen for the first time.
+            let elapsed = before.map(|(elapsed, _)| elapsed).filter(|_| self.gauges.contains_key(&app));
             self.gauges.entry(app).or_default().observe(&observed, elapsed);
         }
     }
@@ -144,7 +143,7 @@ fn down(why: &str) -> String {
 }
 
 /// What was observed of an application since an earlier report.
-fn observed(load: &AppLoad, earlier: Option<(Duration, AppLoad)>) -> Observed {
+fn observed(load: &AppLoad, earlier: Option<(Duration, &AppLoad)>) -> Observed {
     let serving = || load.workers.iter().filter(|worker| worker.serves);
     let threads: usize = serving().map(|worker| worker.threads).sum();
     let now: usize = serving().map(|worker| worker.in_flight + worker.placed).sum();
@@ -206,7 +205,7 @@ mod tests {
     fn short_requests_count_with_their_mean() {
         let second = Duration::from_secs(1);
         let (earlier, now) = (load(1, 0, 0), load(1, 1, 3));
-        let seen = observed(&now, Some((second, earlier)));
+        let seen = observed(&now, Some((second, &earlier)));
         assert_eq!((seen.threads, seen.busy, seen.queue), (4.0, 1.0, 3.0));
     }
 
