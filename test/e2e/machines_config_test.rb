@@ -59,12 +59,12 @@ class MachinesConfigTest < E2ETest
   end
 
   def test_kamal
-    deploy = Psych.safe_load(printed_for("kamal", *@options, "--machines", "10.0.0.5,10.0.0.6", "--host", "a.example"))
+    deploy = Psych.safe_load(printed_for("kamal", *@options, "--machines", "10.0.0.5,::1", "--host", "*.example"))
     assert_equal %w[service image servers boot proxy deploy_timeout drain_timeout registry env builder], deploy.keys
     web = deploy.dig("servers", "web")
-    assert_equal %w[10.0.0.5 10.0.0.6], web["hosts"]
+    assert_equal %w[10.0.0.5 ::1], web["hosts"]
     assert_equal({ "limit" => 1, "wait" => 5 }, deploy["boot"])
-    assert_equal ["a.example", 3000], deploy["proxy"].values_at("host", "app_port")
+    assert_equal ["*.example", 3000], deploy["proxy"].values_at("host", "app_port")
     assert_operator deploy["deploy_timeout"], :>=, 60
     serve_as_printed(web["cmd"].split, 3000, nil)
   end

@@ -611,8 +611,8 @@ mod tests {
             assert!(haproxy.contains(line), "{line} is missing in\n{haproxy}");
         }
         let kamal = of("kamal", &machines).unwrap();
-        assert!(kamal.contains("      - 10.0.0.5\n      - web-2\n"), "{kamal}");
-        assert!(of("kamal", &[]).unwrap().contains("      - 192.0.2.10\n"));
+        assert!(kamal.contains("      - \"10.0.0.5\"\n      - \"web-2\"\n"), "{kamal}");
+        assert!(of("kamal", &[]).unwrap().contains("      - \"192.0.2.10\"\n"));
         let ports = ["--admin", "10.0.0.5:81", "--agent-check", "10.0.0.5:82", "--drain-grace", "20s"];
         let haproxy = of("haproxy", &[&machines[..], &ports].concat()).unwrap();
         assert!(
