@@ -54,7 +54,13 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             let (paths, given) = serve_args(matches);
             let text = |name| matches.get_one::<String>(name).cloned();
             let program = text("PROGRAM").expect("clap requires it");
-            let asked = Asked { program, via: text("via"), host: text("host") };
+            let asked = Asked {
+                program,
+                via: text("via"),
+                host: text("host"),
+                machines: text("machines"),
+                memory: text("memory"),
+            };
             Ok(Command::Config { asked, paths, given })
         }
         Some(("init", matches)) => Ok(Command::Init {
@@ -148,15 +154,22 @@ fn config() -> clap::Command {
         .value_name("PROTOCOL")
         .value_parser(PossibleValuesParser::new(deployment::PROTOCOLS))
         .help("Protocol by which the program reaches Highball [default: http, if Highball listens for it]");
-    let programs: Vec<&str> = deployment::programs().collect();
+    let machines = Arg::new("machines")
+        .long("machines")
+        .value_name("HOSTS")
+        .help("Host names or IP addresses of the machines that serve it, with commas between them: for haproxy and kamal");
+    let memory = Arg::new("memory").long("memory").value_name("SIZE").help(
+        "Memory that the server takes on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad \
+         [default: an estimate]",
+    );
     let command = clap::Command::new("config")
-        .about(format!("Print a configuration for {}", programs.join(", ")))
+        .about("Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs")
         .long_about(
-            "Print a configuration for another program: for a web server in front of the application at PATH, or for \
-             systemd, which starts it. Options are those that it is served with; the environment is production unless they \
-             say otherwise",
+            "Print a configuration for another program: for a web server in front of the application at PATH, for systemd, \
+             which starts it, or for a program that runs it on several machines. Options are those that it is served with; the \
+             environment is production unless they say otherwise",
         );
-    with_serve_args(command.arg(program)).arg(via).arg(host)
+    with_serve_args(command.arg(program)).args([via, host, machines, memory])
 }
 
 fn init() -> clap::Command {

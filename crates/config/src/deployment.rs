@@ -1,35 +1,51 @@
-//! Configurations of other programs for an application: of web servers in front of it, and of systemd. Each is a file in
+//! Configurations of other programs for an application: of web servers in front of it, of systemd, and of programs that run
+//! it on several machines ([`crate::machines`]). Each is a file in
 //! the folder `programs`: text with placeholders such as `{name}`. A line with a placeholder that has no value here is
 //! left out; that is all there is of conditions.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::given::Given;
+use crate::machines::{self, Machine};
 use crate::ownership::owner;
 use crate::puma::AskRuby;
 use crate::resolve::gather;
 use crate::settings::BindProtocol::{self, FastCgi, Http};
 use crate::settings::{App, Bind, BindAddress, Settings};
+use crate::value;
 
 /// A program, and what its configurations are made from.
 struct Program {
     name: &'static str,
     /// For each protocol by which it reaches Highball; that of the first is used if several are possible.
     templates: &'static [(BindProtocol, &'static str)],
+    machines: Machines,
+}
+
+/// Whether a program knows the machines that Highball runs on.
+enum Machines {
+    /// It runs on the same machine, or chooses the machines itself.
+    None,
+    /// They are part of its configuration.
+    Possible,
+    /// With them, it has another template.
+    Other(&'static str),
 }
 
 /// The programs. (systemd starts Highball, whatever it speaks.)
-static PROGRAMS: [Program; 6] = [
+static PROGRAMS: [Program; 9] = [
     Program {
         name: "nginx",
         templates: &[
             (Http, include_str!("../programs/nginx.conf")),
             (FastCgi, include_str!("../programs/nginx-fastcgi.conf")),
         ],
+        machines: Machines::None,
     },
     Program {
         name: "apache",
@@ -37,6 +53,7 @@ static PROGRAMS: [Program; 6] = [
             (Http, include_str!("../programs/apache.conf")),
             (FastCgi, include_str!("../programs/apache-fastcgi.conf")),
         ],
+        machines: Machines::None,
     },
     Program {
         name: "caddy",
@@ -44,6 +61,7 @@ static PROGRAMS: [Program; 6] = [
             (Http, include_str!("../programs/caddy.conf")),
             (FastCgi, include_str!("../programs/caddy-fastcgi.conf")),
         ],
+        machines: Machines::None,
     },
     Program {
         name: "haproxy",
@@ -51,9 +69,33 @@ static PROGRAMS: [Program; 6] = [
             (Http, include_str!("../programs/haproxy.conf")),
             (FastCgi, include_str!("../programs/haproxy-fastcgi.conf")),
         ],
+        machines: Machines::Other(include_str!("../programs/haproxy-machines.conf")),
     },
-    Program { name: "lighttpd", templates: &[(FastCgi, include_str!("../programs/lighttpd-fastcgi.conf"))] },
-    Program { name: "systemd", templates: &[(Http, include_str!("../programs/systemd.conf"))] },
+    Program {
+        name: "lighttpd",
+        templates: &[(FastCgi, include_str!("../programs/lighttpd-fastcgi.conf"))],
+        machines: Machines::None,
+    },
+    Program {
+        name: "systemd",
+        templates: &[(Http, include_str!("../programs/systemd.conf"))],
+        machines: Machines::None,
+    },
+    Program {
+        name: "kubernetes",
+        templates: &[(Http, include_str!("../programs/kubernetes.yaml"))],
+        machines: Machines::None,
+    },
+    Program {
+        name: "kamal",
+        templates: &[(Http, include_str!("../programs/kamal.yaml"))],
+        machines: Machines::Possible,
+    },
+    Program {
+        name: "nomad",
+        templates: &[(Http, include_str!("../programs/nomad.hcl"))],
+        machines: Machines::None,
+    },
 ];
 
 /// The protocols by which programs reach Highball, as words.
@@ -74,6 +116,9 @@ const SPECIAL: &str = "\"'\\$%{}";
 /// The longest name of an application, in letters: nginx has no room for much longer ones.
 const NAME_LETTERS: usize = 32;
 
+/// The memory that a server may take.
+const MEMORY: RangeInclusive<u64> = (1 << 20)..=(1 << 50);
+
 /// The names of the programs.
 pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
@@ -87,6 +132,10 @@ pub(crate) struct Asked {
     pub(crate) via: Option<String>,
     /// What visitors call the site.
     pub(crate) host: Option<String>,
+    /// The machines that it runs on.
+    pub(crate) machines: Option<String>,
+    /// Memory that the server takes on each, as it was measured.
+    pub(crate) memory: Option<String>,
 }
 
 /// An application as another program is to know it.
@@ -107,6 +156,8 @@ pub struct Deployment {
     /// `PATH`, and `HIGHBALL_LIB` where the user has set it.
     path: Option<String>,
     lib: Option<String>,
+    machines: Vec<Machine>,
+    memory_bytes: Option<u64>,
 }
 
 /// What placeholders stand for.
@@ -131,8 +182,13 @@ impl Deployment {
         let settings = sources.settings()?;
         let [app] = &settings.apps[..] else { return Err(ConfigError::Usage(several(&settings.apps))) };
         let app = Arc::clone(app);
-        let Asked { program, via, host } = asked;
-        let (template, bind) = choose(&program, via.as_deref(), &settings.binds)?;
+        let Asked { program, via, host, machines, memory } = asked;
+        let (mut template, bind) = choose(&program, via.as_deref(), &settings.binds)?;
+        let machines = machines.as_deref().map(machines::read).transpose()?.unwrap_or_default();
+        if !machines.is_empty() {
+            template = template_of_machines(&program, via.as_deref(), template)?;
+        }
+        let memory_bytes = memory.as_deref().map(read_memory).transpose()?;
         let bind = bind.clone();
         let path = env("PATH");
         // A launcher sets it for the version that it runs.
@@ -142,7 +198,19 @@ impl Deployment {
             return Err(ConfigError::App { path: app.link.clone(), problem });
         }
         let user = user.or(owner.user.map(|owner| owner.name));
-        Ok(Deployment { template, bind, host, settings, app, user, arguments, path, lib })
+        Ok(Deployment {
+            template,
+            bind,
+            host,
+            settings,
+            app,
+            user,
+            arguments,
+            path,
+            lib,
+            machines,
+            memory_bytes,
+        })
     }
 
     /// The configuration; `highball` is the path of this program.
@@ -151,7 +219,15 @@ impl Deployment {
     /// Something cannot be written in such a file, or cannot be reached; the words say what to do.
     pub fn text(&self, highball: &Path) -> Result<String, ConfigError> {
         let values = self.values(highball)?;
-        Ok(self.template.lines().filter_map(|line| fill(line, &values)).map(|line| line + "\n").collect())
+        let of_each = machines::of_each(&self.machines, &self.settings);
+        let of_each: Vec<Values> = of_each.into_iter().map(|own| merged(&values, own)).collect();
+        let filled = |line: &'static str| -> Vec<String> {
+            match is_for_each_machine(line) {
+                true => of_each.iter().filter_map(|values| fill(line, values)).collect(),
+                false => fill(line, &values).into_iter().collect(),
+            }
+        };
+        Ok(self.template.lines().flat_map(filled).map(|line| line + "\n").collect())
     }
 
     fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
@@ -167,6 +243,7 @@ impl Deployment {
             |time: Duration| Some((time.as_secs() + u64::from(time.subsec_nanos() > 0)).to_string());
         let mut values = self.address_values()?;
         values.extend(self.service_values(highball)?);
+        values.extend(machines::values(&self.machines, &self.settings, &self.app, self.memory_bytes));
         values.extend([
             ("ident", Some(name.replace('-', "_"))),
             ("caddy_scheme", Some(if is_local(&host) { "http://" } else { "" }.into())),
@@ -182,6 +259,7 @@ impl Deployment {
             ("no_files", when(public.is_none())),
             ("no_links", when(public.is_some() && !static_files.follow_symlinks)),
             ("public", public.map(|public| plain_path(&public)).transpose()?),
+            ("no_machines", when(self.machines.is_empty())),
             ("name", Some(name)),
         ]);
         Ok(values)
@@ -295,6 +373,28 @@ fn choose<'a>(
     })
 }
 
+/// The template of a program that knows the machines.
+fn template_of_machines(
+    program: &str,
+    via: Option<&str>,
+    usual: &'static str,
+) -> Result<&'static str, ConfigError> {
+    match PROGRAMS.iter().find(|known| known.name == program).map(|known| &known.machines) {
+        Some(Machines::Possible) => Ok(usual),
+        Some(Machines::Other(template)) if via.is_none_or(|via| via == Http.scheme()) => Ok(template),
+        Some(Machines::Other(_)) => Err(ConfigError::Usage(format!(
+            "--machines: {program} reaches several machines by HTTP; leave out --via"
+        ))),
+        _ => Err(ConfigError::Usage(format!(
+            "--machines is for haproxy and kamal; the configuration of {program} names no machines"
+        ))),
+    }
+}
+
+fn read_memory(text: &str) -> Result<u64, ConfigError> {
+    value::size(text, &MEMORY).map_err(|why| ConfigError::Usage(format!("--memory: {why}")))
+}
+
 fn not_listening(program: &str, protocol: BindProtocol) -> String {
     let addresses = match protocol {
         Http => "--bind 127.0.0.1:3000 or --bind unix:/path".to_owned(),
@@ -324,6 +424,18 @@ fn when(holds: bool) -> Option<String> {
 
 fn is_local(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
+}
+
+/// All values, with those of one machine.
+fn merged(values: &Values, own: Values) -> Values {
+    let mut values = values.clone();
+    values.extend(own);
+    values
+}
+
+/// Whether a line stands for each machine.
+fn is_for_each_machine(line: &str) -> bool {
+    ["{machine}", "{machine_name}", "{machine_host}"].iter().any(|placeholder| line.contains(placeholder))
 }
 
 /// A line with its placeholders replaced; `None` where one has no value. Braces around anything else than a word of small
@@ -426,7 +538,13 @@ mod tests {
 
     fn all_templates() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
         let of = |program: &'static Program| {
-            program.templates.iter().map(|(via, template)| (program.name, via.scheme(), *template))
+            let of_machines = match program.machines {
+                Machines::Other(template) => Some((program.name, "http", template)),
+                _ => None,
+            };
+            let usual =
+                program.templates.iter().map(|(via, template)| (program.name, via.scheme(), *template));
+            usual.chain(of_machines)
         };
         PROGRAMS.iter().flat_map(of)
     }
@@ -470,8 +588,9 @@ mod tests {
         let binds = ["-b", "127.0.0.1", "-b", "fastcgi://127.0.0.1:9000"];
         for (program, via, template) in all_templates() {
             let options = [&binds[..], &["--via", via]].concat();
-            let values =
-                deployment(program, folder.path(), &options).unwrap().values(Path::new("/x")).unwrap();
+            let deployment = deployment(program, folder.path(), &options).unwrap();
+            let own = machines::of_each(&machines::read("a").unwrap(), &deployment.settings).remove(0);
+            let values = merged(&deployment.values(Path::new("/x")).unwrap(), own);
             for line in template.lines() {
                 let mut rest = line;
                 while let Some((_, name, after)) = first_placeholder(rest) {
@@ -480,6 +599,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_machine_is_a_line() {
+        let folder = folder();
+        let of = |program: &str, options: &[&str]| text(program, folder.path(), options);
+        let machines = ["--machines", "10.0.0.5,web-2:4000", "-b", "0.0.0.0:3000"];
+        let haproxy = of("haproxy", &machines).unwrap();
+        for line in ["    server 10.0.0.5 10.0.0.5:3000\n", "    server web-2-4000 web-2:4000\n"] {
+            assert!(haproxy.contains(line), "{line} is missing in\n{haproxy}");
+        }
+        let kamal = of("kamal", &machines).unwrap();
+        assert!(kamal.contains("      - \"10.0.0.5\"\n      - \"web-2\"\n"), "{kamal}");
+        assert!(of("kamal", &[]).unwrap().contains("      - \"192.0.2.10\"\n"));
+        let ports = ["--admin", "10.0.0.5:81", "--agent-check", "10.0.0.5:82", "--drain-grace", "20s"];
+        let haproxy = of("haproxy", &[&machines[..], &ports].concat()).unwrap();
+        assert!(
+            haproxy.contains("check port 81 inter 1s fall 2 rise 1 agent-check agent-port 82"),
+            "{haproxy}"
+        );
+        assert!(haproxy.contains("drain_grace = \"20s\""));
+        let error = |program: &str, options: &[&str]| of(program, options).unwrap_err().to_string();
+        assert!(error("nginx", &machines).contains("--machines is for haproxy and kamal"));
+        let fastcgi = ["--machines", "a", "-b", "fastcgi://127.0.0.1:9000", "--via", "fastcgi"];
+        assert!(error("haproxy", &fastcgi).contains("leave out --via"));
+    }
+
+    #[test]
+    fn resources_come_from_what_was_measured() {
+        let folder = folder();
+        let of = |options: &[&str]| text("kubernetes", folder.path(), &[&["-w", "3"], options].concat());
+        let estimated = of(&[]).unwrap();
+        assert!(estimated.contains("cpu: \"3\", memory: 576Mi"), "{estimated}");
+        assert!(estimated.contains("An estimate for 3 workers"));
+        let measured = of(&["--memory", "401m"]).unwrap();
+        assert!(measured.contains("memory: 401Mi") && measured.contains("memory: 602Mi"), "{measured}");
+        assert!(!measured.contains("estimate"), "{measured}");
+        assert!(of(&["--memory", "much"]).unwrap_err().to_string().starts_with("--memory: "));
+        // drain_grace is ten seconds at least here, drain_timeout 30 by default.
+        assert!(measured.contains("terminationGracePeriodSeconds: 50"), "{measured}");
     }
 
     #[test]
@@ -530,9 +689,9 @@ mod tests {
         let folder = folder();
         let error =
             |program: &str, options: &[&str]| text(program, folder.path(), options).unwrap_err().to_string();
-        assert!(
-            error("iis", &[]).contains("[possible values: nginx, apache, caddy, haproxy, lighttpd, systemd]")
-        );
+        assert!(error("iis", &[]).contains(
+            "[possible values: nginx, apache, caddy, haproxy, lighttpd, systemd, kubernetes, kamal, nomad]"
+        ));
         assert!(error("nginx", &["-p", "0"]).contains("takes another port each time"));
         assert!(error("nginx", &["--host", "a;$b"]).contains("has the character '$'"));
         let other = tempfile::tempdir().unwrap();

@@ -15,6 +15,8 @@ use crate::value::Address;
 
 /// The port of an address for health checks that names none.
 pub(crate) const ADMIN_PORT: u16 = 9394;
+/// The port of an address for agent checks that names none.
+pub(crate) const AGENT_PORT: u16 = 9395;
 
 /// Those that were asked for; the fields of others are empty.
 #[derive(Debug, Default, PartialEq)]
@@ -62,6 +64,7 @@ pub(crate) struct ServerFields {
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) admin: Vec<Address>,
     pub(crate) admin_hosts: Vec<String>,
+    pub(crate) agent_check: Vec<Address>,
     pub(crate) stuck_after: Option<Duration>,
     pub(crate) drain_grace: Duration,
     pub(crate) drain_timeout: Duration,
@@ -84,6 +87,11 @@ impl ServerFields {
     /// Where to answer health checks.
     pub(crate) fn admin_addresses(&self) -> Vec<Bind> {
         self.admin.iter().map(|address| address.at_port(ADMIN_PORT)).collect()
+    }
+
+    /// Where to answer the agent checks of load balancers.
+    pub(crate) fn agent_addresses(&self) -> Vec<Bind> {
+        self.agent_check.iter().map(|address| address.at_port(AGENT_PORT)).collect()
     }
 }
 

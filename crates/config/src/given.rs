@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
-use crate::fields::{Fields, ADMIN_PORT};
+use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
 use crate::form::{Form, Place};
 use crate::options::{named, Default, Opt, Scope, OPTIONS};
 use crate::value;
@@ -205,7 +205,11 @@ impl Given {
                 let folder = raw.folder(&place.current);
                 let text = match &option.form {
                     Form::Addresses(_) => {
-                        let port = if option.name == "admin" { ADMIN_PORT } else { port };
+                        let port = match option.name {
+                            "admin" => ADMIN_PORT,
+                            "agent_check" => AGENT_PORT,
+                            _ => port,
+                        };
                         raw.read(|text| value::address(text, folder))?.at_port(port).to_string()
                     }
                     form if form.takes_as_path(&raw.text) => folder.join(&raw.text).display().to_string(),

@@ -16,7 +16,7 @@
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
-//! - `deployment`: configurations of other programs, made from the settings;
+//! - `deployment`: configurations of other programs, made from the settings; `machines`: those for several machines;
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
@@ -32,6 +32,7 @@ mod file;
 mod form;
 mod given;
 mod help;
+mod machines;
 mod manual;
 mod memory;
 mod network;
@@ -211,7 +212,8 @@ pub fn parse_asking(
         Command::Init { dry_run, path } => {
             let folder = path.unwrap_or_else(|| ".".into());
             let paths = vec![folder.clone()];
-            let asked = Asked { program: "systemd".into(), via: None, host: None };
+            let asked =
+                Asked { program: "systemd".into(), via: None, host: None, machines: None, memory: None };
             let unit = Deployment::resolve(asked, paths, Given::default(), env, ask)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }

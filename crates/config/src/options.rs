@@ -566,6 +566,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
               them (DNS rebinding). `*` allows every name.",
     },
     Opt {
+        name: "agent_check",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Addresses(|f, addresses| f.server.agent_check = addresses),
+        default: Default::Without("there is none"),
+        section: Section::Server,
+        example: "10.0.0.5:9395",
+        doc: "Address at which a load balancer asks how busy this server is, by HAProxy's agent check: an IP address with or \
+              without a port (9395). May be given several times. It tells everybody who reaches it how busy the server is: \
+              use an address that only your load balancers reach. See \
+              [deploying/several-machines.md](deploying/several-machines.md).",
+    },
+    Opt {
         name: "stuck_after",
         scope: Scope::Server,
         short: None,

@@ -509,11 +509,18 @@ fn server(
     let admin = AdminSettings {
         binds: fields.admin_addresses(),
         hosts: std::mem::take(&mut fields.admin_hosts),
+        agent_binds: fields.agent_addresses(),
         stuck_after: fields.stuck_after,
     };
     if let Some(bind) = admin.binds.iter().find(|bind| bind.protocol != BindProtocol::Http) {
         return Err(ConfigError::Usage(format!(
             "option admin: {bind} is not an address for HTTP; write one such as 127.0.0.1:9394 or unix:/path"
+        )));
+    }
+    let is_for_agents = |bind: &&Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
+    if let Some(bind) = admin.agent_binds.iter().find(|bind| !is_for_agents(bind)) {
+        return Err(ConfigError::Usage(format!(
+            "option agent_check: {bind} is not an IP address with a port; write one such as 10.0.0.5:9395"
         )));
     }
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));

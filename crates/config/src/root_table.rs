@@ -85,7 +85,7 @@ pub fn root_table(
     logs.retain(|path| path != Path::new("-"));
     let fields = fields.server;
     Ok(Some(RootTable {
-        binds: fields.addresses().into_iter().chain(fields.admin_addresses()).collect(),
+        binds: [fields.addresses(), fields.admin_addresses(), fields.agent_addresses()].concat(),
         pidfile: fields.pidfile,
         logs,
         apps,

@@ -24,8 +24,23 @@ pub struct AdminSettings {
     pub binds: Vec<Bind>,
     /// Host names beside those of this machine; `*` is every one.
     pub hosts: Vec<String>,
+    /// Where the agent checks of load balancers are answered; none: nowhere.
+    pub agent_binds: Vec<Bind>,
     /// Time without a free thread and without an answer after which an application counts as stuck.
     pub stuck_after: Option<Duration>,
+}
+
+impl AdminSettings {
+    /// All addresses: for health checks and metrics, and for agent checks.
+    pub fn all_binds(&self) -> impl Iterator<Item = &Bind> + Clone {
+        self.binds.iter().chain(&self.agent_binds)
+    }
+
+    /// Whether the steps of requests are measured: metrics and agent checks report them.
+    #[must_use]
+    pub fn measures_requests(&self) -> bool {
+        self.all_binds().next().is_some()
+    }
 }
 
 /// Everything one run of `highball serve` needs to know.

@@ -147,6 +147,15 @@ fn several_addresses() {
 }
 
 #[test]
+fn addresses_for_balancers_have_ports_of_their_kind() {
+    let settings = App::new().settings(&["--admin", "10.0.0.5", "--agent-check", "10.0.0.5", "-p", "80"]);
+    assert_eq!(settings.admin.binds, [tcp("10.0.0.5:9394")]);
+    assert_eq!(settings.admin.agent_binds, [tcp("10.0.0.5:9395")]);
+    let error = App::new().error(&["--agent-check", "unix:/run/agent"]);
+    assert!(error.contains("is not an IP address with a port; write one such as 10.0.0.5:9395"), "{error}");
+}
+
+#[test]
 fn proxies_that_report_their_clients() {
     let loopback = |settings: &Settings| {
         let has = |text: &str| {

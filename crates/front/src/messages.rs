@@ -207,6 +207,8 @@ pub struct Report {
     pub apps: Vec<AppLoad>,
     /// The server stops, or will soon, and no other serves in its place.
     pub is_stopping: bool,
+    /// It accepts connections, also while it will stop soon.
+    pub accepts: bool,
     /// Requests that were for no application, or could not be read.
     pub unrouted: RequestCounts,
     /// Client connections since the start.

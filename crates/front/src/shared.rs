@@ -154,7 +154,7 @@ impl Shared {
             handshakes: PoolTurn::of_handshakes(),
             loop_share,
             unrouted: RefCell::default(),
-            measures: !settings.admin.binds.is_empty(),
+            measures: settings.admin.measures_requests(),
             accepted: Cell::new(0),
             connections: Cell::new(0),
             idle: Cell::new(0),
@@ -321,6 +321,7 @@ impl Shared {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
+            accepts: !self.is_draining(),
             unrouted: self.unrouted.borrow().clone(),
             accepted: self.accepted.get(),
             connections: self.connections.get(),

@@ -1,20 +1,25 @@
-//! Health checks and metrics, at addresses apart from those of the applications (option `admin`).
+//! Health checks and metrics, at addresses apart from those of the applications (option `admin`), and the agent checks of
+//! load balancers (option `agent_check`).
 //!
 //! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
-//! for them. Connections are few and short: one request each, in HTTP/1.
+//! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take).
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`agent`] (agent
+//! checks), [`weight`] (the share of requests that balancers should send here).
 
+mod agent;
 mod exposition;
 mod health;
 mod metrics;
 mod processes;
 mod request;
+mod weight;
 
 use crate::at_root;
 use crate::configuration::Configuration;
 use crate::reports;
+use agent::Agent;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
 use processes::Processes;
@@ -32,7 +37,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info};
 
-/// Connections at a time; others wait in the backlog.
+/// Connections of each kind at a time; others wait in the backlog.
 const CONNECTIONS: u32 = 128;
 /// Time for reading a request, answering it, and writing the answer.
 const EXCHANGE_TIME: Duration = Duration::from_secs(3);
@@ -50,22 +55,27 @@ type Left = Option<Vec<String>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Leaver {
     left: Arc<watch::Sender<Left>>,
-    addresses: Arc<[String]>,
+    addresses: Arc<Addresses>,
     launcher: Launcher,
 }
 
 impl Leaver {
     /// Logs the addresses, if there are some.
     pub(crate) fn report(&self) {
-        if !self.addresses.is_empty() {
-            info!("health checks on {}", self.addresses.join(" "));
+        let Addresses { health, agents } = &*self.addresses;
+        if !health.is_empty() {
+            info!("health checks on {}", health.join(" "));
+        }
+        if !agents.is_empty() {
+            info!("agent checks on {}", self.addresses.of_agents().join(" "));
         }
     }
 
     /// Another server accepts connections by now, on these of the addresses.
     pub(crate) fn leave(&self, kept: &[String]) {
         self.left.send_replace(Some(kept.to_vec()));
-        let left = self.addresses.iter().filter(|address| !kept.contains(address));
+        let Addresses { health, agents } = &*self.addresses;
+        let left = health.iter().chain(agents).filter(|address| !kept.contains(address));
         left.for_each(|address| at_root::leave(address, &self.launcher));
     }
 }
@@ -79,6 +89,7 @@ pub(crate) struct Sources {
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) tls: Option<Arc<front::Tls>>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) agent: Arc<Agent>,
 }
 
 impl Sources {
@@ -108,12 +119,41 @@ impl Sources {
     }
 }
 
+/// The sockets on which it is asked.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    /// For health checks and metrics.
+    pub(crate) health: Vec<front::Listener>,
+    /// For agent checks.
+    pub(crate) agents: Vec<front::Listener>,
+}
+
+impl Listeners {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &front::Listener> {
+        self.health.iter().chain(&self.agents)
+    }
+}
+
+/// Their addresses, as URLs.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    pub(crate) health: Vec<String>,
+    agents: Vec<String>,
+}
+
+impl Addresses {
+    /// IP addresses with ports: agent checks are not HTTP.
+    pub(crate) fn of_agents(&self) -> Vec<String> {
+        self.agents.iter().map(|url| url.trim_start_matches("http://").to_owned()).collect()
+    }
+}
+
 /// The thread that answers.
 #[derive(Debug)]
 pub(crate) struct AdminThread {
     thread: Option<JoinHandle<()>>,
     left: Arc<watch::Sender<Left>>,
-    pub(crate) addresses: Arc<[String]>,
+    pub(crate) addresses: Arc<Addresses>,
 }
 
 impl AdminThread {
@@ -122,13 +162,17 @@ impl AdminThread {
     /// # Errors
     /// There can be no other thread, or event loop.
     pub(crate) fn start(
-        listeners: Vec<front::Listener>,
+        listeners: Listeners,
         sources: Sources,
         serving: watch::Receiver<bool>,
     ) -> io::Result<AdminThread> {
         let (left, leaving) = watch::channel(None);
-        let addresses = listeners.iter().map(front::Listener::address).collect();
-        let thread = (!listeners.is_empty()).then(|| {
+        let addresses_of =
+            |listeners: &[front::Listener]| listeners.iter().map(front::Listener::address).collect();
+        let addresses =
+            Addresses { health: addresses_of(&listeners.health), agents: addresses_of(&listeners.agents) };
+        let is_asked = listeners.iter().next().is_some();
+        let thread = is_asked.then(|| {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name("admin".into()).spawn(move || {
                 let life = live(listeners, sources, serving, leaving);
@@ -138,7 +182,7 @@ impl AdminThread {
                 runtime.shutdown_background();
             })
         });
-        Ok(AdminThread { thread: thread.transpose()?, left: Arc::new(left), addresses })
+        Ok(AdminThread { thread: thread.transpose()?, left: Arc::new(left), addresses: Arc::new(addresses) })
     }
 
     pub(crate) fn leaver(&self, launcher: Launcher) -> Leaver {
@@ -158,15 +202,18 @@ impl AdminThread {
 
 /// Accepts from when the server serves until the addresses are left.
 async fn live(
-    listeners: Vec<front::Listener>,
+    listeners: Listeners,
     sources: Sources,
     mut serving: watch::Receiver<bool>,
     mut leaving: watch::Receiver<Left>,
 ) -> io::Result<()> {
+    let rooms = [(); 2].map(|()| Arc::new(Semaphore::new(CONNECTIONS as usize)));
+    let [for_health, for_agents] = &rooms;
+    let health = listeners.health.into_iter().map(|listener| Socket::of(listener, Kind::Http, for_health));
+    let agents = listeners.agents.into_iter().map(|listener| Socket::of(listener, Kind::Agent, for_agents));
     let (sockets, mut paths): (Vec<Socket>, Vec<_>) =
-        listeners.into_iter().map(Socket::of).collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
+        health.chain(agents).collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
     let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.clone()).collect();
-    let room = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let accepting = async {
         if serving.wait_for(|serving| *serving).await.is_err() {
             return std::future::pending().await; // the server gives up
@@ -174,7 +221,7 @@ async fn live(
         paths.iter_mut().flatten().for_each(|path: &mut front::SocketPath| path.stays(false));
         let mut loops = JoinSet::new();
         for socket in sockets {
-            loops.spawn(accept_all(socket, sources.clone(), Arc::clone(&room)));
+            loops.spawn(accept_all(socket, sources.clone()));
         }
         loops.join_all().await;
     };
@@ -185,13 +232,16 @@ async fn live(
     for (address, path) in addresses.iter().zip(paths) {
         path.iter().for_each(|path| path.stays(left.contains(address)));
     }
-    let _ = timeout(LAST_EXCHANGES_TIME, room.acquire_many(CONNECTIONS)).await; // a client is slow
+    let ended =
+        async { tokio::join!(for_health.acquire_many(CONNECTIONS), for_agents.acquire_many(CONNECTIONS)) };
+    let _ = timeout(LAST_EXCHANGES_TIME, ended).await; // a client is slow
     Ok(())
 }
 
-async fn accept_all(socket: Socket, sources: Sources, room: Arc<Semaphore>) {
+async fn accept_all(socket: Socket, sources: Sources) {
+    let kind = socket.kind;
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&socket.room).acquire_owned().await else { return };
         let sources = sources.clone();
         let exchange = async {
             match &socket.accepting {
@@ -199,14 +249,14 @@ async fn accept_all(socket: Socket, sources: Sources, room: Arc<Semaphore>) {
                     let (stream, _) = listener.accept().await?;
                     tokio::spawn(async move {
                         let _place = place;
-                        let _ = timeout(EXCHANGE_TIME, exchange(stream, true, &sources)).await;
+                        let _ = timeout(EXCHANGE_TIME, kind.exchange(stream, true, &sources)).await;
                     })
                 }
                 Accepting::Unix(listener) => {
                     let (stream, _) = listener.accept().await?;
                     tokio::spawn(async move {
                         let _place = place;
-                        let _ = timeout(EXCHANGE_TIME, exchange(stream, false, &sources)).await;
+                        let _ = timeout(EXCHANGE_TIME, kind.exchange(stream, false, &sources)).await;
                     })
                 }
             };
@@ -214,6 +264,29 @@ async fn accept_all(socket: Socket, sources: Sources, room: Arc<Semaphore>) {
         };
         if exchange.await.is_err() {
             sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+/// What is asked on a socket.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Health and metrics, in HTTP.
+    Http,
+    /// Agent checks.
+    Agent,
+}
+
+impl Kind {
+    async fn exchange(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        checks_host: bool,
+        sources: &Sources,
+    ) -> io::Result<()> {
+        match self {
+            Kind::Http => exchange(stream, checks_host, sources).await,
+            Kind::Agent => agent::exchange(stream, sources).await,
         }
     }
 }
@@ -249,7 +322,10 @@ async fn exchange(
 /// A listening socket.
 struct Socket {
     address: String,
+    kind: Kind,
     accepting: Accepting,
+    /// Shared with the other sockets of its kind.
+    room: Arc<Semaphore>,
 }
 
 enum Accepting {
@@ -259,13 +335,17 @@ enum Accepting {
 
 impl Socket {
     /// The socket, and its path.
-    fn of(listener: front::Listener) -> io::Result<(Socket, Option<front::SocketPath>)> {
+    fn of(
+        listener: front::Listener,
+        kind: Kind,
+        room: &Arc<Semaphore>,
+    ) -> io::Result<(Socket, Option<front::SocketPath>)> {
         let address = listener.address();
         let (socket, path) = listener.into_parts();
         let accepting = match path {
             Some(_) => Accepting::Unix(UnixListener::from_std(StdUnixListener::from(socket))?),
             None => Accepting::Tcp(TcpListener::from_std(socket.into())?),
         };
-        Ok((Socket { address, accepting }, path))
+        Ok((Socket { address, kind, accepting, room: Arc::clone(room) }, path))
     }
 }

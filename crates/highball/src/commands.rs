@@ -671,6 +671,7 @@ mod tests {
             binds: vec!["http://127.0.0.1:3000".into()],
             ports: vec![3000],
             admin: Vec::new(),
+            agent_check: Vec::new(),
             connections: 10,
             hijacked: 1,
             spool_bytes: 3 << 20,

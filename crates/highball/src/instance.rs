@@ -151,6 +151,9 @@ pub(crate) struct Status {
     /// Addresses for health checks and metrics.
     #[serde(default)]
     pub(crate) admin: Vec<String>,
+    /// Addresses for agent checks.
+    #[serde(default)]
+    pub(crate) agent_check: Vec<String>,
     /// Open client connections, hijacked ones included.
     pub(crate) connections: usize,
     /// Connections that an application has taken over (WebSockets and the like).

@@ -190,8 +190,8 @@ struct ListeningServer {
     apps: Vec<AppBlueprint>,
     pidfile: Option<Pidfile>,
     listeners: Vec<front::Listener>,
-    /// For health checks and metrics.
-    admin: Vec<front::Listener>,
+    /// For health checks, metrics and agent checks.
+    admin: admin::Listeners,
     /// For addresses with HTTPS.
     tls: Option<Arc<front::Tls>>,
     /// What a successor will be made from; none where the application was given as an object.
@@ -242,7 +242,7 @@ impl ListeningServer {
         let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
         let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
         let tls = certificates.map(set_up).transpose()?;
-        for warning in front::close_other_activated(settings.binds.iter().chain(&settings.admin.binds)) {
+        for warning in front::close_other_activated(settings.binds.iter().chain(settings.admin.all_binds())) {
             warn!("{warning}");
         }
         let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String| {
@@ -250,7 +250,10 @@ impl ListeningServer {
             binds.iter().map(listen).collect::<Result<Vec<_>, _>>()
         };
         let listeners = listen_on(&settings.binds, Bind::to_string)?;
-        let admin = listen_on(&settings.admin.binds, admin_name)?;
+        let admin = admin::Listeners {
+            health: listen_on(&settings.admin.binds, admin_name)?,
+            agents: listen_on(&settings.admin.agent_binds, agent_name)?,
+        };
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
@@ -288,7 +291,7 @@ impl ListeningServer {
         } = self;
         let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
-        let inherited = listeners.iter().chain(&admin).filter(|listener| listener.is_inherited());
+        let inherited = listeners.iter().chain(admin.iter()).filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
         let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
         let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
@@ -321,6 +324,7 @@ impl ListeningServer {
             supervisor: to_supervisor.downgrade(),
             tls: tls.clone(),
             processes: Arc::default(),
+            agent: Arc::default(),
         };
         let admin = AdminThread::start(admin, sources, serving.clone())?;
         let control = Arc::new(ControlHandler {
@@ -419,6 +423,11 @@ fn admin_name(bind: &Bind) -> String {
     format!("admin {bind}")
 }
 
+/// The same, for agent checks.
+fn agent_name(bind: &Bind) -> String {
+    format!("agent {bind}")
+}
+
 /// Listens on an address: with the socket that the process before has by this name, or with a new one.
 fn listen(
     bind: &Bind,
@@ -436,17 +445,19 @@ fn listen(
 fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
-    admin: &[front::Listener],
+    admin: &admin::Listeners,
     pid_proxy: Option<OwnedFd>,
     tls: Option<&Arc<front::Tls>>,
 ) -> io::Result<Option<UpgradeContext>> {
     let share = |(name, listener): (String, &front::Listener)| Ok((name, listener.share()?));
-    let names = settings.binds.iter().map(Bind::to_string).chain(settings.admin.binds.iter().map(admin_name));
+    let of_admin = settings.admin.binds.iter().map(admin_name);
+    let of_agents = settings.admin.agent_binds.iter().map(agent_name);
+    let names = settings.binds.iter().map(Bind::to_string).chain(of_admin).chain(of_agents);
     let Some(program) = started_path::started_path() else { return Ok(None) };
     Ok(Some(UpgradeContext {
         program,
         arguments: std::env::args_os().collect(),
-        listeners: names.zip(listeners.iter().chain(admin)).map(share).collect::<io::Result<_>>()?,
+        listeners: names.zip(listeners.iter().chain(admin.iter())).map(share).collect::<io::Result<_>>()?,
         pid_proxy,
         ticket_keys: tls.map(|tls| {
             let tls = Arc::clone(tls);

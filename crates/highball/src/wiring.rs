@@ -1,6 +1,7 @@
 //! Joins the supervisor and the front, which do not know each other: translates the messages of one into commands for the
 //! other, and puts their two reports together.
 
+use crate::admin::Addresses;
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
@@ -209,8 +210,8 @@ pub(crate) struct ControlHandler {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) ports: Vec<u16>,
-    /// Addresses for health checks.
-    pub(crate) admin: Arc<[String]>,
+    /// Addresses for health checks and agent checks.
+    pub(crate) admin: Arc<Addresses>,
     /// The process that this one has succeeded.
     pub(crate) predecessor: Option<i32>,
     pub(crate) supervisor: mpsc::Sender<Order>,
@@ -305,7 +306,8 @@ impl ControlHandler {
             uptime_seconds: self.started.elapsed().as_secs(),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
-            admin: self.admin.to_vec(),
+            admin: self.admin.health.clone(),
+            agent_check: self.admin.of_agents(),
             connections: requests.connections,
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,

@@ -22,8 +22,8 @@ struct Health {
 
 /// How an application is.
 #[derive(Debug, Serialize)]
-struct AppHealth {
-    name: String,
+pub(super) struct AppHealth {
+    pub(super) name: String,
     /// `serving`, `booting`, `failed`, `asleep` or `stuck`.
     state: &'static str,
     is_ready: bool,
@@ -67,7 +67,8 @@ fn stuck_front(request: &Request) -> Response {
     Health { status: "not live", why, apps: Vec::new() }.response(503, request)
 }
 
-fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
+/// Why the server should get no requests, or these applications should not.
+pub(super) fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
     let those = |state| {
         let names: Vec<&str> =
             apps.iter().filter(|app| app.state == state && !app.is_ready).map(|app| &*app.name).collect();
@@ -83,7 +84,8 @@ fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
     })
 }
 
-fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
+/// All applications.
+pub(super) fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
     let settings = sources.configuration.now();
     let named = |load: &AppLoad| {
         let app = settings.apps.iter().find(|app| app.id == load.app)?;

@@ -1,0 +1,99 @@
+# {name}: Highball with Nomad.
+#
+# How to begin      nomad job validate {name}.nomad.hcl && nomad job run {name}.nomad.hcl
+# How to try it     nomad job status {name}
+# New code          change the image, and nomad job run {name}.nomad.hcl
+#
+# Replace the image, and write the variables of the application to Nomad:
+#                   nomad var put nomad/jobs/{name} SECRET_KEY_BASE=... DATABASE_URL=...
+
+job "{name}" {
+  type = "service"
+
+  # One after the other. A version that does not become healthy goes, and the old one stays.
+  update {
+    max_parallel      = 1
+    health_check      = "checks"
+    min_healthy_time  = "5s"
+    healthy_deadline  = "{boot_seconds}s"
+    progress_deadline = "0s"
+    auto_revert       = true
+  }
+
+  group "web" {
+    count = 2
+
+    # On different machines.
+    constraint {
+      operator = "distinct_hosts"
+      value    = "true"
+    }
+
+    network {
+      port "http" { to = {port} }
+      port "admin" { to = {admin_port} }
+      port "agent" { to = {agent_port} }
+    }
+
+    service {
+      name     = "{name}"
+      port     = "http"
+      provider = "nomad"
+
+      # No request while it cannot answer: it boots, is stuck, or stops.
+      check {
+        name     = "ready"
+        type     = "http"
+        port     = "admin"
+        path     = "/readyz"
+        interval = "2s"
+        timeout  = "2s"
+      }
+    }
+
+    task "highball" {
+      driver = "docker"
+
+      config {
+        image = "registry.example.com/{name}:1"
+        ports = ["http", "admin", "agent"]
+        args = [
+          "bundle", "exec", "highball", "serve",
+          "--environment=production",
+          "--bind=0.0.0.0:{port}",
+          # Health checks and metrics, and what load balancers ask: only for the private network.
+          "--admin=0.0.0.0:{admin_port}",
+          "--agent-check=0.0.0.0:{agent_port}",
+          "--drain-grace={grace_seconds}s",
+          "--drain-timeout={drain_seconds}s",
+          "--workers={workers}",
+          "--threads={threads}",
+        ]
+      }
+
+      template {
+        destination = "secrets/app.env"
+        env         = true
+        data        = <<-VARIABLES
+          {{ range nomadVarList "nomad/jobs/{name}" }}{{ with nomadVar .Path }}{{ range .Tuples }}
+          {{ .K }}={{ .V | toJSON }}
+          {{ end }}{{ end }}{{ end }}
+        VARIABLES
+      }
+
+      # After TERM, Highball goes on serving for drain_grace, until no request comes any more. Then it has drain_timeout to
+      # finish. This is longer than both together; the clients of Nomad allow it with `max_kill_timeout`.
+      kill_signal  = "SIGTERM"
+      kill_timeout = "{kill_seconds}s"
+
+      resources {
+        cpu = {cpu_mhz} # MHz
+{estimated}        # An estimate for {workers} workers. Measure: `highball memory` after some hours of real load, and then
+{estimated}        # `highball config nomad --memory` with the sum of PSS.
+{measured}        # As measured with `highball memory`; the rest is for growth and rolling restarts.
+        memory     = {memory_mib}
+        memory_max = {memory_limit_mib}
+      }
+    }
+  }
+}

@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require "English"
+require "psych"
+require_relative "../support/e2e_test"
+require_relative "../support/agent_check"
+require_relative "../support/behind_web_servers"
+
+# The configurations that `highball config` prints for several machines: for a balancer in front of them, and for
+# programs that run Highball on them.
+class MachinesConfigTest < E2ETest
+  include AgentCheck
+  include BehindWebServers
+
+  DURATION = /\A\d+s\z/
+
+  def setup
+    super
+    @app = folder_with("blog/config.ru" => "run ->(env) { [200, {}, ['ok']] }\n")
+    @options = [File.join(@app, "blog"), "-w", "2"]
+  end
+
+  def test_kubernetes_objects_fit_together
+    objects = kubernetes_objects
+    assert_equal %w[Deployment Service PodDisruptionBudget HorizontalPodAutoscaler], objects.keys
+    deployment, service, budget, autoscaler = objects.values.map { |object| object["spec"] }
+    labels = deployment.dig("template", "metadata", "labels")
+    selectors = [deployment.dig("selector", "matchLabels"), service["selector"], budget.dig("selector", "matchLabels")]
+    assert_equal [labels], selectors.uniq
+    assert_equal({ "apiVersion" => "apps/v1", "kind" => "Deployment", "name" => "blog" }, autoscaler["scaleTargetRef"])
+    assert_equal(["blog"], objects.values.map { |object| object.dig("metadata", "name") }.uniq)
+    refute_includes deployment, "replicas", "the autoscaler sets them"
+    assert_equal "http", service.dig("ports", 0, "targetPort")
+  end
+
+  def test_kubernetes_asks_what_highball_answers
+    pod = kubernetes_objects["Deployment"].dig("spec", "template", "spec")
+    container = pod.dig("containers", 0)
+    ports = container["ports"].to_h { |port| port.values_at("name", "containerPort") }
+    probes = container.values_at("startupProbe", "readinessProbe", "livenessProbe").map { |probe| probe["httpGet"] }
+    assert_equal(["admin"], probes.map { |get| get["port"] }.uniq)
+    refute_includes container, "lifecycle"
+    assert_operator pod["terminationGracePeriodSeconds"], :>, stop_seconds(container["args"])
+    serve_as_printed(container["args"], ports["http"], ports["admin"]) do |admin_port|
+      probes.each { |get| assert_equal 200, ask(admin_port, get["path"]) }
+    end
+  end
+
+  # Against the schemas that Kubernetes publishes, which this program brings with it.
+  def test_kubernetes_objects_are_valid
+    needs("kubernetes-validate")
+    path = File.join(folder_with, "blog.yaml")
+    File.write(path, printed_for("kubernetes", *@options))
+    %w[1.25 1.36].each do |version|
+      output = IO.popen(["kubernetes-validate", "--strict", "-k", version, path], err: %i[child out], &:read)
+      assert_predicate $CHILD_STATUS, :success?, output
+      assert_equal 4, output.scan(" passed ").length, output
+    end
+  end
+
+  def test_kamal
+    deploy = Psych.safe_load(printed_for("kamal", *@options, "--machines", "10.0.0.5,::1", "--host", "*.example"))
+    assert_equal %w[service image servers boot proxy deploy_timeout drain_timeout registry env builder], deploy.keys
+    web = deploy.dig("servers", "web")
+    assert_equal %w[10.0.0.5 ::1], web["hosts"]
+    assert_equal({ "limit" => 1, "wait" => 5 }, deploy["boot"])
+    assert_equal ["*.example", 3000], deploy["proxy"].values_at("host", "app_port")
+    assert_operator deploy["deploy_timeout"], :>=, 60
+    serve_as_printed(web["cmd"].split, 3000, nil)
+  end
+
+  def test_nomad
+    job = printed_for("nomad", *@options)
+    parse_hcl(job)
+    arguments = job[/args = \[(.*?)^\s*\]/m, 1].gsub(/^\s*#.*/, "").scan(/"([^"]*)"/).flatten
+    assert_operator job[/kill_timeout = "(\d+)s"/, 1].to_i, :>, stop_seconds(arguments)
+    assert_equal({ "http" => 3000, "admin" => 9394, "agent" => 9395 },
+                 job.scan(/port "(\w+)" \{ to = (\d+) \}/).to_h.transform_values(&:to_i))
+    serve_as_printed(arguments, 3000, 9394) do |admin_port, agent_port|
+      assert_equal 200, ask(admin_port, "/readyz")
+      assert_equal "up ready 100%", ask_agent("\n", port: agent_port)
+    end
+  end
+
+  def test_every_configuration_of_haproxy_is_accepted
+    needs("haproxy")
+    printed = printed_for("haproxy", *@options, "--machines", "10.0.0.5,[2001:db8::5]:4000,::1,127.0.0.1")
+    assert_nil WebServer.problem("haproxy", printed)
+    assert_equal 4, printed.scan(/^    server /).length
+  end
+
+  def test_machines_that_are_none
+    ["10.0.0.5,", "a b", "a\n    server evil 192.0.2.1:80", "a,a", "\"a"].each do |machines|
+      output, ended = HighballServer.run("config", "haproxy", *@options, "--machines", machines)
+      refute_predicate ended, :success?
+      assert_match(/--machines: .* (?:is not a host name or an IP address|is there twice)/m, output)
+    end
+  end
+
+  private
+
+  def kubernetes_objects
+    objects = Psych.parse_stream(printed_for("kubernetes", *@options)).to_ruby
+    objects.to_h { |object| [object["kind"], object] }
+  end
+
+  # Highball with these arguments, on other ports of the loopback network, and without waiting at its end.
+  def serve_as_printed(arguments, port, admin_port)
+    assert_equal %w[bundle exec highball serve], arguments.first(4)
+    ports = Array.new(3) { free_port }
+    others = [port, admin_port, 9395].zip(ports).to_h { |old, new| ["0.0.0.0:#{old}", "127.0.0.1:#{new}"] }
+    others["--drain-grace=10s"] = "--drain-grace=0s"
+    arguments = arguments.drop(3).map { |argument| argument.gsub(Regexp.union(others.keys), others) }
+    environment = { "WEB_CONCURRENCY" => "1" }
+    folder = @options.first
+    server = serve(folder, command: [HighballServer::BINARY, *arguments, folder], env: environment)
+    assert_equal 200, server.get("/").status
+    yield ports[1], ports[2] if block_given?
+  ensure
+    server&.stop
+  end
+
+  def stop_seconds(arguments)
+    %w[drain-grace drain-timeout].sum do |option|
+      value = arguments.filter_map { |argument| argument[/\A--#{option}=(.*)/, 1] }.first
+      assert_match DURATION, value
+      value.to_i
+    end
+  end
+
+  def ask(port, path)
+    HttpConnection.tcp(port).use { |connection| connection.get(path, { "Host" => "127.0.0.1:#{port}" }).status }
+  end
+
+  # By HashiCorp's syntax, where a parser is installed.
+  def parse_hcl(text)
+    script = "import sys\ntry:\n import hcl2\nexcept ImportError:\n sys.exit()\nhcl2.loads(sys.stdin.read())"
+    IO.popen(["python3", "-c", script], "r+", err: %i[child out]) do |parser|
+      parser.write(text)
+      parser.close_write
+      output = parser.read
+      assert_empty output
+    end
+    assert_equal text.count("{"), text.count("}")
+  end
+end
