@@ -96,7 +96,8 @@ class AdminTest < UpgradeTestCase
     app = folder_with("config.ru" => WAITS)
     server = serve(app, *admin, "--stuck-after", "500ms", workers: 2, threads: 2)
     clients = Array.new(6) { server.connect.tap { |client| client.send_request("GET", "/wait") } }
-    wait_for("the app to be stuck") { ask_admin("/readyz").status == 503 }
+    # On a busy machine, time in which the server does not run counts, too: so some more than it takes.
+    wait_for("the app to be stuck") { ask_admin("/readyz").body[/stuck: .* for ([\d.]+) s/, 1].to_f > 1.5 }
     times = Array.new(20) { timed { assert_stuck } }
     assert_operator times.sort[10], :<, 0.01, "an answer takes #{times}"
     FileUtils.touch(File.join(app, "go"))
