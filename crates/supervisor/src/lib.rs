@@ -37,6 +37,7 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use child::{ruby_command, withheld_variables};
+pub use core::replacement::ReplacementCause;
 pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
 pub use diagnosis::request_failure::{RequestFailure, What};
@@ -203,6 +204,13 @@ pub enum AppOrder {
     RingEndsSoon {
         /// The worker's number.
         worker: u32,
+    },
+    /// Replace the worker, in order, for a cause that lies in it.
+    ReplaceWorker {
+        /// The worker's number.
+        worker: u32,
+        /// The cause.
+        cause: ReplacementCause,
     },
     /// A retiring worker has nothing in flight any more.
     WorkerIdle {

@@ -39,6 +39,8 @@ pub struct AppReport {
     pub wanted: u16,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
+    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`.
+    pub replaced: Vec<(&'static str, u64)>,
     /// Whether the application can be booted again; unknown until it was booted once.
     pub restartable: Option<bool>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
@@ -76,6 +78,8 @@ pub struct WorkerReport {
     /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
     /// `halted`.
     pub state: &'static str,
+    /// Why it is replaced, if it is: `timeout` or `memory`.
+    pub replaced_for: Option<&'static str>,
     /// Serving threads.
     pub threads: u16,
     /// Time since it was forked.

@@ -3,6 +3,7 @@
 use super::app::AppConfig;
 use crate::core::ending::Ending;
 use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::worker::StartFailure;
 use crate::diagnosis::Diagnosis;
@@ -167,6 +168,8 @@ pub(crate) enum AppEvent {
     WorkerBroken { worker: u32, why: String },
     /// A worker's ring ends soon.
     RingEndsSoon { worker: u32 },
+    /// A worker should be replaced, for a cause that lies in it.
+    ReplaceWorker { worker: u32, cause: ReplacementCause },
     /// A retiring worker has nothing in flight.
     WorkerIdle { worker: u32 },
     /// The canary answered the probe: the status, or why there is none.

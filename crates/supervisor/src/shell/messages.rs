@@ -179,6 +179,7 @@ impl AppSupervisor {
                 AppEvent::WorkerBroken { worker, why }
             }
             AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
+            AppOrder::ReplaceWorker { worker, cause } => AppEvent::ReplaceWorker { worker, cause },
             AppOrder::WorkerIdle { worker } => AppEvent::WorkerIdle { worker },
             AppOrder::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
             AppOrder::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },

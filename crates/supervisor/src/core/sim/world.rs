@@ -7,6 +7,7 @@ use crate::core::app::{AppConfig, Source};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Purpose;
@@ -431,7 +432,7 @@ impl World {
         let (app, ticket) = (self.any_app(), self.ticket());
         let of_app = |event| Event::OfApp(app, event);
         let worker = self.rng.u32(..40);
-        match self.rng.u32(..35) {
+        match self.rng.u32(..40) {
             0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, ticket: Some(ticket) }),
             5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
             6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
@@ -450,10 +451,20 @@ impl World {
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
             34 => of_app(AppEvent::RingEndsSoon { worker }),
+            35..=39 => of_app(self.any_replacement(app)),
             28 | 29 => self.changed_config(app),
             30 if self.next_app < 6 => self.new_app(),
             _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),
         }
+    }
+
+    /// A worker that exists, mostly, is to be replaced.
+    fn any_replacement(&mut self, app: AppId) -> AppEvent {
+        let cause = ReplacementCause::ALL[self.rng.usize(..ReplacementCause::ALL.len())];
+        let workers = self.server.apps.get(&app).map(|app| app.staff.workers.which(|_| true));
+        let workers = workers.filter(|workers| !workers.is_empty());
+        let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
+        AppEvent::ReplaceWorker { worker, cause }
     }
 
     fn changed_config(&mut self, app: AppId) -> Event {

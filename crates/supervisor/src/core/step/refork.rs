@@ -90,7 +90,9 @@ impl App {
         let cause = refork.cause;
         self.log(AppLog::Reforking { cause, worker });
         let (line, number) = (self.current.line, worker);
-        let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
+        let serves = |worker: &Worker| {
+            worker.state == WorkerState::Serving && worker.line == line && worker.replacement.is_none()
+        };
         if self.staff.workers.get(worker).is_some_and(serves) {
             self.act(AppAction::Tell { worker: number, order: WorkerOrder::MayPromote });
         } else {

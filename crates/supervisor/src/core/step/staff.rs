@@ -37,8 +37,8 @@ impl App {
     pub(crate) fn tally(&self) -> Tally {
         let relieves = |refork: &Refork| refork.stage == ReforkStage::Relieving;
         let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
-        let wanted =
-            if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) } + usize::from(one_is_relieved);
+        let wanted = if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) };
+        let wanted = wanted + usize::from(one_is_relieved) + self.reliefs();
         self.staff.workers.tally(self.staying(), wanted, SURGE)
     }
 
@@ -298,10 +298,11 @@ impl App {
         if self.promotes(number) {
             return;
         }
-        let until = self.now + self.config.drain_timeout;
-        let retires = |worker: &Worker| worker.state == WorkerState::Retiring;
-        if self.staff.workers.get(number).is_some_and(retires) {
-            self.drain_worker(number, until);
+        let retires = |worker: &&Worker| worker.state == WorkerState::Retiring;
+        if let Some(worker) = self.staff.workers.get(number).filter(retires) {
+            let usual = self.config.drain_timeout;
+            let limit = worker.replacement.map_or(usual, |replacement| replacement.cause.exit_time(usual));
+            self.drain_worker(number, self.now + limit);
         }
     }
 
