@@ -83,6 +83,9 @@ module Highball
       @mutex.synchronize { @threads.dup }
     end
 
+    # The number by which the front knows the request that this thread has claimed last.
+    def ticket(number) = @ring.ticket(number)
+
     private
 
     # The thread inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.

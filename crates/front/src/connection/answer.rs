@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Again, Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
+use crate::clock::now_ms;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
 use crate::message::refusal::Refusal;
@@ -45,7 +46,9 @@ impl Connection {
             let kept = self.protocol.read_ahead(&ahead, limits).map_err(|_| End::Gone)?;
             self.buffer.add(kept);
         }
-        self.counted.deadline.set(app.settings().limits.request_timeout);
+        let limit = app.settings().limits.request_timeout;
+        self.counted.deadline.set(limit);
+        self.exchange.borrow().limit_ms = limit.map(|limit| now_ms() + limit.as_millis() as u64);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes) = {
             let mut inner = self.exchange.borrow();

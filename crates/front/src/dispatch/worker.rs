@@ -8,6 +8,7 @@ use std::time::Instant;
 use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
+use super::overruns::Overrun;
 use super::service_time::ServiceTime;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
@@ -49,6 +50,8 @@ pub(crate) struct Worker {
     bodies: Vec<Option<Rc<SpoolFile>>>,
     /// Their number.
     pub(crate) in_flight: u32,
+    /// Those of them that nobody waits for any more.
+    pub(super) overruns: Vec<Overrun>,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
     /// Those that the worker has not begun, as far as is known, in order.
@@ -82,6 +85,7 @@ impl Worker {
             slots: (0..slots).map(|_| None).collect(),
             bodies: (0..slots).map(|_| None).collect(),
             in_flight: 0,
+            overruns: Vec::new(),
             hijacked: 0,
             unclaimed: VecDeque::new(),
             rung: 0,
@@ -163,6 +167,7 @@ impl Worker {
     pub(crate) fn ended(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
             self.bodies[usize::from(slot)] = None;
+            self.forget_overrun(slot);
             self.see_claims();
             self.ring.release(slot);
             self.in_flight -= 1;

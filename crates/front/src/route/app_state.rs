@@ -353,6 +353,7 @@ impl AppState {
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
+        self.dispatcher.borrow_mut().report_overruns();
         self.look_whether_idle(now_ms);
         self.look_whether_free(now_ms);
     }

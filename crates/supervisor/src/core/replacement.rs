@@ -30,15 +30,6 @@ impl ReplacementCause {
             ReplacementCause::OverMemory => "memory",
         }
     }
-
-    /// Time for the worker to exit once it has no request to finish. A stuck thread does not end, however long it is
-    /// waited for; `usual` is for `at_exit` of an application that is well.
-    pub(crate) fn exit_time(self, usual: Duration) -> Duration {
-        match self {
-            ReplacementCause::TimedOut => usual.min(Duration::from_secs(5)),
-            ReplacementCause::OverMemory => usual,
-        }
-    }
 }
 
 impl fmt::Display for ReplacementCause {

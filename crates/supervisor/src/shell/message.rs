@@ -322,6 +322,15 @@ impl Account {
 pub struct ThreadPlace {
     /// Its name: `worker 1 thread 2`.
     pub name: String,
+    /// The number by which the front knows the request that it is at; 0: none.
+    #[serde(default)]
+    pub ticket: u64,
+    /// The number of its native thread, as `gettid` returns it.
+    #[serde(default)]
+    pub tid: Option<i32>,
+    /// `run`, `sleep` or `sleep_forever`.
+    #[serde(default)]
+    pub state: Option<String>,
     /// The innermost file of the application.
     pub file: Option<String>,
     /// The line in that file, from 1.

@@ -52,6 +52,7 @@ impl AppSupervisor {
             wanted: core.staff.wanted,
             workers: workers.collect(),
             replaced: core.replacements.done.by_name(),
+            overruns: self.overruns.all(),
             restartable: core.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),
             refork: self.refork_report(core, now),

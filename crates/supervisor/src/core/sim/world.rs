@@ -446,7 +446,7 @@ impl World {
             17..=20 => of_app(AppEvent::Wanted),
             21..=22 => of_app(AppEvent::Idle),
             23 => of_app(AppEvent::WorkerBroken { worker, why: String::new() }),
-            24 => of_app(AppEvent::WorkerIdle { worker }),
+            24 => of_app(AppEvent::WorkerIdle { worker, is_stuck: self.rng.bool() }),
             25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
@@ -724,7 +724,10 @@ impl World {
                 };
                 self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
             }
-            FrontNews::WorkerRetiring { worker } => self.reports(app, delay, AppEvent::WorkerIdle { worker }),
+            FrontNews::WorkerRetiring { worker } => {
+                let is_stuck = self.chance(self.chaos.failure);
+                self.reports(app, delay, AppEvent::WorkerIdle { worker, is_stuck });
+            }
             FrontNews::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {
                     app.staff

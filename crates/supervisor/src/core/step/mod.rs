@@ -101,7 +101,7 @@ impl App {
             AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
             AppEvent::RingEndsSoon { worker } => self.ring_ends_soon(worker),
             AppEvent::ReplaceWorker { worker, cause } => self.replace_worker(worker, cause),
-            AppEvent::WorkerIdle { worker } => self.worker_idle(worker),
+            AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
 

@@ -164,6 +164,13 @@ impl App {
         true
     }
 
+    /// A thread of this worker is stuck. If it is to be promoted, its threads would never end.
+    pub(super) fn refork_meets_stuck(&mut self, number: u32) {
+        if self.stage_about(number) == Some(ReforkStage::Retiring) {
+            self.refork_failed("a request of the worker that was to be promoted does not end".into());
+        }
+    }
+
     fn stage_about(&self, worker: u32) -> Option<ReforkStage> {
         let refork = self.reforks.going.as_ref().filter(|refork| refork.is_about(worker))?;
         Some(refork.stage)

@@ -16,11 +16,14 @@ use crate::core::worker::{StartFailure, WorkerState};
 use crate::process::spawn_journey::Step;
 use crate::shell::message::Booted;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
 const FORKS_AT_A_TIME: usize = 8;
 /// Processes beyond the usual number while one version takes the place of another.
 const SURGE: usize = 1;
+/// Time for a worker to exit although a thread of it is stuck: it may come back after all.
+const STUCK_EXIT_TIME: Duration = Duration::from_secs(1);
 /// As many as can be asked for at the start.
 const MOST_WORKERS: i32 = 512;
 
@@ -293,15 +296,17 @@ impl App {
         }
     }
 
-    /// A retiring worker has nothing in flight.
-    pub(super) fn worker_idle(&mut self, number: u32) {
-        if self.promotes(number) {
+    /// A retiring worker has nothing in flight; or, if it is stuck, only requests that nobody waits for.
+    pub(super) fn worker_idle(&mut self, number: u32, is_stuck: bool) {
+        if is_stuck {
+            self.refork_meets_stuck(number);
+        } else if self.promotes(number) {
             return;
         }
-        let retires = |worker: &&Worker| worker.state == WorkerState::Retiring;
-        if let Some(worker) = self.staff.workers.get(number).filter(retires) {
-            let usual = self.config.drain_timeout;
-            let limit = worker.replacement.map_or(usual, |replacement| replacement.cause.exit_time(usual));
+        let usual = self.config.drain_timeout;
+        let limit = if is_stuck { usual.min(STUCK_EXIT_TIME) } else { usual };
+        let retires = |worker: &Worker| worker.state == WorkerState::Retiring;
+        if self.staff.workers.get(number).is_some_and(retires) {
             self.drain_worker(number, self.now + limit);
         }
     }
