@@ -22,7 +22,7 @@ module Highball
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
-      @serving = message.slice(:development, :early_hints)
+      @serving = message.slice(:development, :early_hints, :timeout_header)
       @sendfile = message[:sendfile]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
@@ -149,6 +149,7 @@ module Highball
       when "may_promote" then report_fitness
       when "heap" then report_heap(collect: message[:gc])
       when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server) : [])
+      when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end
       nil

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+ENV["MT_CPU"] ||= "5" # its tests mostly wait
+
 require_relative "../support/e2e_test"
 require_relative "../support/load"
 
@@ -31,13 +33,26 @@ class RequestTimeoutsTest < E2ETest
     run lambda { |env|
       way = env["PATH_INFO"].delete_prefix("/")
       case way
-      when "slow" then sleep Float(env["QUERY_STRING"])
+      when "slow", "slow/" then sleep Float(env["QUERY_STRING"])
+      when "swallows"
+        begin
+          sleep
+        rescue
+          retry
+        end
+      when "swallows_all"
+        begin
+          sleep
+        rescue Exception
+          retry
+        end
+      when "time" then body = env.values_at("highball.deadline", "HTTP_X_REQUEST_TIMEOUT").inspect
       when "hostile"
         Thread.current.define_singleton_method(:backtrace) { Array.new(10_000) { "\e[2J\nworker=1 forged#{"x" * 500}" } }
         sleep
       else WAYS[way]&.call
       end
-      [200, { "content-type" => "text/plain" }, [Process.pid.to_s]]
+      [200, { "content-type" => "text/plain" }, [body || Process.pid.to_s]]
     }
   RUBY
 
@@ -121,11 +136,51 @@ class RequestTimeoutsTest < E2ETest
     assert_equal 1, server.log.scan("too many workers were replaced lately").length
   end
 
+  def test_an_application_that_allows_it_is_interrupted_and_keeps_its_worker
+    server = serve_app("--timeout-interrupts", "on", workers: 1)
+    workers = server.worker_pids
+    ways = %w[sleep mutex socket stop swallows]
+    concurrently(ways.length) { |index| assert_equal 504, server.get("/#{ways[index]}").status }
+    wait_for("the threads to come back") { in_flight(server).zero? }
+    assert_match(/Highball::RequestTimeout/, server.log)
+    assert_equal 200, server.get("/").status
+    assert_equal workers, server.worker_pids
+  end
+
+  def test_a_worker_that_an_interruption_does_not_help_is_replaced
+    server = serve_app("--timeout-interrupts", "on", workers: 1)
+    old = server.worker_pids
+    assert_equal 504, server.get("/swallows_all").status
+    wait_for("another worker") { (server.worker_pids & old).empty? }
+    assert_equal 200, server.get("/").status
+  end
+
+  def test_paths_have_their_own_times
+    configuration = <<~TOML
+      request_timeout = "300ms"
+      request_timeouts = { "/slow" = "10s", "/ti*" = "none" }
+      request_timeout_header = "X-Request-Timeout"
+    TOML
+    server = serve(folder_with("config.ru" => APP, "config/highball.toml" => configuration))
+    assert_equal 200, server.get("/slow?0.9").status
+    assert_equal 504, server.get("/slow/?0.9").status
+    assert_equal "[nil, nil]", server.get("/time", { "X-Request-Timeout" => "7" }).body, "no limit, and no forged one"
+  end
+
+  def test_the_application_knows_how_much_time_is_left
+    server = serve_app("--request-timeout-header", "X-Request-Timeout", workers: 1, limit: "20s")
+    now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    body = server.get("/time", { "X-Request-Timeout" => "7000" }).body
+    deadline, left = body.match(/\A\[([\d.]+), "([\d.]+)"\]\z/).captures.map { |text| Float(text) }
+    assert_in_delta now + 20, deadline, 1
+    assert_in_delta 20, left, 1
+  end
+
   private
 
-  def serve_app(workers:, threads: 3, limit: "300ms")
+  def serve_app(*options, workers:, threads: 5, limit: "300ms")
     folder = folder_with("config.ru" => APP)
-    serve(folder, "--request-timeout", limit, "--drain-timeout", "3s", workers: workers, threads: threads)
+    serve(folder, *options, "--request-timeout", limit, "--drain-timeout", "3s", workers: workers, threads: threads)
   end
 
   def in_flight(server) = server.status["workers"].sum { |worker| worker["in_flight"] }

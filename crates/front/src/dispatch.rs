@@ -12,6 +12,7 @@ mod answers;
 mod events;
 mod generations;
 pub(crate) mod geometry;
+mod overrun;
 mod overruns;
 mod placing;
 mod ringing;

@@ -12,9 +12,9 @@ const MOST_THREADS: usize = 512;
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadLoad {
-    /// Its number, as `gettid` returns it.
+    /// The number that `gettid` returns.
     pub tid: i32,
-    /// Its name: at most 15 bytes, of the process's own choice.
+    /// The name that the process has given it: at most 15 bytes.
     pub name: String,
     /// `R` runs, `S` sleeps, `D` waits for a disk, `T` is stopped.
     pub state: char,

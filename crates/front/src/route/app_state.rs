@@ -324,10 +324,10 @@ impl AppState {
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.
-    pub(crate) fn log(&self, failure: &Failure, alone: bool) {
+    pub(crate) fn log(&self, failure: &Failure, limit: Option<Duration>, alone: bool) {
         let settings = self.settings();
         let span = if alone { Span::none() } else { error_span!("app", application = settings.name) };
-        span.in_scope(|| failure.log(settings.limits.request_timeout, &self.shed_log));
+        span.in_scope(|| failure.log(limit, &self.shed_log));
     }
 
     pub(crate) fn condition(&self) -> Condition {

@@ -170,7 +170,7 @@ pub(crate) enum AppEvent {
     RingEndsSoon { worker: u32 },
     /// A worker should be replaced, for a cause that lies in it.
     ReplaceWorker { worker: u32, cause: ReplacementCause },
-    /// A retiring worker has nothing in flight; or, if it is stuck, only requests that nobody waits for.
+    /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     WorkerIdle { worker: u32, is_stuck: bool },
     /// The canary answered the probe: the status, or why there is none.
     CanaryAnswered { worker: u32, answer: Result<u16, String> },

@@ -11,7 +11,7 @@ use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
 use crate::shell::event::{SocketEvent, Who};
-use crate::shell::message::{FromMold, FromWorker};
+use crate::shell::message::{FromMold, FromWorker, ToWorker};
 use crate::shell::questions::NotAsked;
 use crate::{AppOrder, Overrun};
 use highball_config::AppId;
@@ -182,7 +182,7 @@ impl AppSupervisor {
             AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
             AppOrder::ReplaceWorker { worker, cause } => AppEvent::ReplaceWorker { worker, cause },
             AppOrder::RequestTimedOut(overrun) => {
-                self.describe_overrun(overrun, core);
+                self.overran(overrun, core);
                 return None;
             }
             AppOrder::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
@@ -221,7 +221,18 @@ impl AppSupervisor {
         });
     }
 
-    /// Logs where a worker is with a request that has exceeded its time limit. Nothing is waited for here.
+    /// A request has exceeded its time limit: where its worker is with it is logged, and the request is interrupted if the
+    /// application wants that. Nothing is waited for here.
+    fn overran(&mut self, overrun: Overrun, core: &Core) {
+        let (worker, ticket) = (overrun.worker, overrun.ticket);
+        self.describe_overrun(overrun, core);
+        let interrupts = self.app.limits.timeout_interrupts && hears(core, worker);
+        if let Some(handle) = self.workers.get(&worker).filter(|_| interrupts) {
+            // One that cannot be reached is replaced when the request does not end.
+            let _ = handle.send(&ToWorker::Interrupt { ticket });
+        }
+    }
+
     fn describe_overrun(&mut self, overrun: Overrun, core: &Core) {
         let Overrun { worker, ticket, request } = overrun;
         let now = Instant::now();

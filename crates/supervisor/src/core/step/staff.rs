@@ -296,7 +296,7 @@ impl App {
         }
     }
 
-    /// A retiring worker has nothing in flight; or, if it is stuck, only requests that nobody waits for.
+    /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     pub(super) fn worker_idle(&mut self, number: u32, is_stuck: bool) {
         if is_stuck {
             self.refork_meets_stuck(number);
