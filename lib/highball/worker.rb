@@ -118,7 +118,8 @@ module Highball
       Checkpoint.pass("worker.draining")
       @fork_safety.note_threads
       server.stop
-      serving.join
+      # Without a limit, Ruby would report a deadlock if a thread of the application never ends.
+      nil until serving.join(3600)
       order
     end
 

@@ -199,7 +199,8 @@ class RequestTimeoutsTest < E2ETest
       began = Deadline.now
       assert_equal 504, server.get("/#{way}", within: 10).status
       assert_includes 0.2..3.0, Deadline.now - began
-      wait_for("the worker to be replaced", within: 15) { (old - server.worker_pids).length == 1 }
+      wait_for("the worker to be replaced", within: 15) { server.log.include?("another worker serves in its place") }
+      wait_for("the worker to end", within: 15) { old.count { |pid| File.exist?("/proc/#{pid}") } == 1 }
       wait_for("1,000 answers", within: 15) { load.count >= 1000 }
     end
     assert_equal [200], outcomes.map(&:result).uniq
