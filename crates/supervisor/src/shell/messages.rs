@@ -236,20 +236,18 @@ impl AppSupervisor {
     fn describe_overrun(&mut self, overrun: Overrun, core: &Core) {
         let Overrun { worker, ticket, request } = overrun;
         let now = Instant::now();
-        if !self.overrun_lines.allows(now) {
+        let is_allowed = self.overrun_lines.allows(now);
+        let handle = self.workers.get_mut(&worker).filter(|_| is_allowed && hears(core, worker));
+        // One that has not answered earlier questions was described then.
+        let Some(asked) = handle.and_then(|handle| handle.ask_threads().ok()) else {
             self.overruns_left_out += 1;
             return;
-        }
+        };
         self.overrun_lines.spend(1);
         let left_out = std::mem::take(&mut self.overruns_left_out);
-        let asked = self.workers.get_mut(&worker).filter(|_| hears(core, worker));
-        let asked = asked.and_then(|handle| handle.ask_threads().ok());
         let (pid, last, span) = (self.pid_of_worker(worker), self.overruns.clone(), Span::current());
         tokio::spawn(async move {
-            let threads = match asked {
-                Some(answer) => timeout(THREADS_TIME, answer).await.ok().and_then(Result::ok),
-                None => None,
-            };
+            let threads = timeout(THREADS_TIME, asked).await.ok().and_then(Result::ok);
             let seen = match pid {
                 Some(pid) => look(pid).await,
                 None => Vec::new(),
