@@ -10,17 +10,21 @@ module Highball
     MOST = 8
     LINES = 20
 
-    # The busy threads of the server with this name, as fields of the message `threads`.
-    def self.of(server_name)
-      serving = Thread.list.select { |thread| thread.name&.start_with?("#{server_name} thread ") }
-      serving.reject { |thread| idle?(thread) }.first(MOST).map { |thread| describe(thread) }
+    # The busy threads of a Server, as fields of the message `threads`.
+    def self.of(server)
+      busy = server.threads.each_with_index.select { |thread, _| thread&.alive? && !idle?(thread) }
+      busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
     end
 
-    def self.describe(thread)
+    def self.describe(thread, ticket)
       calls = Calls.new(thread.backtrace, App::FOLDER)
       file, line = calls.place
-      { name: thread.name, file: file, line: line, backtrace: calls.first(LINES) }
+      { name: thread.name, ticket: ticket, tid: thread.native_thread_id, state: state(thread), file: file, line: line,
+        backtrace: calls.first(LINES) }
     end
+
+    # `run`, `sleep` or `sleep_forever`. (Thread#status does not tell the last two apart.)
+    def self.state(thread) = thread.inspect[/ (\w+)>\z/, 1]
 
     # Whether the thread waits in the ring for a request.
     def self.idle?(thread)
@@ -28,6 +32,6 @@ module Highball
       innermost.nil? || innermost.base_label == "claim"
     end
 
-    private_class_method :describe, :idle?
+    private_class_method :describe, :state, :idle?
   end
 end

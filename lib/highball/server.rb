@@ -11,6 +11,10 @@ require_relative "log"
 require_relative "request_log"
 
 module Highball
+  # Interrupts a request that has exceeded its time limit, with the option `timeout_interrupts`. It is no StandardError,
+  # so that a plain `rescue` does not keep the request going.
+  class RequestTimeout < Exception; end # rubocop:disable Lint/InheritException
+
   # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
@@ -35,9 +39,10 @@ module Highball
     # log:: the Log for exceptions of the app.
     # development:: whether exceptions also go to the front, for the developer's browser.
     # early_hints:: whether the app may send early hints.
+    # timeout_header:: the env key by which the app gets what is left of the time for its answer, or nil.
     # sendfile:: the Sendfile for headers of the app that name files, or nil.
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
-                   early_hints: false, sendfile: nil)
+                   early_hints: false, timeout_header: nil, sendfile: nil)
       @app = app
       @ring = Hijack.ring = ring
       @size = threads
@@ -45,6 +50,7 @@ module Highball
       @log = log
       @development = development
       @early_hints = early_hints
+      @timeout_header = timeout_header
       @sendfile = sendfile
       ring.send_files if sendfile
       @threads = []
@@ -83,7 +89,29 @@ module Highball
       @mutex.synchronize { @threads.dup }
     end
 
+    # The number by which the front knows the request that this thread has claimed last.
+    def ticket(number) = @ring.ticket(number)
+
+    # Raises RequestTimeout in the thread that is at this request, if one still is.
+    def interrupt(ticket)
+      number = @size.times.find { |at| @ring.ticket(at) == ticket } or return
+      threads[number]&.raise(RequestTimeout, "the request has exceeded its time limit") if @ring.open?(ticket)
+    end
+
     private
+
+    # Entries that options ask for.
+    def add_what_is_asked_for(env, number)
+      env["rack.early_hints"] = EarlyHints.new(@ring, @ring.ticket(number)) if @early_hints
+      note_time_left(env) if @timeout_header
+    end
+
+    # What a client sends in this field does not count.
+    def note_time_left(env)
+      deadline = env["highball.deadline"] or return env.delete(@timeout_header)
+      left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      env[@timeout_header] = format("%.3f", [left, 0].max)
+    end
 
     # The thread inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
     def start_thread(number)
@@ -120,7 +148,7 @@ module Highball
     # The life of one request, and the wait for it. Returns whether there may be another one.
     def serve(number, template)
       env = @ring.claim(number, template.env, template.files) or return
-      env["rack.early_hints"] = EarlyHints.new(@ring, @ring.ticket(number)) if @early_hints
+      add_what_is_asked_for(env, number)
       status, headers, body = @app.call(env)
       @ring.note_logged(@ring.ticket(number)) if @development && env[RequestLog::LOGGED]
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.

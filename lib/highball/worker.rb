@@ -22,7 +22,7 @@ module Highball
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
-      @serving = message.slice(:development, :early_hints)
+      @serving = message.slice(:development, :early_hints, :timeout_header)
       @sendfile = message[:sendfile]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
@@ -114,20 +114,21 @@ module Highball
       serving.report_on_exception = true
       @control.say(:ready)
       Checkpoint.pass("worker.ready")
-      order = wait_for_the_end(serving)
+      order = wait_for_the_end(server, serving)
       Checkpoint.pass("worker.draining")
       @fork_safety.note_threads
       server.stop
-      serving.join
+      # Without a limit, Ruby would report a deadlock if a thread of the application never ends.
+      nil until serving.join(3600)
       order
     end
 
     # Returns the supervisor's order to end. A TERM only makes this worker ask for it: the front has to stop sending
     # requests first, or they would wait in a ring that no worker reads.
-    def wait_for_the_end(serving)
+    def wait_for_the_end(server, serving)
       loop do
         readable, = IO.select([@control, @news])
-        order = obey if readable.include?(@control)
+        order = obey(server) if readable.include?(@control)
         return order if order
         next unless readable.include?(@news)
 
@@ -139,7 +140,7 @@ module Highball
     end
 
     # Receives an order. Returns it if it ends serving; carries out all others.
-    def obey
+    def obey(server = nil)
       message, = @control.receive
       return supervisor_gone unless message
 
@@ -148,7 +149,8 @@ module Highball
       when "promote" then return :promote
       when "may_promote" then report_fitness
       when "heap" then report_heap(collect: message[:gc])
-      when "threads" then @control.say(:threads, threads: BusyThreads.of(name))
+      when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server) : [])
+      when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end
       nil

@@ -106,6 +106,7 @@ pub(crate) struct AppFields {
     pub(crate) workers: Option<u16>,
     pub(crate) threads: u16,
     pub(crate) early_hints: bool,
+    pub(crate) timeout_header: Option<String>,
     pub(crate) ruby: Option<PathBuf>,
     pub(crate) user: Option<RunsAs>,
     pub(crate) env: BTreeMap<String, String>,

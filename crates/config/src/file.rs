@@ -232,10 +232,12 @@ fn texts(option: &Opt, value: &DeValue<'_>) -> Result<Vec<String>, String> {
         DeValue::Array(values) if option.form.repeats() && !values.is_empty() => {
             values.iter().map(|value| text(option, value.get_ref())).collect()
         }
-        DeValue::Table(variables) if matches!(option.form, Form::Variables(_)) => variables
-            .iter()
-            .map(|(name, value)| Ok(format!("{}={}", name.get_ref(), text(option, value.get_ref())?)))
-            .collect(),
+        DeValue::Table(variables) if matches!(option.form, Form::Variables(_) | Form::PathTimeouts(_)) => {
+            variables
+                .iter()
+                .map(|(name, value)| Ok(format!("{}={}", name.get_ref(), text(option, value.get_ref())?)))
+                .collect()
+        }
         value => text(option, value).map(|text| vec![text]),
     }
 }

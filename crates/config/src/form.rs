@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::{RunsAs, SentFolder};
+use crate::settings::{PathTimeout, RunsAs, SentFolder};
 use crate::value::{self, Address};
 
 /// What reading a value needs to know beside its text.
@@ -83,6 +83,10 @@ pub(crate) enum Form {
     Variables(fn(&mut Fields, BTreeMap<String, String>)),
     /// Names of variables, or their beginnings with `*` after them; may be given several times.
     VariableNames(fn(&mut Fields, Vec<String>)),
+    /// `PATH=TIME`; may be given several times.
+    PathTimeouts(fn(&mut Fields, Vec<PathTimeout>)),
+    /// The name of a header field, or `none`; stored as its env key.
+    HeaderOrNone(fn(&mut Fields, Option<String>)),
     /// `FOLDER` or `PREFIX=FOLDER`; may be given several times.
     SentFolders(fn(&mut Fields, Vec<SentFolder>)),
 }
@@ -113,6 +117,13 @@ impl Form {
             Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
+            Form::PathTimeouts(set) => {
+                if let Some(raw) = raws.get(value::PATH_TIMEOUTS) {
+                    return Err(raw.wrong(format!("there are more than {} paths", value::PATH_TIMEOUTS)));
+                }
+                set(to, all(raws, |raw| value::path_timeout(&raw.text))?);
+            }
+            Form::HeaderOrNone(set) => put(raws, |raw| value::header_key(&raw.text), |key| set(to, key))?,
             Form::SentFolders(set) => {
                 if let Some(raw) = raws.get(value::SENT_FOLDERS) {
                     return Err(raw.wrong(format!("there are more than {} folders", value::SENT_FOLDERS)));
@@ -208,6 +219,7 @@ impl Form {
                 | Form::Variables(_)
                 | Form::VariableNames(_)
                 | Form::SentFolders(_)
+                | Form::PathTimeouts(_)
         )
     }
 
@@ -278,6 +290,8 @@ impl Form {
             Form::Variables(_) => "NAME=VALUE",
             Form::VariableNames(_) => "NAME",
             Form::SentFolders(_) => "PATH",
+            Form::PathTimeouts(_) => "PATH=TIME",
+            Form::HeaderOrNone(_) => "FIELD",
         }
     }
 }

@@ -109,6 +109,10 @@ fn range(form: &Form) -> Option<String> {
         Form::Emails(_) => Some("e-mail addresses".into()),
         Form::Hosts(_) => Some("host names without ports, or `*`".into()),
         Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
+        Form::PathTimeouts(_) => Some(
+            "`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time".into(),
+        ),
+        Form::HeaderOrNone(_) => Some("the name of a header field, or `none`".into()),
         Form::SentFolders(_) => Some("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`".into()),
         _ => None,
     }

@@ -989,7 +989,47 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "none", no: "60s" },
         section: Section::Times,
         example: "20s",
-        doc: "Time for the application to begin its answer. After that the answer is 504.",
+        doc: "Time for the application to begin its answer. After that the answer is 504, and the log says what the thread does. If it \
+              does not come back within two seconds, its worker is replaced: another one starts first, and the worker's other requests \
+              finish. The application finds the end of the time in `env[\"highball.deadline\"]`: seconds of `CLOCK_MONOTONIC`, a Float.",
+    },
+    Opt {
+        name: "request_timeouts",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::PathTimeouts(|f, times| f.app.limits.request_timeouts = times),
+        default: Default::Without("none"),
+        section: Section::Times,
+        example: "/reports/*=5m",
+        doc: "Other times than `request_timeout` for some paths (in the file: a table, such as `{ \"/reports/*\" = \"5m\" }`, or a list). A \
+              path that ends with `*` stands for all that begin like it; the longest one counts, and a whole path before that. It is \
+              compared with the path as the client has sent it. May be given several times.",
+    },
+    Opt {
+        name: "request_timeout_header",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::HeaderOrNone(|f, key| f.app.timeout_header = key),
+        default: Default::Is("none"),
+        section: Section::Times,
+        example: "X-Request-Timeout",
+        doc: "Header field by which the application gets the seconds that are left of its time when a thread begins the request: \
+              `12.345`. What a client sends in this field is removed.",
+    },
+    Opt {
+        name: "timeout_interrupts",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.limits.timeout_interrupts = on),
+        default: Default::Is("off"),
+        section: Section::Times,
+        example: "on",
+        doc: "Whether the thread of a request that exceeds its time gets the exception `Highball::RequestTimeout`. Its worker is replaced only \
+              if that does not end the request. The exception can be raised at any place, also in the middle of an `ensure`, and may \
+              leave the application's data in disorder, as with Ruby's `Timeout`.",
     },
     Opt {
         name: "static_files",

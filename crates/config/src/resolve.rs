@@ -402,6 +402,7 @@ fn app(
         workers: fields.workers.unwrap_or_else(cpus::available),
         threads: fields.threads,
         early_hints: fields.early_hints,
+        timeout_header: fields.timeout_header.clone(),
         prestart: fields.prestart.unwrap_or(!(many && fields.is_development())),
         environment: fields.environment,
         ruby: fields.ruby,

@@ -171,6 +171,8 @@ pub struct App {
     pub threads: u16,
     /// Whether it may send early hints (status 103).
     pub early_hints: bool,
+    /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.
+    pub timeout_header: Option<String>,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
     /// The user that its processes run as.
@@ -327,10 +329,46 @@ pub struct AppLimits {
     pub queue: usize,
     /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
     pub request_timeout: Option<Duration>,
+    /// The same for some paths.
+    pub request_timeouts: Vec<PathTimeout>,
+    /// Whether a request that exceeds its time is interrupted by an exception.
+    pub timeout_interrupts: bool,
     /// How much its spool files may hold; `None`: what [`Limits::spool_bytes`] leaves to it.
     pub spool_bytes: Option<u64>,
     /// How much its stored responses may take, within [`Limits::cache_bytes`]; 0: none is stored.
     pub cache_bytes: u64,
+}
+
+/// The time for answers to requests for some paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathTimeout {
+    /// The path, or its beginning with `*` after it.
+    pub pattern: String,
+    /// `None`: no limit.
+    pub limit: Option<Duration>,
+}
+
+impl PathTimeout {
+    /// How exactly it is about this path; `None`: it is about others. A whole path is more exact than any beginning.
+    fn fits(&self, path: &[u8]) -> Option<usize> {
+        match self.pattern.strip_suffix('*') {
+            Some(beginning) => path.starts_with(beginning.as_bytes()).then_some(beginning.len()),
+            None => (path == self.pattern.as_bytes()).then_some(usize::MAX),
+        }
+    }
+}
+
+impl AppLimits {
+    /// The time for the answer to a request; its path is only asked for if it matters.
+    pub fn time_for(&self, path: impl FnOnce() -> Vec<u8>) -> Option<Duration> {
+        if self.request_timeouts.is_empty() {
+            return self.request_timeout;
+        }
+        let path = path();
+        let fitting =
+            self.request_timeouts.iter().filter_map(|entry| Some((entry.fits(&path)?, entry.limit)));
+        fitting.max_by_key(|(length, _)| *length).map_or(self.request_timeout, |(_, limit)| limit)
+    }
 }
 
 /// Where an application's lines of the access log go.

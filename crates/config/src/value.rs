@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol, SentFolder};
+use crate::settings::{Bind, BindAddress, BindProtocol, PathTimeout, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -268,6 +268,38 @@ pub(crate) fn sent_folder(text: &str) -> Result<SentFolder, String> {
     Ok(SentFolder { prefix, folder: folder.to_owned() })
 }
 
+/// The most paths with times.
+pub(crate) const PATH_TIMEOUTS: usize = 64;
+const PATH_BYTES: usize = 1024;
+
+/// `/reports/*=5m`: the time for answers to requests for some paths.
+pub(crate) fn path_timeout(text: &str) -> Result<PathTimeout, String> {
+    let wrong = || format!("`{text}` is no path with a time; write one such as /reports/*=5m");
+    let (pattern, time) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let path = pattern.strip_suffix('*').unwrap_or(pattern);
+    let is_path = |byte: u8| byte.is_ascii_graphic() && !b"*?#".contains(&byte);
+    if !path.starts_with('/') || !path.bytes().all(is_path) || path.len() > PATH_BYTES {
+        return Err(wrong());
+    }
+    let limit = match time {
+        "none" => None,
+        time => Some(duration(time, &(Duration::from_millis(1)..=Duration::from_secs(366 * 86_400)))?),
+    };
+    Ok(PathTimeout { pattern: pattern.to_owned(), limit })
+}
+
+/// The env key of a header field; `none`: there is none.
+pub(crate) fn header_key(text: &str) -> Result<Option<String>, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if text == "none" {
+        return Ok(None);
+    }
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(is_name) {
+        return Err(format!("`{text}` is no header field; write one such as X-Request-Timeout"));
+    }
+    Ok(Some(format!("HTTP_{}", text.to_ascii_uppercase().replace('-', "_"))))
+}
+
 /// Text without blanks.
 pub(crate) fn word(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
@@ -475,6 +507,39 @@ mod tests {
             ["", "/", "//", "/.", "/../", "/a=", "/a=/", "a=/srv", "/a/../b=/srv", "/a b=/srv", "a\0b", &long]
         {
             assert!(sent_folder(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn times_of_paths() {
+        let of = |pattern: &str, limit| Ok(PathTimeout { pattern: pattern.into(), limit });
+        assert_eq!(path_timeout("/reports/*=5m"), of("/reports/*", Some(Duration::from_secs(300))));
+        assert_eq!(path_timeout("/a=b=none"), of("/a=b", None));
+        for text in ["", "/a", "a=5m", "/a*b=5m", "/a?b=5m", "/a b=5m", "/a=", "/a=5 parsecs", "/a=0s", "=5m"]
+        {
+            assert!(path_timeout(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_most_exact_path_counts() {
+        let times = ["/reports/*=5m", "/reports/daily*=10m", "/reports/daily=1s", "/stream=none"];
+        let limits = crate::settings::AppLimits {
+            request_timeout: Some(Duration::from_secs(60)),
+            request_timeouts: times.map(|text| path_timeout(text).unwrap()).into(),
+            ..Default::default()
+        };
+        let of = |path: &str| limits.time_for(|| path.into()).map(|limit| limit.as_secs());
+        assert_eq!(["/", "/reports", "/reports/", "/reports/daily2"].map(of), [60, 60, 300, 600].map(Some));
+        assert_eq!(["/reports/daily", "/stream", "/stream/"].map(of), [Some(1), None, Some(60)]);
+    }
+
+    #[test]
+    fn header_fields_become_keys() {
+        assert_eq!(header_key("X-Request-Timeout"), Ok(Some("HTTP_X_REQUEST_TIMEOUT".into())));
+        assert_eq!(header_key("none"), Ok(None));
+        for text in ["", "a b", "A_B", "a:", "ü", &"x".repeat(65)] {
+            assert!(header_key(text).is_err(), "{text:?}");
         }
     }
 

@@ -84,6 +84,8 @@ struct Connection {
     origin: Option<Origin>,
     shared: Rc<Shared>,
     counted: Counted,
+    /// The time for the answer to the request at hand.
+    limit: Option<Duration>,
     /// What was read and not used yet.
     buffer: Received,
     protocol: Protocol,
@@ -304,6 +306,7 @@ impl Connection {
             proxy: None,
             shared,
             counted,
+            limit: None,
             buffer: Received::default(),
             protocol,
             is_astray: false,
@@ -379,6 +382,7 @@ impl Connection {
                     return self.refuse(refusal, false).await;
                 }
                 self.shared.turn.activate(&app);
+                self.begin_limit(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
@@ -399,7 +403,7 @@ impl Connection {
         let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
         let failure = (refusal != Refusal::AppFailed).then(|| self.failure(app, refusal));
         if let Some(failure) = &failure {
-            app.log(failure, self.shared.apps.borrow().is_one());
+            app.log(failure, self.limit, self.shared.apps.borrow().is_one());
         }
         let page = match (self.audience, failure) {
             (Audience::Public, _) => None,

@@ -5,13 +5,15 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`workers`] (those that come and go),
+//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
 mod answers;
 mod events;
 mod generations;
 pub(crate) mod geometry;
+mod overrun;
+mod overruns;
 mod placing;
 mod ringing;
 mod service_time;
@@ -236,10 +238,12 @@ impl Dispatcher {
                 } else {
                     worker.ring.cancel(ticket.slot);
                     let mut inner = exchange.borrow();
+                    let progress = inner.response.progress();
                     inner.response.discard();
                     inner.request.body = Body::None;
                     drop(inner);
                     self.pull(exchange);
+                    self.note_overrun(exchange, progress);
                 }
             }
         }

@@ -77,6 +77,8 @@ pub(crate) struct Inner {
     pub(crate) generation: u32,
     /// When its steps were.
     pub(crate) moments: Moments,
+    /// When the time limit for the beginning of the answer passes, if there is one.
+    pub(crate) limit_ms: Option<u64>,
     /// The worker whose application has taken the connection over.
     pub(crate) taken_over_by: Option<u32>,
     /// The connection's task, to be woken when there is something to do.
@@ -97,6 +99,7 @@ impl Exchange {
             place: Place::Connection,
             generation,
             moments: Moments::default(),
+            limit_ms: None,
             taken_over_by: None,
             waker: None,
         }))

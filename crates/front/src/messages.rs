@@ -188,16 +188,36 @@ pub enum AppEvent {
         /// The worker's number.
         worker: u32,
     },
-    /// A retired worker has nothing in flight any more.
+    /// A request that a worker has begun has exceeded its time limit, and goes on. Sent once for each.
+    RequestTimedOut(Box<TimedOutRequest>),
+    /// A request goes on although some time has passed since it exceeded its time limit: its worker should be replaced.
+    WorkerStuck {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// A retired worker has nothing in flight any more that a client waits for.
     WorkerIdle {
         /// The worker's number.
         worker: u32,
+        /// It is still at requests that have exceeded their time limits.
+        is_stuck: bool,
     },
     /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
     WorkerWarm {
         /// The worker's number.
         worker: u32,
     },
+}
+
+/// A request that has exceeded its time limit, and goes on.
+#[derive(Debug, Clone)]
+pub struct TimedOutRequest {
+    /// The worker's number.
+    pub worker: u32,
+    /// The number by which the worker knows the request.
+    pub ticket: u64,
+    /// Method and path, without what may be a token.
+    pub request: String,
 }
 
 /// How things are.

@@ -189,7 +189,9 @@ fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
     assert!(!front.events().iter().any(is_idle), "it has not finished");
     stuck.job.answer("the last");
     assert_eq!(stuck.client.answer().text(), "the last");
-    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { worker } if worker == old.number));
+    assert!(
+        matches!(front.app_event(), AppEvent::WorkerIdle { worker, is_stuck: false } if worker == old.number)
+    );
     front.get("/");
     new.claim().answer("");
     assert!(old.try_claim().is_none());

@@ -29,7 +29,7 @@ const OTHERS_TIME: Duration = Duration::from_secs(4);
 /// Time that others have to answer once the one that is meant has answered: a hot restart has two.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// Fields whose texts may have several lines.
-const LONG_TEXTS: [&str; 5] = ["failure", "last_failure", "why", "no_refork", "diagnosis"];
+const LONG_TEXTS: [&str; 6] = ["failure", "last_failure", "why", "no_refork", "diagnosis", "backtrace"];
 
 /// A question's address, and what came of it.
 type Exchanged = (Address, io::Result<(Answer, Peer)>);

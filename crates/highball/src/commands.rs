@@ -5,8 +5,8 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppStatus, CacheStatus, DomainStatus, MoldStatus, Question, ReforkStatus, RestartStatus, Status,
-    TlsStatus, UpgradeStatus, WorkerStatus,
+    Answer, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question, ReforkStatus,
+    RestartStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -576,6 +576,9 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(problem) = &app.log_problem {
         fact(&mut text, "access log", problem);
     }
+    for overrun in &app.overruns {
+        fact(&mut text, "timed out", &overrun_lines(overrun));
+    }
     if let Some(failure) = &app.last_failure {
         fact(&mut text, "last failure", failure);
     }
@@ -592,6 +595,16 @@ fn app_table(app: &AppStatus) -> String {
     );
     for worker in &app.workers {
         let _ = writeln!(text, "{}", row(worker));
+    }
+    text
+}
+
+/// A request that exceeded its time limit: where it was, as far as that is known.
+fn overrun_lines(overrun: &OverrunStatus) -> String {
+    let OverrunStatus { worker, request, doing, backtrace, seconds_ago } = overrun;
+    let mut text = format!("{request}, {seconds_ago} s ago, worker {worker}: {doing}");
+    for line in backtrace.iter().flat_map(|backtrace| backtrace.lines()) {
+        let _ = write!(text, "\n  {line}");
     }
     text
 }
@@ -744,6 +757,13 @@ mod tests {
             }),
             no_refork: None,
             log_problem: Some("/srv/blog/log/access.log cannot be opened: it is a pipe".into()),
+            overruns: vec![OverrunStatus {
+                worker: 3,
+                request: "GET /report".into(),
+                doing: "it sleeps".into(),
+                backtrace: Some("app.rb:7:in `sleep'\napp.rb:7:in `call'".into()),
+                seconds_ago: 5,
+            }],
             last_failure: None,
             diagnosis: None,
         }
@@ -757,6 +777,8 @@ mod tests {
             "up 1h 1m",
             "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
+            "GET /report, 5 s ago, worker 3: it sleeps",
+            "app.rb:7:in `sleep'",
             "http://127.0.0.1:3000",
             "http://127.0.0.1:3000/?highball=4711",
             "given as an object",

@@ -23,6 +23,9 @@ const LANDLOCK: ABI = ABI::V6;
 /// processors there are (`/proc`, `/sys`), and its own symbols for a backtrace. Other processes' memory, environment and
 /// descriptors in `/proc` stay closed, as Landlock counts reading them as debugging.
 const READ: [&str; 4] = ["/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/proc/self/exe"];
+/// What the server lists: the threads of a worker, to find the one that does not end. (The processes of this machine are
+/// among it. Their numbers could be tried one by one anyway.)
+const LISTED: [&str; 1] = ["/proc"];
 /// What the server does in the folder of spool files.
 const SPOOL: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | MakeReg | RemoveFile});
@@ -48,7 +51,8 @@ pub(crate) fn confine(settings: &Settings, launcher: &Launcher) {
     }
 }
 
-/// Denies this thread all files but those in [`READ`] and in folders for the server's own files, which are `written`.
+/// Denies this thread all files but those in [`READ`] and in folders for the server's own files, which are `written`, and all
+/// lists of names but those in [`LISTED`].
 fn limit_files(written: &[&Path]) -> Result<(), String> {
     let restrict = || -> Result<_, RulesetError> {
         Ruleset::default()
@@ -57,6 +61,7 @@ fn limit_files(written: &[&Path]) -> Result<(), String> {
             .scope(Scope::from_all(LANDLOCK))?
             .create()?
             .add_rules(path_beneath_rules(READ, AccessFs::ReadFile))?
+            .add_rules(path_beneath_rules(LISTED, AccessFs::ReadDir))?
             .add_rules(path_beneath_rules(written, SPOOL))?
             .restrict_self()
     };

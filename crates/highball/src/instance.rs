@@ -297,10 +297,26 @@ pub(crate) struct AppStatus {
     /// Why the application's own access log is not written as it should be, if so.
     #[serde(default)]
     pub(crate) log_problem: Option<String>,
+    /// The last requests that exceeded their time limits in a worker, oldest first.
+    #[serde(default)]
+    pub(crate) overruns: Vec<OverrunStatus>,
     /// What failed last, if anything did.
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.
     pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// A request that exceeded its time limit in a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OverrunStatus {
+    pub(crate) worker: u32,
+    /// Method and path.
+    pub(crate) request: String,
+    /// What the worker did at it.
+    pub(crate) doing: String,
+    /// The calls that led there, innermost first, one a line.
+    pub(crate) backtrace: Option<String>,
+    pub(crate) seconds_ago: u64,
 }
 
 /// The mold.

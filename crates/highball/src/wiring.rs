@@ -6,8 +6,8 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppStatus, CacheStatus, CertificateStatus, DomainStatus, MoldStatus, Question,
-    ReforkStatus, RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    heap_time, Answer, AppStatus, CacheStatus, CertificateStatus, DomainStatus, MoldStatus, OverrunStatus,
+    Question, ReforkStatus, RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
 use crate::reports;
@@ -18,12 +18,12 @@ use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
     files, AppCommand, AppEvent, AppFailure, AppLoad, CacheReport, CertificateReport, Command, Event,
-    Failure, NewWorker, Report as FrontReport, Tls, TlsReport,
+    Failure, NewWorker, Report as FrontReport, TimedOutRequest, Tls, TlsReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
-    NotAsked, Notice, Order, PlainAsset, RawRequest, ReadyWorker, ReforkReport, Report, RequestFailure,
-    RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
+    NotAsked, Notice, Order, Overrun, OverrunReport, PlainAsset, RawRequest, ReadyWorker, ReforkReport,
+    ReplacementCause, Report, RequestFailure, RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -161,6 +161,11 @@ pub(crate) async fn tell_supervisor(
     }
 }
 
+fn overrun_status(report: OverrunReport) -> OverrunStatus {
+    let OverrunReport { worker, request, doing, backtrace, at } = report;
+    OverrunStatus { worker, request, doing, backtrace, seconds_ago: at.elapsed().as_secs() }
+}
+
 fn order(event: AppEvent) -> AppOrder {
     match event {
         AppEvent::Wanted => AppOrder::Wanted,
@@ -177,7 +182,14 @@ fn order(event: AppEvent) -> AppOrder {
         AppEvent::Drained => AppOrder::Drained,
         AppEvent::WorkerBroken { worker, why } => AppOrder::WorkerBroken { worker, why },
         AppEvent::RingEndsSoon { worker } => AppOrder::RingEndsSoon { worker },
-        AppEvent::WorkerIdle { worker } => AppOrder::WorkerIdle { worker },
+        AppEvent::RequestTimedOut(request) => {
+            let TimedOutRequest { worker, ticket, request } = *request;
+            AppOrder::RequestTimedOut(Overrun { worker, ticket, request })
+        }
+        AppEvent::WorkerStuck { worker } => {
+            AppOrder::ReplaceWorker { worker, cause: ReplacementCause::TimedOut }
+        }
+        AppEvent::WorkerIdle { worker, is_stuck } => AppOrder::WorkerIdle { worker, is_stuck },
         AppEvent::WorkerWarm { worker } => AppOrder::WorkerWarm { worker },
         AppEvent::CanaryAnswered { worker, answer } => AppOrder::CanaryAnswered { worker, answer },
     }
@@ -388,6 +400,7 @@ fn app_status(
         refork: report.refork.map(refork_status),
         no_refork: report.no_refork,
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
+        overruns: report.overruns.into_iter().map(overrun_status).collect(),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }

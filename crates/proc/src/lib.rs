@@ -4,7 +4,9 @@
 mod process_figures;
 mod process_memory;
 mod resource_limits;
+mod thread_load;
 
 pub use process_figures::{process_figures, proportional_bytes, ProcessFigures};
 pub use process_memory::{ProcessMemory, RingMemory};
 pub use resource_limits::{allow_open_files, write_no_core_files};
+pub use thread_load::{system_call, thread_loads, ThreadLoad};

@@ -27,6 +27,8 @@ pub struct Fixed {
     pub fields: u32,
     /// The flags above.
     pub flags: u32,
+    /// Time for the answer to begin, from `received_us` on, in ms; 0: no limit.
+    pub limit_ms: u32,
     /// Bytes of the body.
     pub body_bytes: u64,
     /// When the request's first byte was read: µs, CLOCK_MONOTONIC.
@@ -40,6 +42,7 @@ impl Fixed {
         bytes[0..4].copy_from_slice(&self.head_bytes.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.fields.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.limit_ms.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.body_bytes.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.received_us.to_le_bytes());
         bytes
@@ -53,6 +56,7 @@ impl Fixed {
             head_bytes: u32_at(0),
             fields: u32_at(4),
             flags: u32_at(8),
+            limit_ms: u32_at(12),
             body_bytes: u64_at(16),
             received_us: u64_at(24),
         }
@@ -115,6 +119,7 @@ mod tests {
             head_bytes: 1,
             fields: 2,
             flags: BODY_SPOOLED | HTTPS,
+            limit_ms: 60_000,
             body_bytes: u64::MAX,
             received_us: 1 << 40,
         };

@@ -37,8 +37,10 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use child::{ruby_command, withheld_variables};
+pub use core::replacement::ReplacementCause;
 pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
+pub use diagnosis::overrun::OverrunReport;
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use probe::{Probe, ProbeFailure};
@@ -183,6 +185,17 @@ pub enum Order {
     },
 }
 
+/// A request that has exceeded its time limit.
+#[derive(Debug, Clone)]
+pub struct Overrun {
+    /// The number of the worker that is at it.
+    pub worker: u32,
+    /// The number by which the worker knows it.
+    pub ticket: u64,
+    /// Method and path, without what may be a token.
+    pub request: String,
+}
+
 /// An order for an application.
 #[derive(Debug)]
 pub enum AppOrder {
@@ -204,10 +217,21 @@ pub enum AppOrder {
         /// The worker's number.
         worker: u32,
     },
-    /// A retiring worker has nothing in flight any more.
+    /// Replace the worker, in order, for a cause that lies in it.
+    ReplaceWorker {
+        /// The worker's number.
+        worker: u32,
+        /// The cause.
+        cause: ReplacementCause,
+    },
+    /// A request has exceeded its time limit, and its worker is still at it: log where.
+    RequestTimedOut(Overrun),
+    /// A retiring worker has nothing in flight any more that a client waits for.
     WorkerIdle {
         /// The worker's number.
         worker: u32,
+        /// It is still at requests that have exceeded their time limits.
+        is_stuck: bool,
     },
     /// A canary has answered its request.
     CanaryAnswered {

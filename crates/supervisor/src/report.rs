@@ -1,5 +1,6 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
+use crate::diagnosis::overrun::OverrunReport;
 use crate::diagnosis::Diagnosis;
 use crate::shell::message::{Booted, RubyHeap};
 use crate::shell::questions::{Answer, NotAsked};
@@ -39,6 +40,10 @@ pub struct AppReport {
     pub wanted: u16,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
+    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`.
+    pub replaced: Vec<(&'static str, u64)>,
+    /// The last requests that exceeded their time limits in a worker, oldest first.
+    pub overruns: Vec<OverrunReport>,
     /// Whether the application can be booted again; unknown until it was booted once.
     pub restartable: Option<bool>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
@@ -76,6 +81,8 @@ pub struct WorkerReport {
     /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
     /// `halted`.
     pub state: &'static str,
+    /// Why it is replaced, if it is: `timeout` or `memory`.
+    pub replaced_for: Option<&'static str>,
     /// Serving threads.
     pub threads: u16,
     /// Time since it was forked.

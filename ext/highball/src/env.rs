@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 
 use highball_ring::env_keys::{KEYS, OTHER};
-use highball_ring::request::{Field, Fields, HTTPS, HTTP_1_0, NO_TAKEOVER};
+use highball_ring::request::{Field, Fields, Fixed, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use rb_sys::VALUE;
 
 use crate::hijack::Hijacks;
@@ -28,6 +28,7 @@ pub(crate) struct EnvKeys {
     protocol: VALUE,
     is_hijack: VALUE,
     rack_version: VALUE,
+    deadline: VALUE,
     /// Those of the template's places: the fields of [`PLACED`], and last `rack.hijack`.
     places: [VALUE; PLACES],
     hijacks: Hijacks,
@@ -92,6 +93,7 @@ impl EnvKeys {
             protocol: immortal(b"rack.protocol"),
             is_hijack: immortal(b"rack.hijack?"),
             rack_version: immortal(b"rack.version"),
+            deadline: immortal(b"highball.deadline"),
         }
     }
 
@@ -105,9 +107,10 @@ impl EnvKeys {
         &self,
         template: VALUE,
         repeated: &Repeated,
-        flags: u32,
+        fixed: Fixed,
         fields: Fields<'_>,
     ) -> VALUE {
+        let flags = fixed.flags;
         // SAFETY: the caller's promise; keys are frozen strings, so `aset` neither copies nor calls
         // anything.
         unsafe {
@@ -140,6 +143,10 @@ impl EnvKeys {
                 }
             }
             places::fill(env, &self.places, &placed);
+            if fixed.limit_ms > 0 {
+                let deadline_us = fixed.received_us.saturating_add(u64::from(fixed.limit_ms) * 1000);
+                rb_sys::rb_hash_aset(env, self.deadline, rb_sys::rb_float_new(deadline_us as f64 / 1e6));
+            }
             if flags & HTTP_1_0 != 0 {
                 rb_sys::rb_hash_aset(env, self.server_protocol, self.http_1_0);
             }

@@ -257,7 +257,7 @@ impl Ring {
         // collector finds it.
         let env = unsafe {
             let fields = Fields::new(fields);
-            let env = self.keys.build(template.as_raw(), &seat.repeated, fixed.flags, fields);
+            let env = self.keys.build(template.as_raw(), &seat.repeated, fixed, fields);
             seat.env.set(env);
             RHash::from_value(Value::from_raw(env)).expect("a Hash")
         };

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use super::{Again, Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
+use crate::clock::{now_ms, now_us};
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
 use crate::message::refusal::Refusal;
+use crate::message::request_head::patch_limit;
+use crate::refusals::failure::{path, received_us};
 use crate::route::app_state::AppState;
 
 /// Most bytes that a client may send ahead while it waits for an answer.
@@ -35,6 +38,22 @@ pub(super) enum Answered {
 }
 
 impl Connection {
+    /// The time for the answer begins: how long it is depends on the path.
+    pub(super) fn begin_limit(&mut self, app: &AppState) {
+        let settings = app.settings();
+        let mut inner = self.exchange.borrow();
+        let head = &mut inner.request.head;
+        self.limit = settings.limits.time_for(|| path(head));
+        if let Some(limit) = self.limit {
+            let limit_ms = limit.as_millis() as u64;
+            let waited_ms = now_us().saturating_sub(received_us(head)) / 1000;
+            patch_limit(head, u32::try_from(waited_ms.saturating_add(limit_ms)).unwrap_or(u32::MAX));
+            inner.limit_ms = Some(now_ms().saturating_add(limit_ms));
+        } else {
+            inner.limit_ms = None;
+        }
+    }
+
     /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
     pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
         if self.client != Client::Open {
@@ -45,7 +64,7 @@ impl Connection {
             let kept = self.protocol.read_ahead(&ahead, limits).map_err(|_| End::Gone)?;
             self.buffer.add(kept);
         }
-        self.counted.deadline.set(app.settings().limits.request_timeout);
+        self.counted.deadline.set(self.limit);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes) = {
             let mut inner = self.exchange.borrow();

@@ -66,7 +66,9 @@ impl Dispatcher {
                     && worker.ring.has_room()
             };
             let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
-            let order = |worker: &Worker| (worker.unresponsive, worker.generation, worker.in_flight);
+            let order = |worker: &Worker| {
+                (worker.is_suspect(), worker.unresponsive, worker.generation, worker.in_flight)
+            };
             workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
         };
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
@@ -131,9 +133,11 @@ impl Dispatcher {
             self.share_out();
         }
         for worker in &mut self.workers {
-            if worker.state == DispatchState::Retiring && worker.is_idle() && worker.hijacked == 0 {
+            let is_stuck = worker.is_stuck();
+            let has_finished = (worker.is_idle() || is_stuck) && worker.hijacked == 0;
+            if worker.state == DispatchState::Retiring && has_finished {
                 worker.state = DispatchState::Retired;
-                self.events.send(AppEvent::WorkerIdle { worker: worker.number });
+                self.events.send(AppEvent::WorkerIdle { worker: worker.number, is_stuck });
             }
         }
     }

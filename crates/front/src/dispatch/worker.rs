@@ -8,6 +8,7 @@ use std::time::Instant;
 use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
+use super::overrun::Overruns;
 use super::service_time::ServiceTime;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
@@ -49,6 +50,8 @@ pub(crate) struct Worker {
     bodies: Vec<Option<Rc<SpoolFile>>>,
     /// Their number.
     pub(crate) in_flight: u32,
+    /// Those of them for which no client waits any more.
+    pub(super) overruns: Overruns,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
     /// Those that the worker has not begun, as far as is known, in order.
@@ -82,6 +85,7 @@ impl Worker {
             slots: (0..slots).map(|_| None).collect(),
             bodies: (0..slots).map(|_| None).collect(),
             in_flight: 0,
+            overruns: Overruns::default(),
             hijacked: 0,
             unclaimed: VecDeque::new(),
             rung: 0,
@@ -98,6 +102,16 @@ impl Worker {
     /// Whether it has nothing at all to do.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0
+    }
+
+    /// Whether it has nothing left but requests that have exceeded their time limits.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.is_idle() && self.overruns.timed_out() == self.in_flight
+    }
+
+    /// Whether a request of it goes on although its time limit has passed: other threads may wait for that one.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.overruns.timed_out() > 0
     }
 
     /// Threads that are at a request, as far as is known.
@@ -163,6 +177,7 @@ impl Worker {
     pub(crate) fn ended(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
             self.bodies[usize::from(slot)] = None;
+            self.overruns.forget(slot);
             self.see_claims();
             self.ring.release(slot);
             self.in_flight -= 1;

@@ -122,6 +122,7 @@ impl Dispatcher {
         let worker = &mut self.workers[index];
         worker.state = DispatchState::Broken;
         worker.in_flight = 0;
+        worker.overruns.clear();
         worker.unclaimed.clear();
         let slots = std::mem::take(&mut worker.slots);
         let number = worker.number;

@@ -142,6 +142,12 @@ fn field_name(key: &str) -> Option<String> {
     Some(words.collect::<Vec<String>>().join("-"))
 }
 
+/// The path of a request, as the client has sent it.
+pub(crate) fn path(block: &[u8]) -> Vec<u8> {
+    let of = |name: &str| fields(block).find(|(key, _)| *key == name).map(|(_, value)| value);
+    [of("SCRIPT_NAME"), of("PATH_INFO")].into_iter().flatten().flatten().copied().collect()
+}
+
 /// Env key and value of each field in a head block.
 fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     Fields::new(block.get(FIXED_BYTES..).unwrap_or_default()).map(|field| {

@@ -324,10 +324,10 @@ impl AppState {
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.
-    pub(crate) fn log(&self, failure: &Failure, alone: bool) {
+    pub(crate) fn log(&self, failure: &Failure, limit: Option<Duration>, alone: bool) {
         let settings = self.settings();
         let span = if alone { Span::none() } else { error_span!("app", application = settings.name) };
-        span.in_scope(|| failure.log(settings.limits.request_timeout, &self.shed_log));
+        span.in_scope(|| failure.log(limit, &self.shed_log));
     }
 
     pub(crate) fn condition(&self) -> Condition {
@@ -353,6 +353,7 @@ impl AppState {
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
+        self.dispatcher.borrow_mut().report_overruns();
         self.look_whether_idle(now_ms);
         self.look_whether_free(now_ms);
     }

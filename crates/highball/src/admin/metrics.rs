@@ -169,6 +169,13 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
     let help = "Number of the version that is served: 1 from the start, larger after each restart.";
     let mut family = text.family("highball_app_generation", "gauge", help);
     reports().for_each(|(name, report)| family.sample(&[("app", name)], report.generation));
+    let help = "Workers that were replaced for a cause that lies in them: a request that exceeded its time limit, or memory.";
+    let mut family = text.family("highball_worker_replacements_total", "counter", help);
+    for (name, report) in reports() {
+        for (cause, count) in &report.replaced {
+            family.sample(&[("app", name), ("cause", cause)], *count);
+        }
+    }
     let help = "Workers that became ready.";
     each(text, "highball_worker_starts_total", "counter", help, apps, |load| {
         load.figures.workers_started as f64

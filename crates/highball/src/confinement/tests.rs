@@ -112,6 +112,8 @@ fn confined_by_landlock() {
     assert_eq!(kind(fs::write("/proc/self/comm", "text")), DENIED);
     assert_eq!(std::io::read_to_string(descriptor).unwrap(), "text", "an open file can be read");
     assert!(fs::read_to_string("/proc/self/status").is_ok());
+    assert!(fs::read_dir(format!("/proc/{}/task", getppid().unwrap().as_raw_nonzero())).is_ok());
+    assert_eq!(kind(fs::read_dir("/")), DENIED, "names of files");
     assert!(File::open("/proc/self/exe").is_ok());
     assert!(std::thread::available_parallelism().is_ok());
     spools_files(&spool);

@@ -6,6 +6,7 @@ use super::log::AppLog;
 use super::mold::Mold;
 use super::workers::Workers;
 use crate::core::refork::{ReforkCause, ReforkStage, Schedule};
+use crate::core::replacement::Replacements;
 use crate::core::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
@@ -285,6 +286,7 @@ pub(crate) struct App {
     pub(crate) staff: Staff,
     pub(crate) restarts: Restarts,
     pub(crate) reforks: Reforks,
+    pub(crate) replacements: Replacements,
     pub(crate) trouble: Trouble,
     tickets: u64,
     /// The time of the step.
@@ -343,6 +345,7 @@ impl App {
                 counts_requests: false,
                 unfit: None,
             },
+            replacements: Replacements::new(now),
             trouble: Trouble::default(),
             tickets: 0,
             now,

@@ -3,6 +3,7 @@
 use super::app::AppConfig;
 use crate::core::ending::Ending;
 use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::worker::StartFailure;
 use crate::diagnosis::Diagnosis;
@@ -167,8 +168,10 @@ pub(crate) enum AppEvent {
     WorkerBroken { worker: u32, why: String },
     /// A worker's ring ends soon.
     RingEndsSoon { worker: u32 },
-    /// A retiring worker has nothing in flight.
-    WorkerIdle { worker: u32 },
+    /// A worker should be replaced, for a cause that lies in it.
+    ReplaceWorker { worker: u32, cause: ReplacementCause },
+    /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
+    WorkerIdle { worker: u32, is_stuck: bool },
     /// The canary answered the probe: the status, or why there is none.
     CanaryAnswered { worker: u32, answer: Result<u16, String> },
     /// The worker that has answered the most requests.

@@ -3,6 +3,7 @@
 use super::event::Process;
 use crate::core::ending::Ending;
 use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Failure};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
@@ -76,6 +77,27 @@ pub(crate) enum AppLog {
     },
     ReplacedForRing {
         worker: u32,
+    },
+    /// Another worker is to take its place.
+    Replacing {
+        worker: u32,
+        cause: ReplacementCause,
+    },
+    /// It has to wait, as too many were replaced lately.
+    ReplacementDelayed {
+        worker: u32,
+        cause: ReplacementCause,
+        wait: Duration,
+    },
+    /// Another worker serves in its place.
+    Replaced {
+        worker: u32,
+        cause: ReplacementCause,
+    },
+    /// No other worker came to serve.
+    NotReplaced {
+        worker: u32,
+        cause: ReplacementCause,
     },
     WorkerGone {
         worker: u32,

@@ -14,7 +14,8 @@
 //! - [`server`]: what exists once, and whose turn it is to boot; [`upgrade`]: the handover to another `highball`;
 //! - [`app`]: the state of one application; [`mold`], [`worker`], [`workers`]: its processes;
 //! - [`step`]: the one place where events meet states, and each part of an application's life;
-//! - [`rolling`], [`restart_policy`]: what comes next, and when, as pure functions; [`restart`], [`refork`]: their stages;
+//! - [`rolling`], [`restart_policy`], [`replacement`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
+//!   their stages;
 //! - [`departure`], [`ending`]: the end of a process;
 //! - [`mutation`]: faults for the simulator to find.
 
@@ -29,6 +30,7 @@ pub(crate) mod mutation;
 #[cfg(test)]
 mod purity;
 pub(crate) mod refork;
+pub(crate) mod replacement;
 pub(crate) mod restart;
 pub(crate) mod restart_policy;
 pub(crate) mod rolling;

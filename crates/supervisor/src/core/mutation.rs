@@ -27,11 +27,15 @@ pub(crate) enum Mutation {
     IgnorePromotedDeath,
     /// A new process in a hot restart has no deadline.
     ForgetUpgradeDeadline,
+    /// A worker is replaced before another serves in its place.
+    ReplaceEarly,
+    /// Workers are replaced as often as that is asked for.
+    ReplaceUnpaced,
 }
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Mutation; 12] = [
+    pub(crate) const ALL: [Mutation; 14] = [
         Mutation::LoseDeath,
         Mutation::RelieveEarly,
         Mutation::ForgetProbeDeadline,
@@ -44,6 +48,8 @@ impl Mutation {
         Mutation::ForgetFailedLook,
         Mutation::IgnorePromotedDeath,
         Mutation::ForgetUpgradeDeadline,
+        Mutation::ReplaceEarly,
+        Mutation::ReplaceUnpaced,
     ];
 }
 

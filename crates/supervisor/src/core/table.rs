@@ -230,7 +230,7 @@ impl Play {
             "unfit" => self.tell_app(AppEvent::WorkerUnfit { worker: chosen?, why: "it cannot".into() }),
             "worker idle" => {
                 let worker = self.worker(|state| state == WorkerState::Retiring)?;
-                self.tell_app(AppEvent::WorkerIdle { worker });
+                self.tell_app(AppEvent::WorkerIdle { worker, is_stuck: false });
             }
             "promoted" => self.tell_app(AppEvent::WorkerPromoted { worker: chosen? }),
             "TERM" => self.tell(Event::Signal(ReceivedSignal::Terminate)),

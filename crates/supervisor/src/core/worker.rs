@@ -3,6 +3,7 @@
 use super::mold::KILL_TIME;
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
+use crate::core::replacement::Replacement;
 use crate::core::restart_policy::Life;
 use crate::shell::message::{BootFailure, RubyError};
 use std::time::{Duration, Instant};
@@ -76,6 +77,8 @@ pub(crate) struct Worker {
     pub(crate) deadline: Option<Instant>,
     /// When it is retired, if it has asked for that.
     pub(crate) leaves_at: Option<Instant>,
+    /// It is to be replaced, for a cause that lies in it.
+    pub(crate) replacement: Option<Replacement>,
     pub(crate) forked_at: Instant,
     ready_at: Option<Instant>,
     /// Why it could not start, if it has reported that.
@@ -93,6 +96,7 @@ impl Worker {
             state: WorkerState::Forking,
             deadline: Some(now + limit),
             leaves_at: None,
+            replacement: None,
             forked_at: now,
             ready_at: None,
             failure: None,

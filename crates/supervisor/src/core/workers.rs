@@ -65,12 +65,16 @@ impl Workers {
     }
 
     /// The worker to retire so that there is one fewer: of another line the one that serves longest, of the
-    /// one that stays the youngest.
+    /// one that stays one that is to be replaced, or the youngest.
     pub(crate) fn to_retire(&self, staying: u32, of_staying: bool) -> Option<u32> {
         let mut serving = self.iter().filter(|(_, worker)| {
             worker.state == WorkerState::Serving && (worker.line == staying) == of_staying
         });
-        let chosen = if of_staying { serving.next_back() } else { serving.next() };
+        let chosen = if of_staying {
+            serving.max_by_key(|(number, worker)| (worker.replacement.is_some(), *number))
+        } else {
+            serving.next()
+        };
         chosen.map(|(number, _)| number)
     }
 

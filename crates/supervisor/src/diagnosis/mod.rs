@@ -2,6 +2,7 @@
 //! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
 pub(crate) mod failed_request;
+pub(crate) mod overrun;
 pub(crate) mod request_failure;
 
 use crate::child;

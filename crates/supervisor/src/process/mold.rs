@@ -141,6 +141,7 @@ impl MoldHandle {
             log_format: log_format.into(),
             development: app.is_development(),
             early_hints: app.early_hints,
+            timeout_header: app.timeout_header.as_deref(),
             sendfile: &app.sendfile,
         };
         self.control.send(&order, descriptors)

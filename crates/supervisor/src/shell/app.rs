@@ -7,6 +7,7 @@ use super::log_lines;
 use crate::app_output::AppOutput;
 use crate::core::ending::Ending;
 use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, FrontNews, Process, Ticket, WorkerOrder};
+use crate::diagnosis::overrun::LastOverruns;
 use crate::diagnosis::request_failure::Deaths;
 use crate::diagnosis::Diagnosis;
 use crate::message_log::MessageLog;
@@ -14,6 +15,7 @@ use crate::process::boot_plan::{BootPlan, NotStarted, Start};
 use crate::process::interpreter::Interpreter;
 use crate::process::mold::{MoldHandle, MoldSource};
 use crate::process::worker_handle::WorkerHandle;
+use crate::rate_limit::RateLimit;
 use crate::shell::app_files::{AppFiles, Found, Launch, Plan, Planned};
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_worker, Inbox};
@@ -37,6 +39,9 @@ use tracing::{debug, error_span, info, warn, Span};
 /// How long reading files may take for a diagnosis; then it is made without what they hold.
 const FILES_TIME: Duration = Duration::from_secs(5);
 
+/// Requests that exceeded their time limits that are looked at in a short time; then one a second is.
+const OVERRUN_LINES: u64 = 8;
+
 /// What is held of one application.
 pub(super) struct AppSupervisor {
     pub(super) app: Arc<App>,
@@ -51,6 +56,12 @@ pub(super) struct AppSupervisor {
     pub(super) molds: BTreeMap<u32, MoldHandle>,
     pub(super) workers: BTreeMap<u32, WorkerHandle>,
     pub(super) deaths: Deaths,
+    /// Requests that have exceeded their time limits.
+    pub(super) overruns: LastOverruns,
+    /// Which of them are looked at and logged.
+    pub(super) overrun_lines: RateLimit,
+    /// Those that were left out since the last one.
+    pub(super) overruns_left_out: u64,
     pub(super) files: AppFiles,
     restart_files: RestartFiles,
     /// What its processes print, where they are another user's.
@@ -83,6 +94,9 @@ impl AppSupervisor {
             molds: BTreeMap::new(),
             workers: BTreeMap::new(),
             deaths: Deaths::default(),
+            overruns: LastOverruns::default(),
+            overrun_lines: RateLimit::new(1, OVERRUN_LINES, Instant::now()),
+            overruns_left_out: 0,
             output,
             message_log: MessageLog::new(Instant::now()),
             inbox,

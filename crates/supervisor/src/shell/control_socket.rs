@@ -118,6 +118,7 @@ mod tests {
             log_format: Form::Human,
             development: true,
             early_hints: false,
+            timeout_header: None,
             sendfile: &[],
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();

@@ -63,6 +63,10 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::Retires { .. }
         | AppLog::ReplacedAfterTerm { .. }
         | AppLog::ReplacedForRing { .. }
+        | AppLog::Replacing { .. }
+        | AppLog::ReplacementDelayed { .. }
+        | AppLog::Replaced { .. }
+        | AppLog::NotReplaced { .. }
         | AppLog::WorkerGone { .. }
         | AppLog::WorkerDied { .. }
         | AppLog::WorkersWanted(_) => of_worker(log, app),
@@ -204,6 +208,25 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
                 worker,
                 "the worker has answered as many requests as its ring has numbers for, and is replaced"
             );
+        }
+        AppLog::Replacing { worker, cause } => {
+            let pid = app.pid_of_worker(*worker);
+            warn!(worker, pid, %cause, "the worker is to be replaced: another one starts first");
+        }
+        AppLog::ReplacementDelayed { worker, cause, wait } => {
+            warn!(
+                worker,
+                %cause,
+                wait_ms = ms(*wait),
+                "the worker is to be replaced, and has to wait: too many workers were replaced lately, and new ones do not help"
+            );
+        }
+        AppLog::Replaced { worker, cause } => {
+            let pid = app.pid_of_worker(*worker);
+            info!(worker, pid, %cause, "another worker serves in its place: it finishes its requests and ends");
+        }
+        AppLog::NotReplaced { worker, cause } => {
+            error!(worker, %cause, "the worker is not replaced: no other one came to serve within boot_timeout");
         }
         AppLog::WorkerGone { worker, ending } => {
             debug!(worker, pid = app.pid_of_worker(*worker), %ending, "worker gone");

@@ -29,6 +29,8 @@ pub(crate) enum ToMold<'a> {
         development: bool,
         /// Whether the application may send early hints.
         early_hints: bool,
+        /// The env key by which the application gets what is left of the time for its answer.
+        timeout_header: Option<&'a str>,
         /// The folders of files that the application may name in a header field.
         sendfile: &'a [SentFolder],
     },
@@ -96,6 +98,11 @@ pub(crate) enum ToWorker {
     },
     /// Say where the threads are that are at a request.
     Threads,
+    /// Interrupt the thread that is at this request.
+    Interrupt {
+        /// The number by which the front knows the request.
+        ticket: u64,
+    },
 }
 
 /// Messages from a worker to the supervisor.
@@ -322,6 +329,15 @@ impl Account {
 pub struct ThreadPlace {
     /// Its name: `worker 1 thread 2`.
     pub name: String,
+    /// The number by which the front knows the request that it is at; 0: none.
+    #[serde(default)]
+    pub ticket: u64,
+    /// The number of its native thread, as `gettid` returns it.
+    #[serde(default)]
+    pub tid: Option<i32>,
+    /// `run`, `sleep` or `sleep_forever`.
+    #[serde(default)]
+    pub state: Option<String>,
     /// The innermost file of the application.
     pub file: Option<String>,
     /// The line in that file, from 1.
@@ -393,11 +409,12 @@ mod tests {
             log_format: Form::Json,
             development: false,
             early_hints: true,
+            timeout_header: None,
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"sendfile":[{"prefix":null,"folder":"storage"}]}"#
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}]}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

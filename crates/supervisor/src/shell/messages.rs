@@ -5,14 +5,15 @@ use super::app::AppSupervisor;
 use super::Supervisor;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
+use crate::diagnosis::overrun::{describe, look, OverrunReport};
 use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
 use crate::shell::event::{SocketEvent, Who};
-use crate::shell::message::{FromMold, FromWorker};
+use crate::shell::message::{FromMold, FromWorker, ToWorker};
 use crate::shell::questions::NotAsked;
-use crate::AppOrder;
+use crate::{AppOrder, Overrun};
 use highball_config::AppId;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::dispatcher::with_default;
-use tracing::{error, info, warn, Dispatch};
+use tracing::{error, info, warn, Dispatch, Span};
 
 /// How long a worker may take to report where its threads are: it cannot while one of them does not let the others run.
 const THREADS_TIME: Duration = Duration::from_secs(1);
@@ -179,7 +180,12 @@ impl AppSupervisor {
                 AppEvent::WorkerBroken { worker, why }
             }
             AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
-            AppOrder::WorkerIdle { worker } => AppEvent::WorkerIdle { worker },
+            AppOrder::ReplaceWorker { worker, cause } => AppEvent::ReplaceWorker { worker, cause },
+            AppOrder::RequestTimedOut(overrun) => {
+                self.overran(overrun, core);
+                return None;
+            }
+            AppOrder::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
             AppOrder::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
             AppOrder::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
             AppOrder::ConfigurationRefused(why) => AppEvent::ConfigurationRefused(why),
@@ -212,6 +218,48 @@ impl AppSupervisor {
                 () = to.closed() => {} // the client has stopped waiting
                 else => {}
             }
+        });
+    }
+
+    /// A request has exceeded its time limit: where its worker is with it is logged, and the request is interrupted if the
+    /// application wants that. Nothing is waited for here.
+    fn overran(&mut self, overrun: Overrun, core: &Core) {
+        let (worker, ticket) = (overrun.worker, overrun.ticket);
+        self.describe_overrun(overrun, core);
+        let interrupts = self.app.limits.timeout_interrupts && hears(core, worker);
+        if let Some(handle) = self.workers.get(&worker).filter(|_| interrupts) {
+            // One that cannot be reached is replaced when the request does not end.
+            let _ = handle.send(&ToWorker::Interrupt { ticket });
+        }
+    }
+
+    fn describe_overrun(&mut self, overrun: Overrun, core: &Core) {
+        let Overrun { worker, ticket, request } = overrun;
+        let now = Instant::now();
+        let is_allowed = self.overrun_lines.allows(now);
+        let handle = self.workers.get_mut(&worker).filter(|_| is_allowed && hears(core, worker));
+        // One that has not answered earlier questions was described then.
+        let Some(asked) = handle.and_then(|handle| handle.ask_threads().ok()) else {
+            self.overruns_left_out += 1;
+            return;
+        };
+        self.overrun_lines.spend(1);
+        let left_out = std::mem::take(&mut self.overruns_left_out);
+        let (pid, last, span) = (self.pid_of_worker(worker), self.overruns.clone(), Span::current());
+        tokio::spawn(async move {
+            let threads = timeout(THREADS_TIME, asked).await.ok().and_then(Result::ok);
+            let seen = match pid {
+                Some(pid) => look(pid).await,
+                None => Vec::new(),
+            };
+            let described = describe(ticket, threads.as_deref(), &seen);
+            let Some((doing, backtrace)) = described else { return }; // it has ended meanwhile
+            span.in_scope(|| {
+                let left_out = (left_out > 0).then_some(left_out);
+                let message = "a request has exceeded its time limit and goes on in its worker";
+                error!(worker, pid, request, doing, backtrace, left_out, "{message}");
+            });
+            last.add(OverrunReport { worker, request, doing, backtrace, at: now });
         });
     }
 

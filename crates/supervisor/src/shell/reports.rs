@@ -38,6 +38,7 @@ impl AppSupervisor {
             generation: state.generation,
             pid: self.pid_of_worker(worker),
             state: state.state.name(),
+            replaced_for: state.replacement.map(|replacement| replacement.cause.name()),
             threads: self.app.threads,
             uptime: now - state.forked_at,
         });
@@ -50,6 +51,8 @@ impl AppSupervisor {
             mold: core.current.mold.as_ref().map(|mold| self.mold_report(mold)),
             wanted: core.staff.wanted,
             workers: workers.collect(),
+            replaced: core.replacements.done.by_name(),
+            overruns: self.overruns.all(),
             restartable: core.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),
             refork: self.refork_report(core, now),

@@ -73,6 +73,7 @@ impl RequestHead {
                 | flag(self.version == Version::Http10, HTTP_1_0)
                 | flag(self.method == Method::Head, HEAD_METHOD)
                 | flag(!context.takeover, NO_TAKEOVER),
+            limit_ms: 0,
             body_bytes: 0,
             received_us: context.received_us,
         };
@@ -227,6 +228,11 @@ pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
     let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) | flag;
     block[8..12].copy_from_slice(&flags.to_le_bytes());
     block[16..24].copy_from_slice(&body_length.to_le_bytes());
+}
+
+/// Adds the time for the answer to begin, from when the request was received, in ms.
+pub fn patch_limit(block: &mut [u8], limit_ms: u32) {
+    block[12..16].copy_from_slice(&limit_ms.to_le_bytes());
 }
 
 /// Adds CONTENT_LENGTH, in bytes, once a body that came in chunks is whole.

@@ -4,6 +4,7 @@ use super::world::World;
 use crate::core::app::{App, Condition, Failed, Phase};
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
+use crate::core::replacement::{at_a_time, ReplacementCause, REST};
 use crate::core::restart::Stage;
 use crate::core::rolling::Move;
 use crate::core::server::{Server, ServerPhase, TURN};
@@ -30,6 +31,12 @@ pub(super) struct Books {
     looks: BTreeSet<(AppId, Ticket)>,
     /// Molds of which it is not known yet whether they were started.
     pub(super) spawning: BTreeSet<(AppId, u32)>,
+    /// The time of the step.
+    now: Option<Instant>,
+    /// The most workers that an application has wanted.
+    most_wanted: BTreeMap<AppId, u16>,
+    /// When replacements of workers began lately.
+    replacements: BTreeMap<AppId, Vec<Instant>>,
     has_ended: bool,
     /// How often each of these came about.
     pub(super) reached: BTreeMap<&'static str, u64>,
@@ -46,7 +53,8 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
 }
 
 impl Books {
-    pub(super) fn note_event(&mut self, event: &Event, _now: Instant) {
+    pub(super) fn note_event(&mut self, event: &Event, now: Instant) {
+        self.now = Some(now);
         match event {
             Event::Upgrade(ticket) => {
                 self.orders.insert(*ticket);
@@ -73,6 +81,10 @@ impl Books {
 
     pub(super) fn note_actions(&mut self, actions: &[Action], server: &Server) -> Checked {
         ensure(!self.has_ended || actions.is_empty(), || "it acts after its end".into())?;
+        for (id, app) in &server.apps {
+            let most = self.most_wanted.entry(*id).or_default();
+            *most = app.staff.wanted.max(*most);
+        }
         let mut leaving = None;
         for action in actions {
             match action {
@@ -119,7 +131,12 @@ impl Books {
             AppAction::SpawnMold { boot, .. } => {
                 self.spawning.insert((app, *boot));
             }
-            AppAction::Log(log) => self.note_reached(log, leaving),
+            AppAction::Log(log) => {
+                self.note_reached(log, leaving);
+                if matches!(log, AppLog::Replacing { .. }) {
+                    self.check_pace(app)?;
+                }
+            }
             AppAction::Notify(FrontNews::SiteOpened { .. }) => {
                 *self.reached.entry("site: found").or_default() += 1
             }
@@ -152,6 +169,10 @@ impl Books {
                 *leaving = Some(*worker);
                 "a worker whose ring ends is replaced"
             }
+            AppLog::Replaced { cause: ReplacementCause::TimedOut, .. } => "replacement: done, timed out",
+            AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
+            AppLog::ReplacementDelayed { .. } => "replacement: delayed",
+            AppLog::NotReplaced { .. } => "replacement: given up",
             AppLog::Restarted { .. } => "restart: done",
             AppLog::RestartFailed { stage, .. } => match *stage {
                 "booting" => "restart: failed while booting",
@@ -183,6 +204,26 @@ impl Books {
             _ => return,
         };
         *self.reached.entry(what).or_default() += 1;
+    }
+
+    /// However often replacements are asked for, there is a limit to them.
+    fn check_pace(&mut self, app: AppId) -> Checked {
+        let Some(now) = self.now else { return Ok(()) };
+        let lately = self.replacements.entry(app).or_default();
+        lately.retain(|at| *at + REST > now);
+        lately.push(now);
+        let most = usize::from(self.most_wanted.get(&app).copied().unwrap_or_default()) + 1;
+        ensure(lately.len() <= most, || format!("{} workers were replaced within {REST:?}", lately.len()))
+    }
+
+    /// One worker is replaced at a time, or several of a large pool for one cause.
+    fn check_replacements(&self, id: AppId, app: &App) -> Checked {
+        let replacements = app.staff.workers.iter().filter_map(|(_, worker)| worker.replacement);
+        let causes: Vec<ReplacementCause> =
+            replacements.filter(|it| it.relieved_by.is_some()).map(|it| it.cause).collect();
+        let most = at_a_time(self.most_wanted.get(&id).copied().unwrap_or_default());
+        ensure(causes.len() <= most, || format!("{} workers are replaced at a time", causes.len()))?;
+        ensure(causes.windows(2).all(|two| two[0] == two[1]), || "workers are replaced for two causes".into())
     }
 
     /// A worker is only retired where enough others serve.
@@ -241,6 +282,7 @@ pub(super) fn check(world: &World) -> Checked {
         check_changes(world, *id, app)?;
         check_staff(app)?;
         check_known(world, *id, app)?;
+        world.books.check_replacements(*id, app)?;
     }
     let boots = server.apps.values().filter_map(App::boots_since).filter(|began| world.now < *began + TURN);
     let boots = boots.count();

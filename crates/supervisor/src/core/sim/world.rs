@@ -7,6 +7,7 @@ use crate::core::app::{AppConfig, Source};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Purpose;
@@ -431,7 +432,7 @@ impl World {
         let (app, ticket) = (self.any_app(), self.ticket());
         let of_app = |event| Event::OfApp(app, event);
         let worker = self.rng.u32(..40);
-        match self.rng.u32(..35) {
+        match self.rng.u32(..40) {
             0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, ticket: Some(ticket) }),
             5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
             6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
@@ -445,15 +446,25 @@ impl World {
             17..=20 => of_app(AppEvent::Wanted),
             21..=22 => of_app(AppEvent::Idle),
             23 => of_app(AppEvent::WorkerBroken { worker, why: String::new() }),
-            24 => of_app(AppEvent::WorkerIdle { worker }),
+            24 => of_app(AppEvent::WorkerIdle { worker, is_stuck: self.rng.bool() }),
             25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
             34 => of_app(AppEvent::RingEndsSoon { worker }),
+            35..=39 => of_app(self.any_replacement(app)),
             28 | 29 => self.changed_config(app),
             30 if self.next_app < 6 => self.new_app(),
             _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),
         }
+    }
+
+    /// A worker that exists, mostly, is to be replaced.
+    fn any_replacement(&mut self, app: AppId) -> AppEvent {
+        let cause = ReplacementCause::ALL[self.rng.usize(..ReplacementCause::ALL.len())];
+        let workers = self.server.apps.get(&app).map(|app| app.staff.workers.which(|_| true));
+        let workers = workers.filter(|workers| !workers.is_empty());
+        let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
+        AppEvent::ReplaceWorker { worker, cause }
     }
 
     fn changed_config(&mut self, app: AppId) -> Event {
@@ -713,7 +724,10 @@ impl World {
                 };
                 self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
             }
-            FrontNews::WorkerRetiring { worker } => self.reports(app, delay, AppEvent::WorkerIdle { worker }),
+            FrontNews::WorkerRetiring { worker } => {
+                let is_stuck = self.chance(self.chaos.failure);
+                self.reports(app, delay, AppEvent::WorkerIdle { worker, is_stuck });
+            }
             FrontNews::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {
                     app.staff

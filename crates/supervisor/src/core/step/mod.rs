@@ -1,8 +1,8 @@
 //! Where events meet the state of an application: [`App::apply_at`] applies one event, and then [`App::settle`] does
 //! whatever the new state asks for, until it asks for nothing more.
 //!
-//! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`deaths`], [`restart`],
-//! [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
+//! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker), [`deaths`],
+//! [`restart`], [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
 
 mod boot;
 mod change;
@@ -10,6 +10,7 @@ mod deaths;
 mod end;
 mod fail;
 mod refork;
+mod replace;
 mod restart;
 mod site;
 mod sleep;
@@ -99,7 +100,8 @@ impl App {
             AppEvent::Drained => self.drained(),
             AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
             AppEvent::RingEndsSoon { worker } => self.ring_ends_soon(worker),
-            AppEvent::WorkerIdle { worker } => self.worker_idle(worker),
+            AppEvent::ReplaceWorker { worker, cause } => self.replace_worker(worker, cause),
+            AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
 
@@ -131,6 +133,7 @@ impl App {
                     self.boot();
                 }
                 self.retire_leaving();
+                self.advance_replacements();
                 self.staff();
             }
             Phase::Draining(until) if self.now >= until => {
@@ -224,10 +227,22 @@ impl App {
         let refork = self.reforks.going.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
         let failed = self.look_due().filter(|_| running);
         let site = self.boots.site.map(|(_, until)| until);
-        [phase, boot, fork, leaving, mold, refork, failed, site, self.staff.workers.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let replacements = self.replacements_due();
+        [
+            phase,
+            boot,
+            fork,
+            leaving,
+            mold,
+            refork,
+            failed,
+            site,
+            replacements,
+            self.staff.workers.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn answer(&mut self, ticket: Option<super::Ticket>, answer: Result<u32, String>) {

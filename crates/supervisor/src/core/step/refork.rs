@@ -90,7 +90,9 @@ impl App {
         let cause = refork.cause;
         self.log(AppLog::Reforking { cause, worker });
         let (line, number) = (self.current.line, worker);
-        let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
+        let serves = |worker: &Worker| {
+            worker.state == WorkerState::Serving && worker.line == line && worker.replacement.is_none()
+        };
         if self.staff.workers.get(worker).is_some_and(serves) {
             self.act(AppAction::Tell { worker: number, order: WorkerOrder::MayPromote });
         } else {
@@ -160,6 +162,13 @@ impl App {
         worker.deadline = Some(deadline);
         self.act(AppAction::Tell { worker: number, order: WorkerOrder::Promote });
         true
+    }
+
+    /// A thread of this worker is stuck. If it is to be promoted, its threads would never end.
+    pub(super) fn refork_meets_stuck(&mut self, number: u32) {
+        if self.stage_about(number) == Some(ReforkStage::Retiring) {
+            self.refork_failed("a request of the worker that was to be promoted does not end".into());
+        }
     }
 
     fn stage_about(&self, worker: u32) -> Option<ReforkStage> {

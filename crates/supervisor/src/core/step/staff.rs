@@ -16,11 +16,14 @@ use crate::core::worker::{StartFailure, WorkerState};
 use crate::process::spawn_journey::Step;
 use crate::shell::message::Booted;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
 const FORKS_AT_A_TIME: usize = 8;
 /// Processes beyond the usual number while one version takes the place of another.
 const SURGE: usize = 1;
+/// Time for a worker to exit although a thread of it is stuck: it may come back after all.
+const STUCK_EXIT_TIME: Duration = Duration::from_secs(1);
 /// As many as can be asked for at the start.
 const MOST_WORKERS: i32 = 512;
 
@@ -37,8 +40,8 @@ impl App {
     pub(crate) fn tally(&self) -> Tally {
         let relieves = |refork: &Refork| refork.stage == ReforkStage::Relieving;
         let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
-        let wanted =
-            if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) } + usize::from(one_is_relieved);
+        let wanted = if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) };
+        let wanted = wanted + usize::from(one_is_relieved) + self.reliefs();
         self.staff.workers.tally(self.staying(), wanted, SURGE)
     }
 
@@ -293,15 +296,18 @@ impl App {
         }
     }
 
-    /// A retiring worker has nothing in flight.
-    pub(super) fn worker_idle(&mut self, number: u32) {
-        if self.promotes(number) {
+    /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
+    pub(super) fn worker_idle(&mut self, number: u32, is_stuck: bool) {
+        if is_stuck {
+            self.refork_meets_stuck(number);
+        } else if self.promotes(number) {
             return;
         }
-        let until = self.now + self.config.drain_timeout;
+        let usual = self.config.drain_timeout;
+        let limit = if is_stuck { usual.min(STUCK_EXIT_TIME) } else { usual };
         let retires = |worker: &Worker| worker.state == WorkerState::Retiring;
         if self.staff.workers.get(number).is_some_and(retires) {
-            self.drain_worker(number, until);
+            self.drain_worker(number, self.now + limit);
         }
     }
 

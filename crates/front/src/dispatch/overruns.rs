@@ -1,0 +1,56 @@
+//! What becomes of requests for which no client waits any more ([`super::overrun`]) is reported, so that their threads are
+//! not lost for good.
+
+use std::rc::Rc;
+
+use highball_ring::Ticket;
+
+use super::overrun::OverrunNews;
+use super::Dispatcher;
+use crate::clock::now_ms;
+use crate::exchange::response::Progress;
+use crate::exchange::{Exchange, Place};
+use crate::messages::{AppEvent, TimedOutRequest};
+use crate::refusals::failure::method_and_path;
+
+impl Dispatcher {
+    /// No client waits for the answer to a request that a worker has begun. `progress`: what there was of the answer; the
+    /// time limit is for its beginning.
+    pub(super) fn note_overrun(&mut self, exchange: &Exchange, progress: Progress) {
+        let inner = exchange.borrow();
+        let (Place::Worker(number, ticket), Some(limit_ms)) = (inner.place, inner.limit_ms) else { return };
+        drop(inner);
+        if progress != Progress::Waiting {
+            return;
+        }
+        if let Some(index) = self.position(number) {
+            self.workers[index].overruns.add(ticket, limit_ms);
+        }
+    }
+
+    /// Reports requests whose time limits, or the grace after that, have passed.
+    pub(crate) fn report_overruns(&mut self) {
+        let now_ms = now_ms();
+        let mut is_news = false;
+        for worker in &mut self.workers {
+            for news in worker.overruns.news(now_ms) {
+                is_news = true;
+                self.events.send(match news {
+                    OverrunNews::TimedOut(ticket) => {
+                        let exchange = worker.slots[usize::from(ticket.slot)].as_ref();
+                        AppEvent::RequestTimedOut(Box::new(timed_out(worker.number, ticket, exchange)))
+                    }
+                    OverrunNews::Stuck => AppEvent::WorkerStuck { worker: worker.number },
+                });
+            }
+        }
+        if is_news {
+            self.settle();
+        }
+    }
+}
+
+fn timed_out(worker: u32, ticket: Ticket, exchange: Option<&Rc<Exchange>>) -> TimedOutRequest {
+    let request = exchange.map(|exchange| method_and_path(&exchange.borrow().request.head));
+    TimedOutRequest { worker, ticket: ticket.pack(), request: request.unwrap_or_default() }
+}
