@@ -89,9 +89,11 @@ class IsolationTest < ManyAppsTestCase
     crash = app(server, "crash")
     assert_equal "exception", crash.dig("diagnosis", "cause")
     assert_includes crash["last_failure"], "this application never boots"
-    assert_equal([1], app(server, "loop")["workers"].map { |worker| worker["in_flight"] })
-    wait_for("a worker in the place of the killed ones", within: ENDS_WITHIN) do
-      app(server, "allocate")["workers"].map { |worker| worker["state"] } == ["serving"]
+    assert_includes app(server, "loop")["overruns"].map { |overrun| overrun["request"] }, "POST /"
+    %w[loop allocate].each do |name|
+      wait_for("an idle worker of #{name} in the place of the lost one", within: ENDS_WITHIN) do
+        app(server, name)["workers"].map { |worker| worker.values_at("state", "in_flight") } == [["serving", 0]]
+      end
     end
     assert_match(/worker \d+ died: /, app(server, "allocate")["last_failure"])
     assert_equal [*WELL, "loop", "allocate"].to_h { |name| [name, "serving"] }, phases(server).except("crash")
