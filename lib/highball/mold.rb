@@ -10,6 +10,7 @@ require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
 require_relative "native"
+require_relative "oom_score"
 require_relative "ruby_version"
 
 module Highball
@@ -54,6 +55,7 @@ module Highball
     # Boots the application and forks workers until the supervisor closes the socket. Returns the worker, in each
     # worker's process.
     def start
+      OomScore.mold
       take_signals
       boot
       name_process

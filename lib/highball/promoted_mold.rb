@@ -15,6 +15,7 @@ module Highball
 
     # Forks workers until the supervisor goes away. Returns in each of them: the worker.
     def start
+      OomScore.mold
       take_signals
       prepare_fork
       name_process

@@ -8,6 +8,7 @@ require_relative "diagnosis"
 require_relative "fork_safety"
 require_relative "heap"
 require_relative "hijack"
+require_relative "oom_score"
 require_relative "promoted_mold"
 require_relative "sendfile"
 require_relative "server"
@@ -70,6 +71,7 @@ module Highball
 
     # Replaces what the process shares with the mold: title, random seed, signal handlers.
     def settle
+      OomScore.worker
       Process.setproctitle("highball worker #{@number}: #{File.basename(App::FOLDER)}")
       Random.srand # or all workers would draw the same numbers
       @news, @announce = IO.pipe

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
-    AppLimits, Bind, BindProtocol, Limits, LogFormat, Process, ProxyProtocol, RunsAs, SentFolder,
-    ShowDiagnosis, StaticFiles,
+    AppLimits, Bind, BindProtocol, Limits, LogFormat, MemoryLimits, Process, ProxyProtocol, RunsAs,
+    SentFolder, ShowDiagnosis, StaticFiles,
 };
 use crate::value::Address;
 
@@ -112,6 +112,7 @@ pub(crate) struct AppFields {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) pass_variables: Vec<String>,
     pub(crate) max_output_bytes: Option<u64>,
+    pub(crate) memory: MemoryLimits,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
     pub(crate) compress: bool,

@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::{PathTimeout, RunsAs, SentFolder};
+use crate::settings::{MemoryBound, PathTimeout, RunsAs, SentFolder};
 use crate::value::{self, Address};
 
 /// What reading a value needs to know beside its text.
@@ -37,6 +37,8 @@ pub(crate) enum Form {
     Size(RangeInclusive<u64>, fn(&mut Fields, usize)),
     /// Bytes in a range, or `none`.
     SizeOrNone(RangeInclusive<u64>, fn(&mut Fields, Option<u64>)),
+    /// Bytes, a share of the memory such as `25%`, or `none`; `auto`, where the first value is true.
+    Memory(bool, fn(&mut Fields, MemoryBound)),
     /// A span of time in a range.
     Duration(RangeInclusive<Duration>, fn(&mut Fields, Duration)),
     /// A span of time in a range, or `none`.
@@ -146,6 +148,9 @@ impl Form {
                     |raw| unless_none(&raw.text, |text| value::size(text, range)),
                     |value| set(to, value),
                 )?;
+            }
+            Form::Memory(may_be_auto, set) => {
+                put(raws, |raw| value::memory_bound(&raw.text, *may_be_auto), |value| set(to, value))?;
             }
             Form::Duration(range, set) => {
                 put(raws, |raw| value::duration(&raw.text, range), |value| set(to, value))?
@@ -270,6 +275,8 @@ impl Form {
             Form::CountOrAuto(..) => "N|auto",
             Form::Size(..) => "SIZE",
             Form::SizeOrNone(..) => "SIZE|none",
+            Form::Memory(true, _) => "SIZE|N%|auto|none",
+            Form::Memory(false, _) => "SIZE|N%|none",
             Form::Duration(..) => "TIME",
             Form::DurationOrNone(..) => "TIME|none",
             Form::PathOrNone(_) => "PATH|none",

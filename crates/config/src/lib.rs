@@ -53,13 +53,15 @@ pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use manual::manual;
+pub use memory::{available as available_memory, oom_kills};
 pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
-    BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, NamesOnDemand, Process,
-    ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
+    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis,
+    StaticFiles, TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
 

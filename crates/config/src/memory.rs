@@ -12,21 +12,48 @@ const LEAST_BYTES: u64 = 16 << 20;
 /// The memory for buffers by default: an eighth. The applications need most of it.
 pub(crate) fn for_buffers() -> u64 {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
-    (available(&read).unwrap_or(0) / 8).max(LEAST_BYTES)
+    (available_by(&read).unwrap_or(0) / 8).max(LEAST_BYTES)
 }
 
-/// The memory of the machine, or the smallest limit of all cgroups that hold this process, in bytes.
-fn available(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+/// The memory of the machine, or the smallest limit of all cgroups that hold this process, in bytes; `None`: the kernel does
+/// not report it. Swap is no part of it: an application that is swapped out is slow, and the kernel kills one in a cgroup
+/// that may not swap. The limit may change while this process runs.
+pub fn available() -> Option<u64> {
+    available_by(&|path: &Path| std::fs::read_to_string(path).ok())
+}
+
+fn available_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    let limits = folders(&cgroups, &MEMORY).filter_map(|folder| {
-        let file = match folder {
-            Folder::V2(folder) => folder.join("memory.max"),
-            Folder::V1(folder) => folder.join("memory.limit_in_bytes"),
+    let limits = folders(&cgroups, &MEMORY).flat_map(|folder| {
+        // Above `memory.high`, the kernel slows processes down so much that they might as well be killed.
+        let files = match folder {
+            Folder::V2(folder) => vec![folder.join("memory.max"), folder.join("memory.high")],
+            Folder::V1(folder) => vec![folder.join("memory.limit_in_bytes")],
         };
         // "max", or with version 1 a number near 2⁶³, stands for no limit.
-        read(&file)?.trim().parse().ok()
+        files.into_iter().filter_map(|file| read(&file)?.trim().parse().ok())
     });
     limits.chain(of_machine(read)).min()
+}
+
+/// Processes that the kernel has killed for lack of memory, ever: of the cgroup that holds this process; without one, of the
+/// machine. `None`: the kernel does not report it.
+pub fn oom_kills() -> Option<u64> {
+    oom_kills_by(&|path: &Path| std::fs::read_to_string(path).ok())
+}
+
+fn oom_kills_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+    let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let files = folders(&cgroups, &MEMORY).map(|folder| match folder {
+        Folder::V2(folder) => folder.join("memory.events"),
+        Folder::V1(folder) => folder.join("memory.oom_control"),
+    });
+    // The innermost cgroup comes first.
+    let mut files = files.chain([Path::new("/proc/vmstat").to_owned()]);
+    files.find_map(|file| {
+        let text = read(&file)?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    })
 }
 
 /// `MemTotal` of `/proc/meminfo`, in bytes.
@@ -43,7 +70,7 @@ mod tests {
 
     fn available_with(files: &[(&str, &str)]) -> Option<u64> {
         let meminfo = ("/proc/meminfo", "MemTotal:        8000000 kB\nMemFree:         100 kB\n");
-        available(&|path| {
+        available_by(&|path| {
             let mut files = files.iter().chain([&meminfo]);
             files.find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned())
         })
@@ -65,6 +92,36 @@ mod tests {
             ("/sys/fs/cgroup/memory.max", "2000000\n"),
         ];
         assert_eq!(available_with(&files), Some(1_000_000));
+    }
+
+    #[test]
+    fn memory_high_counts_as_well() {
+        let files = [
+            ("/proc/self/cgroup", "0::/app.service\n"),
+            ("/sys/fs/cgroup/app.service/memory.max", "1000000\n"),
+            ("/sys/fs/cgroup/app.service/memory.high", "900000\n"),
+        ];
+        assert_eq!(available_with(&files), Some(900_000));
+    }
+
+    #[test]
+    fn kills_are_counted_where_this_process_is() {
+        let with = |files: &[(&str, &str)]| {
+            oom_kills_by(&|path| {
+                let found = files.iter().find(|(name, _)| Path::new(name) == path);
+                found.map(|(_, text)| (*text).to_owned())
+            })
+        };
+        let vmstat = ("/proc/vmstat", "nr_free_pages 12\noom_kill 7\n");
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[vmstat]), Some(7));
+        let v2 = ("/proc/self/cgroup", "0::/a\n");
+        let events = ("/sys/fs/cgroup/a/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
+        assert_eq!(with(&[vmstat, v2, events]), Some(2));
+        let v1 = ("/proc/self/cgroup", "4:memory:/a\n");
+        let control =
+            ("/sys/fs/cgroup/memory/a/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+        assert_eq!(with(&[vmstat, v1, control]), Some(1));
     }
 
     #[test]

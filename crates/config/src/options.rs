@@ -1232,6 +1232,32 @@ pub(crate) static OPTIONS: &[Opt] = &[
               one is repeated. See `docs/restarts.md`.",
     },
     Opt {
+        name: "memory_limit",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Memory(false, |f, bound| f.app.memory.worker = bound),
+        default: Default::Is("none"),
+        section: Section::Processes,
+        example: "512m",
+        doc: "Memory that one worker may have before another one takes its place: a size, or a share of the memory of the machine or \
+              container. Counted is what the worker and processes that it has started do not share with others, and their part \
+              of what they share, also in swap. The worker's requests finish. See `docs/tuning.md`.",
+    },
+    Opt {
+        name: "memory_budget",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::Memory(true, |f, bound| f.app.memory.app = bound),
+        default: Default::Is("auto"),
+        section: Section::Processes,
+        example: "2g",
+        doc: "Memory that all processes of the application may have together before the worker is replaced that has grown the most. \
+              With `auto`, all applications share 85% of the memory of the machine or container. An application with its own budget \
+              is not affected by what others take. See `docs/tuning.md`.",
+    },
+    Opt {
         name: "max_boot_failures",
         scope: Scope::App,
         short: None,

@@ -410,6 +410,7 @@ fn app(
         env: fields.env,
         pass_variables: fields.pass_variables,
         max_output_bytes: fields.max_output_bytes,
+        memory: fields.memory,
         limits: fields.limits,
         static_files: fields.static_files,
         compress: fields.compress,

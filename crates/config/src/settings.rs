@@ -184,6 +184,8 @@ pub struct App {
     pub pass_variables: Vec<String>,
     /// Bytes that its processes may print in a second, where they are another user's; `None`: no limit.
     pub max_output_bytes: Option<u64>,
+    /// The memory that its processes may have.
+    pub memory: MemoryLimits,
     /// Limits on its requests.
     pub limits: AppLimits,
     /// How files below the public folder are served.
@@ -252,6 +254,7 @@ impl App {
             show_diagnosis: differing.show_diagnosis,
             basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
+            memory: differing.memory,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };
@@ -648,6 +651,40 @@ pub struct StaticFiles {
     pub enabled: bool,
     /// Whether symbolic links are followed.
     pub follow_symlinks: bool,
+}
+
+/// How much memory something may have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemoryBound {
+    /// No limit.
+    #[default]
+    None,
+    /// What the memory of the machine or container has room for.
+    Auto,
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the memory of the machine or container, in percent.
+    Share(u8),
+}
+
+impl MemoryBound {
+    /// In bytes, on a machine or in a container with this memory; `None`: it has no such limit.
+    pub fn bytes(self, available: u64) -> Option<u64> {
+        match self {
+            MemoryBound::None | MemoryBound::Auto => None,
+            MemoryBound::Bytes(bytes) => Some(bytes),
+            MemoryBound::Share(percent) => Some(available / 100 * u64::from(percent)),
+        }
+    }
+}
+
+/// The memory that processes of an application may have. It is counted from outside, and changes nothing in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryLimits {
+    /// Each worker.
+    pub worker: MemoryBound,
+    /// All of them together, with the mold.
+    pub app: MemoryBound,
 }
 
 /// Process life.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol, PathTimeout, SentFolder};
+use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -54,6 +54,24 @@ pub(crate) fn size(text: &str, range: &RangeInclusive<u64>) -> Result<u64, Strin
         ));
     }
     Ok(value as u64)
+}
+
+/// The smallest limit of memory: no Ruby process has less.
+const LEAST_MEMORY: u64 = 16 << 20;
+
+/// How much memory something may have: a size, a share such as `25%`, `none`, or, where it may be, `auto`.
+pub(crate) fn memory_bound(text: &str, may_be_auto: bool) -> Result<MemoryBound, String> {
+    match (text, text.strip_suffix('%')) {
+        ("none", _) => Ok(MemoryBound::None),
+        ("auto", _) if may_be_auto => Ok(MemoryBound::Auto),
+        (_, Some(percent)) => {
+            let percent = percent.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+            percent
+                .map(MemoryBound::Share)
+                .ok_or_else(|| format!("{text} is out of range; it must be 1% to 100%"))
+        }
+        _ => size(text, &(LEAST_MEMORY..=1 << 50)).map(MemoryBound::Bytes),
+    }
 }
 
 /// A size of something in memory.

@@ -5,8 +5,8 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question, ReforkStatus,
-    RestartStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question,
+    ReforkStatus, RestartStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -471,6 +471,10 @@ fn table(status: &Status, user: &str, is_meant: impl Fn(&AppStatus) -> bool) -> 
         let (used, most) = (mib(status.buffer_bytes), mib(status.max_buffer_bytes));
         fact(&mut text, "buffers", &format!("{used} of at most {most}"));
     }
+    if let Some(memory) = &status.memory {
+        let (used, usable) = (mib(memory.used_bytes), mib(memory.usable_bytes));
+        fact(&mut text, "memory", &format!("{used} of {usable} that applications may have"));
+    }
     if let Some(problem) = &status.log_problem {
         fact(&mut text, "access log", problem);
     }
@@ -561,6 +565,7 @@ fn app_table(app: &AppStatus) -> String {
         String::new()
     };
     fact(&mut text, "requests", &format!("{} in the queue{spooled}", app.queue));
+    memory_facts(&mut text, &app.memory);
     if let Some(cache) = &app.cache {
         fact(&mut text, "cache", &cache_line(cache));
     }
@@ -590,8 +595,8 @@ fn app_table(app: &AppStatus) -> String {
     }
     let _ = writeln!(
         text,
-        "\n  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
-        "worker", "generation", "pid", "state", "threads", "in flight", "served", "up"
+        "\n  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>10}  {:>8}",
+        "worker", "generation", "pid", "state", "threads", "in flight", "served", "memory", "up"
     );
     for worker in &app.workers {
         let _ = writeln!(text, "{}", row(worker));
@@ -615,6 +620,27 @@ fn fact(text: &mut String, name: &str, fact: &str) {
 
 fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn memory_facts(text: &mut String, memory: &AppMemoryStatus) {
+    let AppMemoryStatus { bytes, worker_limit_bytes, budget_bytes, problem, replaced, oom_kills } = memory;
+    let mut line = mib(*bytes);
+    if let Some(budget) = budget_bytes {
+        let _ = write!(line, " of {}", mib(*budget));
+    }
+    if let Some(limit) = worker_limit_bytes {
+        let _ = write!(line, "; each worker at most {}", mib(*limit));
+    }
+    if *replaced > 0 {
+        let _ = write!(line, "; {replaced} workers replaced for their memory");
+    }
+    if *oom_kills > 0 {
+        let _ = write!(line, "; {oom_kills} workers killed by the kernel, out of memory");
+    }
+    fact(text, "memory", &line);
+    if let Some(problem) = problem {
+        fact(text, "", problem);
+    }
 }
 
 fn cache_line(cache: &CacheStatus) -> String {
@@ -649,7 +675,7 @@ fn upgrade_line(upgrade: &UpgradeStatus) -> String {
 fn row(worker: &WorkerStatus) -> String {
     let pid = worker.pid.map_or("-".into(), |pid| pid.to_string());
     format!(
-        "  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>8}",
+        "  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>10}  {:>8}",
         worker.worker,
         worker.generation,
         pid,
@@ -657,6 +683,7 @@ fn row(worker: &WorkerStatus) -> String {
         worker.threads,
         worker.in_flight,
         worker.served,
+        worker.memory_bytes.map_or("-".into(), mib),
         duration(worker.uptime_seconds)
     )
 }
@@ -674,6 +701,7 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instance::MachineMemoryStatus;
 
     fn a_status() -> Status {
         Status {
@@ -693,6 +721,7 @@ mod tests {
             max_buffer_bytes: 1 << 30,
             log_problem: None,
             tls: None,
+            memory: Some(MachineMemoryStatus { usable_bytes: 870 << 20, used_bytes: 200 << 20 }),
             upgrade: None,
             predecessor: None,
             successor: None,
@@ -728,6 +757,7 @@ mod tests {
                 uptime_seconds: 59,
                 in_flight: 2,
                 served: 1000,
+                memory_bytes: Some(70 << 20),
             }],
             queue: 5,
             spool_bytes: 3 << 20,
@@ -757,6 +787,14 @@ mod tests {
             }),
             no_refork: None,
             log_problem: Some("/srv/blog/log/access.log cannot be opened: it is a pipe".into()),
+            memory: AppMemoryStatus {
+                bytes: 150 << 20,
+                worker_limit_bytes: Some(256 << 20),
+                budget_bytes: None,
+                problem: None,
+                replaced: 3,
+                oom_kills: 0,
+            },
             overruns: vec![OverrunStatus {
                 worker: 3,
                 request: "GET /report".into(),
@@ -787,6 +825,9 @@ mod tests {
             "access log   /srv/blog/log/access.log cannot be opened: it is a pipe",
             "number 4, by 100 requests: done, 0.5 s",
             "5 in the queue, 3.0 MiB in spool files",
+            "200.0 MiB of 870.0 MiB that applications may have",
+            "150.0 MiB; each worker at most 256.0 MiB; 3 workers replaced for their memory",
+            "70.0 MiB",
             "30 hits, 4 misses; 3 responses stored, 1.0 MiB of 64.0 MiB",
             "1000",
             "59s",

@@ -170,6 +170,9 @@ pub(crate) struct Status {
     /// and the most that there may be; 0 from versions that do not report it.
     #[serde(default)]
     pub(crate) max_buffer_bytes: u64,
+    /// The memory of all applications, once it was looked at.
+    #[serde(default)]
+    pub(crate) memory: Option<MachineMemoryStatus>,
     /// Why the access log of the server is not written as it should be, if so.
     #[serde(default)]
     pub(crate) log_problem: Option<String>,
@@ -297,6 +300,9 @@ pub(crate) struct AppStatus {
     /// Why the application's own access log is not written as it should be, if so.
     #[serde(default)]
     pub(crate) log_problem: Option<String>,
+    /// Its memory.
+    #[serde(default)]
+    pub(crate) memory: AppMemoryStatus,
     /// The last requests that exceeded their time limits in a worker, oldest first.
     #[serde(default)]
     pub(crate) overruns: Vec<OverrunStatus>,
@@ -304,6 +310,32 @@ pub(crate) struct AppStatus {
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.
     pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// The memory of an application.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AppMemoryStatus {
+    /// What its processes have together.
+    pub(crate) bytes: u64,
+    /// What each worker may have.
+    pub(crate) worker_limit_bytes: Option<u64>,
+    /// What all may have together, if it is not a part of what all applications share.
+    pub(crate) budget_bytes: Option<u64>,
+    /// Why workers are not replaced although a limit is exceeded, and what to do.
+    pub(crate) problem: Option<String>,
+    /// Workers that were replaced for their memory.
+    pub(crate) replaced: u64,
+    /// Workers that the kernel has killed for lack of memory.
+    pub(crate) oom_kills: u64,
+}
+
+/// The memory that all applications share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MachineMemoryStatus {
+    /// What they may have together with the server, of the memory of the machine or container.
+    pub(crate) usable_bytes: u64,
+    /// What they have.
+    pub(crate) used_bytes: u64,
 }
 
 /// A request that exceeded its time limit in a worker.
@@ -397,6 +429,9 @@ pub(crate) struct WorkerStatus {
     pub(crate) in_flight: usize,
     /// Requests that it has answered.
     pub(crate) served: u64,
+    /// Its memory and that of processes that it has started, once it was looked at.
+    #[serde(default)]
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 /// The file of a control socket, which goes when this is dropped.

@@ -6,8 +6,9 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppStatus, CacheStatus, CertificateStatus, DomainStatus, MoldStatus, OverrunStatus,
-    Question, ReforkStatus, RestartStatus, RubyProcess, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, DomainStatus,
+    MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RestartStatus, RubyProcess,
+    Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::readiness::Readiness;
 use crate::reports;
@@ -21,9 +22,10 @@ use highball_front::{
     Failure, NewWorker, Report as FrontReport, TimedOutRequest, Tls, TlsReport,
 };
 use highball_supervisor::{
-    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MoldReport,
-    NotAsked, Notice, Order, Overrun, OverrunReport, PlainAsset, RawRequest, ReadyWorker, ReforkReport,
-    ReplacementCause, Report, RequestFailure, RestartReport, RubyHeap, UpgradeReport, What, WorkerReport,
+    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MachineMemory,
+    MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport, PlainAsset, RawRequest,
+    ReadyWorker, ReforkReport, ReplacementCause, Report, RequestFailure, RestartReport, RubyHeap,
+    UpgradeReport, What, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -328,6 +330,7 @@ impl ControlHandler {
             max_buffer_bytes: requests.max_buffer_bytes,
             log_problem: requests.log_problem.clone(),
             tls: self.tls.as_ref().map(|tls| tls_status(tls.report(), self.keeper.as_ref())),
+            memory: processes.memory.map(machine_memory_status),
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
@@ -400,9 +403,27 @@ fn app_status(
         refork: report.refork.map(refork_status),
         no_refork: report.no_refork,
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
+        memory: memory_status(report.memory, &report.replaced),
         overruns: report.overruns.into_iter().map(overrun_status).collect(),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
+    }
+}
+
+fn machine_memory_status(memory: MachineMemory) -> MachineMemoryStatus {
+    let MachineMemory { usable_bytes, used_bytes } = memory;
+    MachineMemoryStatus { usable_bytes, used_bytes }
+}
+
+fn memory_status(memory: MemoryReport, replaced: &[(&'static str, u64)]) -> AppMemoryStatus {
+    let MemoryReport { bytes, worker_limit, budget, too_small, oom_kills } = memory;
+    AppMemoryStatus {
+        bytes,
+        worker_limit_bytes: worker_limit,
+        budget_bytes: budget,
+        problem: too_small,
+        replaced: replaced.iter().filter(|(cause, _)| *cause == "memory").map(|(_, count)| count).sum(),
+        oom_kills,
     }
 }
 
@@ -430,6 +451,7 @@ fn worker_status(worker: &WorkerReport, load: &[highball_front::WorkerReport]) -
         pid: worker.pid,
         state: worker.state.into(),
         threads: worker.threads,
+        memory_bytes: worker.memory_bytes,
         uptime_seconds: worker.uptime.as_secs(),
         in_flight: load.map_or(0, |load| load.in_flight),
         served: load.map_or(0, |load| load.served),

@@ -1,11 +1,13 @@
 //! What the server and the benchmark both ask of the kernel: what it reports about a process in `/proc` (for
 //! `highball memory`), more open files, and no core files.
 
+mod own_memory;
 mod process_figures;
 mod process_memory;
 mod resource_limits;
 mod thread_load;
 
+pub use own_memory::{family, own_bytes, own_bytes_at_most};
 pub use process_figures::{process_figures, proportional_bytes, ProcessFigures};
 pub use process_memory::{ProcessMemory, RingMemory};
 pub use resource_limits::{allow_open_files, write_no_core_files};

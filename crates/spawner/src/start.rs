@@ -32,6 +32,8 @@ pub const SERVER_TITLE: &str = "highball: server";
 const USER: &str = "HIGHBALL_BECOMES_USER";
 /// This process's own program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
+/// What a mold has more in `oom_score_adj` than the server.
+const OOM_SCORE_OF_MOLDS: i32 = 100;
 
 impl Role {
     /// The variable in which the new process finds its socket.
@@ -97,7 +99,22 @@ pub fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     }
     exec::inherits(&mut command, role.variable(), socket);
-    held(&mut command)
+    let started = held(&mut command)?;
+    if matches!(role, Role::Mold) {
+        kill_before_server(started.0);
+    }
+    Ok(started)
+}
+
+/// Where memory is exhausted, the kernel is to kill a process of the application before the server. What a privileged process
+/// sets, the application cannot lower any more; `lib/highball/oom_score.rb` has the numbers.
+fn kill_before_server(pid: Pid) {
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj")
+        .ok()
+        .and_then(|text| text.trim().parse::<i32>().ok());
+    let file = format!("/proc/{}/oom_score_adj", pid.as_raw_pid());
+    let more = own.unwrap_or(0).saturating_add(OOM_SCORE_OF_MOLDS).min(1000);
+    let _ = std::fs::write(file, more.to_string()); // a container may forbid it
 }
 
 /// Has the new process become this user. It gets its own session, as with `login`: a process that shares a terminal

@@ -15,10 +15,36 @@ pub struct Report {
     pub phase: &'static str,
     /// Each application.
     pub apps: Vec<AppReport>,
+    /// The memory of the machine or container, once it was looked at.
+    pub memory: Option<MachineMemory>,
     /// The last hot restart, or the one under way.
     pub upgrade: Option<UpgradeReport>,
     /// The process that has taken this one's place.
     pub successor: Option<i32>,
+}
+
+/// The memory that all applications share.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineMemory {
+    /// What they may have together with the server, of the memory of the machine or container.
+    pub usable_bytes: u64,
+    /// What they have.
+    pub used_bytes: u64,
+}
+
+/// The memory of an application.
+#[derive(Debug, Clone)]
+pub struct MemoryReport {
+    /// What its processes have together.
+    pub bytes: u64,
+    /// What each worker may have.
+    pub worker_limit: Option<u64>,
+    /// What all may have together, if it is not a part of what all applications share.
+    pub budget: Option<u64>,
+    /// Why workers are not replaced although a limit is exceeded, and what to do.
+    pub too_small: Option<String>,
+    /// Its processes that the kernel has killed for lack of memory.
+    pub oom_kills: u64,
 }
 
 /// The state of an application.
@@ -42,6 +68,8 @@ pub struct AppReport {
     pub workers: Vec<WorkerReport>,
     /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`.
     pub replaced: Vec<(&'static str, u64)>,
+    /// Its memory.
+    pub memory: MemoryReport,
     /// The last requests that exceeded their time limits in a worker, oldest first.
     pub overruns: Vec<OverrunReport>,
     /// Whether the application can be booted again; unknown until it was booted once.
@@ -85,6 +113,8 @@ pub struct WorkerReport {
     pub replaced_for: Option<&'static str>,
     /// Serving threads.
     pub threads: u16,
+    /// Its memory and that of processes that it has started, once it was looked at.
+    pub memory_bytes: Option<u64>,
     /// Time since it was forked.
     pub uptime: Duration,
 }

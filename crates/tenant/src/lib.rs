@@ -34,7 +34,7 @@ mod walk;
 pub use about::{About, Kind};
 pub use error::OpenError;
 pub use opener::{
-    answer_to, is_by_opener, never_ask_on_this_thread, open_by, reaches, serve, Answer, Openers,
+    answer_to, is_by_opener, never_ask_on_this_thread, open_by, own_memory, reaches, serve, Answer, Openers,
 };
 pub use resolve::Links;
 

@@ -99,6 +99,8 @@ enum Question {
     Survey(u32),
     /// Report whether this can be read or entered.
     Reach(PathBuf),
+    /// Report the memory of these processes together.
+    Memory(Vec<i32>),
 }
 
 impl Question {
@@ -119,6 +121,9 @@ impl Question {
             Question::List => vec![1],
             Question::Survey(limit) => [&[2][..], &limit.to_le_bytes()].concat(),
             Question::Reach(path) => [&[3], path.as_os_str().as_bytes()].concat(),
+            Question::Memory(pids) => {
+                [4].into_iter().chain(pids.iter().flat_map(|pid| pid.to_le_bytes())).collect()
+            }
         }
     }
 
@@ -140,6 +145,10 @@ impl Question {
             [1] => Some(Question::List),
             [2, a, b, c, d] => Some(Question::Survey(u32::from_le_bytes([*a, *b, *c, *d]))),
             [3, name @ ..] => Some(Question::Reach(path(name))),
+            [4, pids @ ..] => {
+                let pids = pids.chunks(4).map(|pid| Some(i32::from_le_bytes(pid.try_into().ok()?)));
+                Some(Question::Memory(pids.collect::<Option<_>>()?))
+            }
             _ => None,
         }
     }
@@ -148,6 +157,7 @@ impl Question {
 const OPENED: u8 = 0;
 const FAILED: u8 = 1;
 const BARRIER: u8 = 2;
+const MEASURED: u8 = 3;
 
 // --- the server's side
 
@@ -213,6 +223,31 @@ pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
     }
 }
 
+/// The memory that processes of this user have together and do not share with others, in bytes. Those that have ended have none.
+///
+/// # Errors
+/// One of them may not be looked into, or it takes too long.
+pub fn own_memory(user: Option<&User>, pids: &[i32]) -> io::Result<u64> {
+    let Some(openers) = openers_of(user) else { return memory_now(pids) };
+    let (answer, _) = ask(openers, user, &Question::Memory(pids.to_vec()), None)?;
+    match &answer[..] {
+        [MEASURED, bytes @ ..] => Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| misunderstood())?)),
+        [FAILED, a, b, c, d] => Err(io::Error::from_raw_os_error(i32::from_le_bytes([*a, *b, *c, *d]))),
+        _ => Err(misunderstood()),
+    }
+}
+
+fn memory_now(pids: &[i32]) -> io::Result<u64> {
+    let has_ended = |error: &io::Error| {
+        error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+    };
+    let each = pids.iter().map(|pid| match highball_proc::own_bytes(*pid) {
+        Err(error) if has_ended(&error) => Ok(0),
+        measured => measured,
+    });
+    each.sum()
+}
+
 fn descriptor(answer: io::Result<Answer>) -> Result<OwnedFd, Errno> {
     let (answer, descriptor) = answer.map_err(|_| Errno::TIMEDOUT)?; // whatever kept it from answering
     match (&answer[..], descriptor) {
@@ -265,6 +300,11 @@ fn answer(question: Question, folder: Option<OwnedFd>) -> Answer {
             openat(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         }
         Question::Survey(limit) => survey_now(folder, limit as usize),
+        Question::Memory(pids) => {
+            let measured = memory_now(&pids).map(|bytes| [&[MEASURED], &bytes.to_le_bytes()[..]].concat());
+            let errno = |error: &io::Error| Errno::from_io_error(error).unwrap_or(Errno::IO);
+            return (measured.unwrap_or_else(|error| failed(errno(&error))), None);
+        }
         Question::Reach(path) => {
             return (
                 highball_users::barrier(&path).map_or(vec![OPENED], |(barrier, error)| {

@@ -265,6 +265,8 @@ pub(crate) struct Reforks {
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     pub(crate) last_failure: Option<String>,
+    /// Processes that the kernel has killed for lack of memory.
+    pub(crate) oom_kills: u64,
     /// The last boot that failed.
     pub(crate) diagnosis: Option<Arc<Diagnosis>>,
 }

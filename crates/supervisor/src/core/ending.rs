@@ -9,6 +9,8 @@ pub(crate) enum Ending {
     Exited(i32),
     /// A signal with this number killed it.
     Killed(i32),
+    /// The kernel killed it, as memory was exhausted.
+    OutOfMemory,
     /// It is gone, but it was not our child to ask.
     Unknown,
 }
@@ -19,6 +21,7 @@ impl Ending {
         match self {
             Ending::Exited(code) => code as u8,
             Ending::Killed(signal) => 128 + signal as u8,
+            Ending::OutOfMemory => 128 + 9,
             Ending::Unknown => 1,
         }
     }
@@ -28,6 +31,9 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ending::Exited(code) => write!(f, "exited with code {code}"),
+            Ending::OutOfMemory => f.write_str(
+                "killed by the kernel's OOM killer (SIGKILL), as memory was exhausted: see `memory_limit` and `memory_budget`",
+            ),
             Ending::Killed(9) => {
                 f.write_str("killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)")
             }

@@ -2,6 +2,7 @@
 
 use super::app::AppConfig;
 use crate::core::ending::Ending;
+use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
@@ -170,6 +171,10 @@ pub(crate) enum AppEvent {
     RingEndsSoon { worker: u32 },
     /// A worker should be replaced, for a cause that lies in it.
     ReplaceWorker { worker: u32, cause: ReplacementCause },
+    /// A worker should be replaced for its memory.
+    OverMemory { worker: u32, over: OverMemory },
+    /// A limit of memory is exceeded, and new workers would not change that.
+    MemoryLimitTooSmall { over: OverMemory },
     /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     WorkerIdle { worker: u32, is_stuck: bool },
     /// The canary answered the probe: the status, or why there is none.

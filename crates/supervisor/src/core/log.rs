@@ -2,6 +2,7 @@
 
 use super::event::Process;
 use crate::core::ending::Ending;
+use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Failure};
@@ -82,6 +83,12 @@ pub(crate) enum AppLog {
     Replacing {
         worker: u32,
         cause: ReplacementCause,
+        /// The figures, if it has too much memory.
+        memory: Option<OverMemory>,
+    },
+    /// A limit of memory is exceeded, and new workers would not change that, or not for long.
+    MemoryLimitTooSmall {
+        over: OverMemory,
     },
     /// It has to wait, as too many were replaced lately.
     ReplacementDelayed {
@@ -89,10 +96,11 @@ pub(crate) enum AppLog {
         cause: ReplacementCause,
         wait: Duration,
     },
-    /// Another worker serves in its place.
+    /// Another worker serves in its place, or is to start when it has ended.
     Replaced {
         worker: u32,
         cause: ReplacementCause,
+        retires_first: bool,
     },
     /// No other worker came to serve.
     NotReplaced {

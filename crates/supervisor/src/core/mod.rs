@@ -16,6 +16,7 @@
 //! - [`step`]: the one place where events meet states, and each part of an application's life;
 //! - [`rolling`], [`restart_policy`], [`replacement`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
 //!   their stages;
+//! - [`memory`]: which worker has too much of it;
 //! - [`departure`], [`ending`]: the end of a process;
 //! - [`mutation`]: faults for the simulator to find.
 
@@ -25,6 +26,7 @@ pub(crate) mod departure;
 pub(crate) mod ending;
 pub(crate) mod event;
 pub(crate) mod log;
+pub(crate) mod memory;
 pub(crate) mod mold;
 pub(crate) mod mutation;
 #[cfg(test)]

@@ -31,11 +31,13 @@ pub(crate) enum Mutation {
     ReplaceEarly,
     /// Workers are replaced as often as that is asked for.
     ReplaceUnpaced,
+    /// Any number of workers is replaced at a time.
+    ReplaceTogether,
 }
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Mutation; 14] = [
+    pub(crate) const ALL: [Mutation; 15] = [
         Mutation::LoseDeath,
         Mutation::RelieveEarly,
         Mutation::ForgetProbeDeadline,
@@ -50,6 +52,7 @@ impl Mutation {
         Mutation::ForgetUpgradeDeadline,
         Mutation::ReplaceEarly,
         Mutation::ReplaceUnpaced,
+        Mutation::ReplaceTogether,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! Replacing one worker for a cause that lies in it: a request that does not end, memory that does not come back. How many
 //! are replaced at a time, and how often, as pure functions.
 
+use crate::core::memory::OverMemory;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,12 @@ const POOL_PER_REPLACEMENT: usize = 8;
 /// Time for which a place in the pool pays for one replacement: an application that causes one with every request gets new
 /// workers at this rate, and no faster.
 pub(crate) const REST: Duration = Duration::from_secs(10);
+/// A worker that has served for so long before it had too much memory has paid for its replacement itself.
+pub(crate) const SOON: Duration = Duration::from_secs(5);
+/// The longest rest after a replacement for memory is this many times [`REST`].
+const LONGEST_RESTS: u32 = 64;
+/// Time for a worker to end that is retired before another one is there. Then there is one without it.
+pub(crate) const RETIRE_FIRST_TIME: Duration = Duration::from_secs(5);
 
 /// Why a worker is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +52,10 @@ impl fmt::Display for ReplacementCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Replacement {
     pub(crate) cause: ReplacementCause,
-    /// Once it is its turn: when another worker has to serve in its place.
+    /// The figures, if it has too much memory.
+    pub(crate) memory: Option<OverMemory>,
+    /// Once it is its turn: when another worker has to serve in its place; or, if there is no room for both, when another one
+    /// is started although this one has not ended.
     pub(crate) relieved_by: Option<Instant>,
     /// The log has a line that it has to wait for its turn.
     pub(crate) is_delayed: bool,
@@ -53,13 +63,26 @@ pub(crate) struct Replacement {
 
 impl Replacement {
     pub(crate) fn new(cause: ReplacementCause) -> Replacement {
-        Replacement { cause, relieved_by: None, is_delayed: false }
+        Replacement { cause, memory: None, relieved_by: None, is_delayed: false }
+    }
+
+    pub(crate) fn for_memory(over: OverMemory) -> Replacement {
+        Replacement { memory: Some(over), ..Replacement::new(ReplacementCause::OverMemory) }
+    }
+
+    /// Whether there is no room for another worker before this one has ended.
+    pub(crate) fn retires_first(&self) -> bool {
+        self.memory.is_some_and(|over| !over.has_room)
     }
 }
 
 /// Workers of a pool of this size that may be replaced at a time, for one cause.
-pub(crate) fn at_a_time(pool: u16) -> usize {
-    (usize::from(pool) / POOL_PER_REPLACEMENT).max(1)
+pub(crate) fn at_a_time(pool: u16, cause: ReplacementCause) -> usize {
+    match cause {
+        ReplacementCause::TimedOut => (usize::from(pool) / POOL_PER_REPLACEMENT).max(1),
+        // Each of them takes memory, which is scarce.
+        ReplacementCause::OverMemory => 1,
+    }
 }
 
 /// How often workers are replaced: each one of the pool once without a pause, and then one in each [`REST`].
@@ -82,7 +105,40 @@ impl Pace {
 
     /// A replacement begins.
     pub(crate) fn begin(&mut self, now: Instant) {
-        self.paid_at = self.paid_at.max(now) + REST;
+        self.rest(REST, now);
+    }
+
+    fn rest(&mut self, time: Duration, now: Instant) {
+        self.paid_at = self.paid_at.max(now) + time;
+    }
+}
+
+/// How often workers are replaced for memory. A leak takes its time: each worker serves for a while before, and there is no
+/// limit to such replacements. Workers that have too much memory as soon as they serve are replaced once, and then more and
+/// more rarely: new ones do not help.
+#[derive(Debug)]
+pub(crate) struct MemoryPace {
+    pace: Pace,
+    /// Workers in a row that had too much soon.
+    soon: u32,
+    /// The limit is too small, or the application leaks as soon as it serves; the figures. The log has a line of it.
+    pub(crate) too_small: Option<OverMemory>,
+}
+
+impl MemoryPace {
+    fn new(now: Instant) -> MemoryPace {
+        MemoryPace { pace: Pace::new(now), soon: 0, too_small: None }
+    }
+
+    /// Replacing a worker begins that has served for this long.
+    pub(crate) fn begin(&mut self, served: Duration, pool: u16, now: Instant) {
+        if served >= SOON {
+            self.soon = 0;
+            return;
+        }
+        self.soon += 1;
+        let times = 1 << self.soon.saturating_sub(u32::from(pool)).min(LONGEST_RESTS.ilog2());
+        self.pace.rest(REST * times, now);
     }
 }
 
@@ -95,6 +151,10 @@ impl Counts {
         self.0[cause as usize] += 1;
     }
 
+    pub(crate) fn of(self, cause: ReplacementCause) -> u64 {
+        self.0[cause as usize]
+    }
+
     /// The numbers, with the word for each cause.
     pub(crate) fn by_name(self) -> Vec<(&'static str, u64)> {
         ReplacementCause::ALL.iter().map(|cause| (cause.name(), self.0[*cause as usize])).collect()
@@ -105,12 +165,21 @@ impl Counts {
 #[derive(Debug)]
 pub(crate) struct Replacements {
     pub(crate) pace: Pace,
+    pub(crate) memory: MemoryPace,
     pub(crate) done: Counts,
 }
 
 impl Replacements {
     pub(crate) fn new(now: Instant) -> Replacements {
-        Replacements { pace: Pace::new(now), done: Counts::default() }
+        Replacements { pace: Pace::new(now), memory: MemoryPace::new(now), done: Counts::default() }
+    }
+
+    /// When the next replacement for this cause may begin, in a pool of this size.
+    pub(crate) fn due(&self, cause: ReplacementCause, pool: u16) -> Instant {
+        match cause {
+            ReplacementCause::TimedOut => self.pace.due(pool),
+            ReplacementCause::OverMemory => self.memory.pace.due(pool),
+        }
     }
 }
 
@@ -120,7 +189,38 @@ mod tests {
 
     #[test]
     fn one_at_a_time_and_more_of_large_pools() {
-        assert_eq!([0, 1, 2, 15, 16, 64].map(at_a_time), [1, 1, 1, 1, 2, 8]);
+        let for_time_outs = |pool| at_a_time(pool, ReplacementCause::TimedOut);
+        assert_eq!([0, 1, 2, 15, 16, 64].map(for_time_outs), [1, 1, 1, 1, 2, 8]);
+        assert_eq!(at_a_time(64, ReplacementCause::OverMemory), 1);
+    }
+
+    #[test]
+    fn a_leak_that_takes_its_time_is_not_paced() {
+        let start = Instant::now() + REST * 100;
+        let mut replacements = Replacements::new(start);
+        for _ in 0..1000 {
+            replacements.memory.begin(SOON, 2, start);
+            assert!(replacements.due(ReplacementCause::OverMemory, 2) <= start);
+        }
+    }
+
+    #[test]
+    fn workers_that_have_too_much_at_once_are_replaced_more_and_more_rarely() {
+        let mut now = Instant::now() + REST * 1000;
+        let mut replacements = Replacements::new(now);
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            let due = replacements.due(ReplacementCause::OverMemory, 2).max(now);
+            pauses.push((due - now).as_secs());
+            now = due;
+            replacements.memory.begin(Duration::from_secs(1), 2, now);
+        }
+        assert_eq!(pauses[..3], [0, 0, 10], "each of the pool once");
+        assert_eq!(pauses[11], 640);
+        assert!(pauses.windows(2).all(|two| two[0] <= two[1]), "{pauses:?}");
+        replacements.memory.begin(SOON, 2, now);
+        replacements.memory.begin(Duration::ZERO, 2, now);
+        assert!(replacements.due(ReplacementCause::OverMemory, 2) > now, "what was begun has to be paid");
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl Death {
         };
         let message = format!("{who} ended in the middle of this request: {ending}");
         let (remedy, command) = match ending {
+            Ending::OutOfMemory => (
+                "Memory was exhausted. Look at what this request allocates, start fewer workers, or have workers replaced \
+                 sooner with `memory_limit`. Another worker has taken its place by now.",
+                Some("journalctl -k | grep -i 'killed process'"),
+            ),
             Ending::Killed(9 | 15) => (
                 "Most likely memory had run out, unless a user killed it: look into the kernel's log, and at what \
                  this request allocates. Another worker has taken its place by now.",

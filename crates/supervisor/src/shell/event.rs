@@ -6,6 +6,7 @@ use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
 use crate::shell::control_socket::ControlSocket;
+use crate::shell::memory_sampler::Measured;
 use crate::shell::message::{BootFailure, FromMold, FromWorker};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::{FromSuccessor, ToPidProxy};
@@ -50,6 +51,8 @@ pub(crate) enum News {
     Ended(Who),
     /// Something was found out about the files of the application.
     Found(Found),
+    /// The memory of processes was looked at.
+    Measured(Box<Measured>),
 }
 
 /// Where those that watch processes put what they see; they wait when it is full.
@@ -77,6 +80,11 @@ impl Inbox {
     /// Something was found out about the application's files. Without a receiver everything is ending.
     pub(crate) async fn found(&self, found: Found) {
         self.put(News::Found(found)).await;
+    }
+
+    /// The memory of processes was looked at. As above.
+    pub(crate) async fn measured(&self, measured: Measured) {
+        self.put(News::Measured(Box::new(measured))).await;
     }
 
     /// `false` without a receiver: everything is ending.

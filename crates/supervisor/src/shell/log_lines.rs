@@ -2,6 +2,7 @@
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
+use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
 use crate::diagnosis::Diagnosis;
@@ -65,6 +66,7 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::ReplacedForRing { .. }
         | AppLog::Replacing { .. }
         | AppLog::ReplacementDelayed { .. }
+        | AppLog::MemoryLimitTooSmall { .. }
         | AppLog::Replaced { .. }
         | AppLog::NotReplaced { .. }
         | AppLog::WorkerGone { .. }
@@ -209,10 +211,12 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
                 "the worker has answered as many requests as its ring has numbers for, and is replaced"
             );
         }
-        AppLog::Replacing { worker, cause } => {
+        AppLog::Replacing { worker, cause, memory: None } => {
             let pid = app.pid_of_worker(*worker);
             warn!(worker, pid, %cause, "the worker is to be replaced: another one starts first");
         }
+        AppLog::Replacing { worker, memory: Some(over), .. } => of_memory(*worker, over, app),
+        AppLog::MemoryLimitTooSmall { over } => limit_too_small(over),
         AppLog::ReplacementDelayed { worker, cause, wait } => {
             warn!(
                 worker,
@@ -221,7 +225,10 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
                 "the worker is to be replaced, and has to wait: too many workers were replaced lately, and new ones do not help"
             );
         }
-        AppLog::Replaced { worker, cause } => {
+        AppLog::Replaced { worker, retires_first: true, .. } => {
+            debug!(worker, "the worker finishes its requests and ends; then another one starts");
+        }
+        AppLog::Replaced { worker, cause, .. } => {
             let pid = app.pid_of_worker(*worker);
             info!(worker, pid, %cause, "another worker serves in its place: it finishes its requests and ends");
         }
@@ -238,6 +245,29 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
         AppLog::WorkersWanted(workers) => info!(workers, "worker count set to {workers}"),
         _ => {}
     }
+}
+
+/// A worker is replaced for its memory.
+fn of_memory(worker: u32, over: &OverMemory, app: &AppSupervisor) {
+    let OverMemory { bound, worker_bytes, bytes, limit, has_room } = over;
+    let how = if *has_room {
+        "another one starts first"
+    } else {
+        "it ends first, as there is no room for both; requests wait meanwhile"
+    };
+    warn!(
+        worker,
+        pid = app.pid_of_worker(worker),
+        limit = %bound,
+        worker_mib = worker_bytes >> 20,
+        bytes_mib = bytes >> 20,
+        limit_mib = limit >> 20,
+        "the worker is to be replaced, as its memory has grown too much: {how}"
+    );
+}
+
+fn limit_too_small(over: &OverMemory) {
+    error!(limit = %over.bound, "{}", over.too_small());
 }
 
 fn of_restart(log: &AppLog, app: &AppSupervisor) {

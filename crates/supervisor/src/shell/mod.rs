@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
 //! [`messages`], messages from its processes, as events; [`boot_failures`], why one could not be started;
-//! [`upgrading`], what is done in a hot restart; [`reports`], what it reports to `highball status`; [`log_lines`], the
+//! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`reports`], what it reports to `highball status`; [`log_lines`], the
 //! words for the core's log events; [`outcome`], how a run ended.
 //!
 //! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], the
@@ -17,6 +17,7 @@ mod boot_failures;
 pub(crate) mod control_socket;
 pub(crate) mod event;
 mod log_lines;
+mod memory_sampler;
 pub(crate) mod message;
 mod messages;
 mod outcome;
@@ -33,10 +34,13 @@ pub use outcome::Outcome;
 use crate::app_output::{AppOutput, Relay};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
+use crate::core::mold::MoldState;
 use crate::core::restart::Asked;
+use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
 use crate::process::launcher::Endings;
 use crate::shell::event::{Happening, Inbox, News, Who};
+use crate::shell::memory_sampler::MemorySampler;
 use crate::shell::signals::Signals;
 use crate::upgrade::pid_proxy::PidProxy;
 use crate::{checkpoint, AppOrder, Notice, Order};
@@ -72,6 +76,7 @@ pub struct Supervisor {
     answers: HashMap<Ticket, AnswerTo>,
     last_ticket: u64,
     upgrading: Upgrading,
+    memory: MemorySampler,
     has_ended: bool,
     /// Children may have ended of which no signal will come.
     unreaped: bool,
@@ -105,6 +110,7 @@ impl Supervisor {
             answers: HashMap::new(),
             last_ticket: 0,
             upgrading: Upgrading::default(),
+            memory: MemorySampler::new(Instant::now()),
             has_ended: false,
             unreaped: false,
             is_quiet: false,
@@ -132,6 +138,7 @@ impl Supervisor {
         self.tell(Event::Tick).await;
         while !self.has_ended {
             self.look_at_restart_files();
+            self.look_at_memory();
             let deadline = if self.unreaped { Some(Instant::now()) } else { self.next_deadline() };
             let happening = tokio::select! {
                 signal = signals.next() => Happening::Signal(signal),
@@ -189,6 +196,7 @@ impl Supervisor {
             Happening::News(None, News::Socket(event)) => self.successor_sent(event),
             Happening::News(Some(app), News::Found(found)) => self.found(app, found),
             Happening::News(None, News::Found(_)) => {}
+            Happening::News(_, News::Measured(measured)) => self.measured(*measured),
             Happening::Deadline if self.unreaped => self.reap(),
             Happening::Deadline => self.happened.push_back(Event::Tick),
         }
@@ -220,6 +228,9 @@ impl Supervisor {
             Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
             Action::OfApp(id, action) => {
                 let Some(app) = self.apps.get_mut(&id) else { return };
+                if let AppAction::Notify(news) = &action {
+                    self.memory.note(news);
+                }
                 let span = app.span(self.core.apps.len() == 1);
                 app.perform(action, &mut self.happened).instrument(span).await;
             }
@@ -262,13 +273,30 @@ impl Supervisor {
         }
     }
 
+    /// Whether this process was sent SIGKILL from here.
+    fn kills(&self, app: AppId, process: Process) -> bool {
+        let core = self.core.apps.get(&app);
+        core.is_some_and(|core| match process {
+            Process::Worker(number) => {
+                core.staff.workers.get(number).is_none_or(|worker| worker.state == WorkerState::Halted)
+            }
+            Process::Mold(boot) => {
+                let mold = core.molds().find(|mold| mold.boot == boot);
+                mold.is_none_or(|mold| matches!(mold.state, MoldState::Halted))
+            }
+        })
+    }
+
     fn reap(&mut self) {
         let reaped = self.endings.reap();
         self.unreaped = reaped.may_have_left_some;
         for (pid, ending) in reaped.ended {
             let owner = self.apps.iter().find_map(|(id, app)| Some((*id, app.owner_of(pid)?)));
             match owner {
-                Some((app, process)) => self.ended(app, process, ending),
+                Some((app, process)) => {
+                    let ending = self.memory.ending(ending, self.kills(app, process));
+                    self.ended(app, process, ending);
+                }
                 None => {
                     debug!(pid = pid.as_raw_pid(), %ending, "an orphan or a successor was reaped");
                     self.successor_ended(pid, ending);
@@ -353,7 +381,8 @@ impl Supervisor {
     fn next_deadline(&self) -> Option<Instant> {
         let is_running = |id: &AppId| self.core.apps.get(id).is_some_and(|core| core.is_running());
         let looks = self.apps.iter().filter(|(id, _)| is_running(id)).filter_map(|(_, app)| app.look_due());
-        looks.chain(self.core.next_deadline()).min()
+        let memory = self.memory.due().filter(|_| !self.core.is_over());
+        looks.chain(self.core.next_deadline()).chain(memory).min()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the supervisor tells `highball status`: the core's state, with the process ids.
 
 use super::app::AppSupervisor;
+use super::memory_sampler::MemorySampler;
 use super::Supervisor;
 use crate::core::app::{App as Core, Restart};
 use crate::core::mold::Mold;
@@ -12,7 +13,10 @@ use std::time::{Duration, Instant};
 
 impl Supervisor {
     pub(super) fn report(&self, now: Instant) -> Report {
-        let apps = self.apps.iter().filter_map(|(id, app)| Some(app.report(self.core.apps.get(id)?, now)));
+        let apps = self
+            .apps
+            .iter()
+            .filter_map(|(id, app)| Some(app.report(self.core.apps.get(id)?, &self.memory, now)));
         let apps: Vec<AppReport> = apps.collect();
         let upgrade = self.core.upgrades.report(now).map(|report| {
             let pid = report.pid.or_else(|| self.upgrading.pid_of(report.number));
@@ -25,6 +29,7 @@ impl Supervisor {
                 _ => "serving",
             },
             apps,
+            memory: self.memory.machine(),
             upgrade,
             successor: self.upgrading.serving_pid(),
         }
@@ -32,7 +37,7 @@ impl Supervisor {
 }
 
 impl AppSupervisor {
-    fn report(&self, core: &Core, now: Instant) -> AppReport {
+    fn report(&self, core: &Core, memory: &MemorySampler, now: Instant) -> AppReport {
         let workers = core.staff.workers.iter().map(|(worker, state)| WorkerReport {
             worker,
             generation: state.generation,
@@ -40,6 +45,7 @@ impl AppSupervisor {
             state: state.state.name(),
             replaced_for: state.replacement.map(|replacement| replacement.cause.name()),
             threads: self.app.threads,
+            memory_bytes: memory.bytes_of_worker(self.app.id, worker),
             uptime: now - state.forked_at,
         });
         AppReport {
@@ -52,6 +58,7 @@ impl AppSupervisor {
             wanted: core.staff.wanted,
             workers: workers.collect(),
             replaced: core.replacements.done.by_name(),
+            memory: memory.report(self, core),
             overruns: self.overruns.all(),
             restartable: core.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),

@@ -4,11 +4,12 @@ use super::world::World;
 use crate::core::app::{App, Condition, Failed, Phase};
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
-use crate::core::replacement::{at_a_time, ReplacementCause, REST};
+use crate::core::replacement::{at_a_time, ReplacementCause, REST, SOON};
 use crate::core::restart::Stage;
+use crate::core::restart_policy::Life;
 use crate::core::rolling::Move;
 use crate::core::server::{Server, ServerPhase, TURN};
-use crate::core::worker::WorkerState;
+use crate::core::worker::{Worker, WorkerState};
 use crate::core::{
     Action, AppAction, AppEvent, AppLog, Event, FrontNews, Process, ServerLog, Source, Ticket,
 };
@@ -36,7 +37,7 @@ pub(super) struct Books {
     /// The most workers that an application has wanted.
     most_wanted: BTreeMap<AppId, u16>,
     /// When replacements of workers began lately.
-    replacements: BTreeMap<AppId, Vec<Instant>>,
+    replacements: BTreeMap<(AppId, &'static str), Vec<Instant>>,
     has_ended: bool,
     /// How often each of these came about.
     pub(super) reached: BTreeMap<&'static str, u64>,
@@ -133,8 +134,8 @@ impl Books {
             }
             AppAction::Log(log) => {
                 self.note_reached(log, leaving);
-                if matches!(log, AppLog::Replacing { .. }) {
-                    self.check_pace(app)?;
+                if let AppLog::Replacing { worker, cause, .. } = log {
+                    self.check_pace(app, *worker, *cause, server)?;
                 }
             }
             AppAction::Notify(FrontNews::SiteOpened { .. }) => {
@@ -170,7 +171,9 @@ impl Books {
                 "a worker whose ring ends is replaced"
             }
             AppLog::Replaced { cause: ReplacementCause::TimedOut, .. } => "replacement: done, timed out",
+            AppLog::Replaced { retires_first: true, .. } => "replacement: done, memory, the old one first",
             AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
+            AppLog::MemoryLimitTooSmall { .. } => "replacement: limit of memory too small",
             AppLog::ReplacementDelayed { .. } => "replacement: delayed",
             AppLog::NotReplaced { .. } => "replacement: given up",
             AppLog::Restarted { .. } => "restart: done",
@@ -207,9 +210,17 @@ impl Books {
     }
 
     /// However often replacements are asked for, there is a limit to them.
-    fn check_pace(&mut self, app: AppId) -> Checked {
+    fn check_pace(&mut self, app: AppId, worker: u32, cause: ReplacementCause, server: &Server) -> Checked {
         let Some(now) = self.now else { return Ok(()) };
-        let lately = self.replacements.entry(app).or_default();
+        let worker = server.apps.get(&app).and_then(|app| app.staff.workers.get(worker));
+        let served = match worker.map(|worker| worker.life(now)) {
+            Some(Life::Ready(served)) => served,
+            _ => return Err("a worker is replaced that does not serve".into()),
+        };
+        if cause == ReplacementCause::OverMemory && served >= SOON {
+            return Ok(()); // a leak that takes its time
+        }
+        let lately = self.replacements.entry((app, cause.name())).or_default();
         lately.retain(|at| *at + REST > now);
         lately.push(now);
         let most = usize::from(self.most_wanted.get(&app).copied().unwrap_or_default()) + 1;
@@ -221,7 +232,8 @@ impl Books {
         let replacements = app.staff.workers.iter().filter_map(|(_, worker)| worker.replacement);
         let causes: Vec<ReplacementCause> =
             replacements.filter(|it| it.relieved_by.is_some()).map(|it| it.cause).collect();
-        let most = at_a_time(self.most_wanted.get(&id).copied().unwrap_or_default());
+        let Some(cause) = causes.first() else { return Ok(()) };
+        let most = at_a_time(self.most_wanted.get(&id).copied().unwrap_or_default(), *cause);
         ensure(causes.len() <= most, || format!("{} workers are replaced at a time", causes.len()))?;
         ensure(causes.windows(2).all(|two| two[0] == two[1]), || "workers are replaced for two causes".into())
     }
@@ -231,6 +243,11 @@ impl Books {
         let Some(app) = server.apps.get(&app) else { return Ok(()) };
         let wanted = if matches!(app.condition, Condition::Serving) { app.staff.wanted.into() } else { 0 };
         let serving = app.staff.workers.in_state(WorkerState::Serving);
+        // Where there is no memory for both, the old one goes before another one is there.
+        let goes_first = |worker: &Worker| {
+            worker.replacement.is_some_and(|it| it.retires_first() && it.relieved_by.is_some())
+        };
+        let wanted = wanted - app.staff.workers.which(goes_first).len().min(wanted);
         ensure(serving >= wanted || !matches!(app.phase, Phase::Running), || {
             format!("worker {worker} was retired, and {serving} of {wanted} workers are left")
         })

@@ -6,6 +6,7 @@ use crate::core::action::SuccessorSignal;
 use crate::core::app::{AppConfig, Source};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
+use crate::core::memory::{Bound, OverMemory};
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
@@ -464,7 +465,18 @@ impl World {
         let workers = self.server.apps.get(&app).map(|app| app.staff.workers.which(|_| true));
         let workers = workers.filter(|workers| !workers.is_empty());
         let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
-        AppEvent::ReplaceWorker { worker, cause }
+        match cause {
+            ReplacementCause::TimedOut => AppEvent::ReplaceWorker { worker, cause },
+            ReplacementCause::OverMemory if self.rng.u32(..8) == 0 => {
+                AppEvent::MemoryLimitTooSmall { over: self.any_excess() }
+            }
+            ReplacementCause::OverMemory => AppEvent::OverMemory { worker, over: self.any_excess() },
+        }
+    }
+
+    fn any_excess(&mut self) -> OverMemory {
+        let has_room = self.rng.bool();
+        OverMemory { bound: Bound::Worker, worker_bytes: 2, bytes: 2, limit: 1, has_room }
     }
 
     fn changed_config(&mut self, app: AppId) -> Event {

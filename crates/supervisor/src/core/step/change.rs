@@ -23,6 +23,7 @@ impl App {
             self.reforks.schedule = Schedule::new(config.refork_after.clone());
             self.reforks.counts_requests = false;
         }
+        self.replacements.memory.too_small = None; // the limit may be another one
         let may_fail = self.config.may_fail;
         self.config = AppConfig { may_fail, source: self.config.source, ..config };
         self.log(AppLog::Configured { restarts: replaces });

@@ -110,6 +110,7 @@ impl App {
 
     fn log_death(&mut self, number: u32, worker: &Worker, ending: Ending) {
         let state = worker.state;
+        self.trouble.oom_kills += u64::from(ending == Ending::OutOfMemory);
         let is_usual = matches!(state, WorkerState::Draining | WorkerState::Halted) || self.is_ending();
         if is_usual {
             return self.log(AppLog::WorkerGone { worker: number, ending });

@@ -101,6 +101,8 @@ impl App {
             AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
             AppEvent::RingEndsSoon { worker } => self.ring_ends_soon(worker),
             AppEvent::ReplaceWorker { worker, cause } => self.replace_worker(worker, cause),
+            AppEvent::OverMemory { worker, over } => self.over_memory(worker, over),
+            AppEvent::MemoryLimitTooSmall { over } => self.memory_limit_too_small(over),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),

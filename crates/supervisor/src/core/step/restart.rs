@@ -234,6 +234,7 @@ impl App {
         let Some(restart) = self.restarts.going.take() else { return };
         let took = self.now - restart.began;
         let generation = restart.next.number;
+        self.replacements.memory.too_small = None; // the new version may need less
         self.log(AppLog::Restarted { generation, workers: self.staff.wanted, took });
         self.past_restart(Wish { generation, asked: restart.asked }, took, None);
         let old = std::mem::replace(&mut self.current, restart.next);

@@ -42,7 +42,9 @@ impl App {
         let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
         let wanted = if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) };
         let wanted = wanted + usize::from(one_is_relieved) + self.reliefs();
-        self.staff.workers.tally(self.staying(), wanted, SURGE)
+        let mut tally = self.staff.workers.tally(self.staying(), wanted, SURGE);
+        tally.coming += self.places_held(); // nothing is forked for these places yet
+        tally
     }
 
     /// Forks the workers that are missing, and retires those that are too many.

@@ -1,0 +1,237 @@
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+/// Applications with workers that grow as a test says.
+struct Scene {
+    watch: MemoryWatch,
+    apps: Vec<(MemoryLimits, Vec<u64>)>,
+    now: Instant,
+    available: u64,
+    replacing_for: Option<Duration>,
+    has_replaced: bool,
+}
+
+fn limits(worker: MemoryBound, app: MemoryBound) -> MemoryLimits {
+    MemoryLimits { worker, app }
+}
+
+impl Scene {
+    fn of(available: u64, apps: &[(MemoryLimits, &[u64])]) -> Scene {
+        let apps = apps.iter().map(|(limits, workers)| (*limits, workers.to_vec())).collect();
+        Scene {
+            watch: MemoryWatch::default(),
+            apps,
+            now: Instant::now(),
+            available,
+            replacing_for: None,
+            has_replaced: false,
+        }
+    }
+
+    /// Looks once, or as often as the watch asks for at once.
+    fn look(&mut self) -> (Vec<Verdict>, Duration) {
+        for _ in 0..3 {
+            let apps: Vec<Watched> = self
+                .apps
+                .iter()
+                .enumerate()
+                .map(|(app, (limits, workers))| {
+                    let app = AppId(app as u32);
+                    let readings = workers.iter().enumerate().map(|(worker, mib)| {
+                        let process = Process::Worker(worker as u32);
+                        let exact = self.watch.asks_exactly(app, process, self.now).then_some(mib * MIB);
+                        // What workers share with the mold makes the quick number larger.
+                        Reading { process, is_serving: true, at_most: (mib + 50) * MIB, exact }
+                    });
+                    let (limits, replacing_for, has_replaced) =
+                        (*limits, self.replacing_for, self.has_replaced);
+                    Watched { app, limits, replacing_for, has_replaced, readings: readings.collect() }
+                })
+                .collect();
+            let (verdicts, next) = self.watch.look(&apps, (Some(self.available * MIB), 10 * MIB), self.now);
+            if next > Duration::ZERO {
+                return (verdicts, next);
+            }
+        }
+        panic!("it asks for exact numbers again and again");
+    }
+
+    fn after(&mut self, seconds: u64, app: usize, workers: &[u64]) -> (Vec<Verdict>, Duration) {
+        self.now += Duration::from_secs(seconds);
+        self.apps[app].1 = workers.to_vec();
+        self.look()
+    }
+}
+
+fn replaced(verdicts: &[Verdict]) -> Option<(u32, u32, Bound, bool)> {
+    match verdicts {
+        [] => None,
+        [Verdict::Replace(AppId(app), worker, over)] => Some((*app, *worker, over.bound, over.has_room)),
+        other => panic!("{other:?}"),
+    }
+}
+
+const SHARED: MemoryLimits = MemoryLimits { worker: MemoryBound::None, app: MemoryBound::Auto };
+
+#[test]
+fn nothing_is_replaced_within_the_limits() {
+    let mut scene = Scene::of(8192, &[(SHARED, &[100, 120]), (SHARED, &[80])]);
+    let (verdicts, next) = scene.look();
+    assert_eq!((verdicts, next), (Vec::new(), LONGEST), "and a look once in a while is enough");
+}
+
+#[test]
+fn a_worker_over_its_limit_is_replaced_with_another_first_if_there_is_room() {
+    let limit = limits(MemoryBound::Bytes(200 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[100, 100])]);
+    assert_eq!(scene.look().0, []);
+    assert_eq!(replaced(&scene.after(5, 0, &[100, 199]).0), None, "not before");
+    assert_eq!(replaced(&scene.after(5, 0, &[100, 201]).0), Some((0, 1, Bound::Worker, true)));
+    scene.replacing_for = Some(Duration::from_secs(1));
+    assert_eq!(replaced(&scene.after(1, 0, &[300, 201]).0), None, "one at a time");
+    scene.replacing_for = None;
+    scene.available = 550;
+    assert_eq!(replaced(&scene.after(1, 0, &[300, 90]).0), Some((0, 0, Bound::Worker, false)), "no room");
+}
+
+#[test]
+fn what_workers_share_does_not_count() {
+    let limit = limits(MemoryBound::Bytes(130 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[100, 100])]); // the quick number is 150
+    assert_eq!(scene.look().0, []);
+    assert_eq!(replaced(&scene.after(60, 0, &[120, 120]).0), None);
+}
+
+#[test]
+fn a_limit_that_a_new_worker_exceeds_is_called_too_small() {
+    let limit = limits(MemoryBound::Bytes(64 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[100])]);
+    assert_eq!(
+        replaced(&scene.look().0).map(|it| it.1),
+        Some(0),
+        "it may have served before it was looked at"
+    );
+    scene.has_replaced = true;
+    let (verdicts, next) = scene.after(5, 0, &[100]);
+    assert!(
+        matches!(verdicts[..], [Verdict::TooSmall(AppId(0), over)] if over.bytes == 100 * MIB),
+        "{verdicts:?}"
+    );
+    assert_eq!(next, EXCEEDED, "and is not looked at all the time");
+}
+
+#[test]
+fn a_share_is_one_of_the_machine() {
+    assert_eq!(MemoryBound::Share(25).bytes(4 * GIB), Some(4 * GIB / 100 * 25));
+    let limit = limits(MemoryBound::Share(10), MemoryBound::None);
+    let mut scene = Scene::of(1000, &[(limit, &[50])]);
+    scene.look();
+    assert_eq!(replaced(&scene.after(5, 0, &[99]).0), None);
+    assert_eq!(replaced(&scene.after(5, 0, &[101]).0).map(|it| it.1), Some(0));
+}
+
+#[test]
+fn one_that_has_grown_before_the_first_look_is_replaced() {
+    let limit = limits(MemoryBound::Bytes(64 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[100])]);
+    assert_eq!(replaced(&scene.look().0).map(|it| it.1), Some(0));
+    scene.has_replaced = true;
+    scene.apps[0].1 = vec![100, 10]; // the second one takes its place
+    scene.look();
+    assert_eq!(replaced(&scene.after(5, 0, &[9, 70]).0).map(|it| it.1), Some(1));
+}
+
+#[test]
+fn over_the_budget_the_worker_goes_that_has_grown_the_most() {
+    let budget = limits(MemoryBound::None, MemoryBound::Bytes(400 * MIB));
+    let mut scene = Scene::of(8192, &[(budget, &[50, 50, 50])]);
+    scene.look();
+    let (verdicts, _) = scene.after(5, 0, &[120, 160, 130]);
+    assert_eq!(replaced(&verdicts), Some((0, 1, Bound::App, false)));
+}
+
+#[test]
+fn a_leak_does_not_cost_others_their_workers() {
+    let mut scene = Scene::of(1000, &[(SHARED, &[50, 50]), (SHARED, &[300, 300])]);
+    scene.look();
+    scene.now += Duration::from_secs(600);
+    scene.apps[1].1 = vec![330, 330]; // has grown for a long time
+    scene.look();
+    scene.now += Duration::from_secs(60);
+    scene.look();
+    let (verdicts, _) = scene.after(60, 0, &[90, 120]);
+    assert_eq!(replaced(&verdicts), Some((0, 1, Bound::Machine, false)), "although the other has much more");
+}
+
+#[test]
+fn a_budget_of_its_own_keeps_an_application_from_paying_for_others() {
+    let own = limits(MemoryBound::None, MemoryBound::Bytes(900 * MIB));
+    let mut scene = Scene::of(1000, &[(own, &[100]), (SHARED, &[100])]);
+    scene.look();
+    assert_eq!(replaced(&scene.after(5, 0, &[800]).0), None);
+    let (verdicts, _) = scene.after(5, 1, &[110]);
+    assert_eq!(replaced(&verdicts), Some((1, 0, Bound::Machine, false)));
+}
+
+#[test]
+fn where_none_has_grown_no_one_is_replaced() {
+    let mut scene = Scene::of(1000, &[(SHARED, &[400, 400]), (SHARED, &[100])]);
+    let (verdicts, _) = scene.look();
+    assert!(matches!(verdicts[..], [Verdict::TooSmall(AppId(0), _)]), "{verdicts:?}");
+}
+
+#[test]
+fn no_budget_no_replacement() {
+    let none = limits(MemoryBound::None, MemoryBound::None);
+    let mut scene = Scene::of(1000, &[(none, &[100])]);
+    scene.look();
+    let (verdicts, next) = scene.after(5, 0, &[5000]);
+    assert_eq!((verdicts, next), (Vec::new(), LONGEST));
+}
+
+#[test]
+fn looks_come_closer_as_a_limit_does() {
+    let limit = limits(MemoryBound::Bytes(4000 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[100])]);
+    let far = scene.look().1;
+    let near = scene.after(600, 0, &[3800]).1;
+    let fast = scene.after(1, 0, &[3900]).1;
+    let last = scene.after(1, 0, &[3999]).1;
+    assert_eq!(far, LONGEST);
+    assert!(near < Duration::from_secs(1) && fast < near && last == SHORTEST, "{near:?} {fast:?} {last:?}");
+}
+
+/// However the leak goes, it is noticed before the rest of the memory is gone, which is 15 % of 512 MiB here.
+#[test]
+fn a_leak_is_noticed_in_time() {
+    for rate_mib in [1, 20, 60, 200] {
+        let mut scene = Scene::of(512, &[(SHARED, &[40, 40])]);
+        let mut next = scene.look().1;
+        let mut grown = 0.0;
+        let verdict = loop {
+            scene.now += next;
+            grown += next.as_secs_f64() * f64::from(rate_mib);
+            scene.apps[0].1[0] = 40 + grown as u64;
+            let (verdicts, after) = scene.look();
+            next = after;
+            if let Some(verdict) = verdicts.first() {
+                break format!("{verdict:?}");
+            }
+        };
+        let total = 90.0 + grown;
+        assert!(total < 512.0, "{rate_mib} MiB a second: {total} MiB when noticed, {verdict}");
+    }
+}
+
+/// Of two applications that have too much, one may just have been looked at exactly.
+#[test]
+fn exact_numbers_are_not_asked_for_in_turn() {
+    let limit = limits(MemoryBound::Bytes(60 * MIB), MemoryBound::None);
+    let mut scene = Scene::of(8192, &[(limit, &[50]), (limit, &[50])]);
+    scene.look();
+    scene.after(20, 1, &[70]);
+    scene.apps[0].1 = vec![70];
+    let (verdicts, _) = scene.after(10, 1, &[70]);
+    assert_eq!(verdicts.len(), 2);
+}
