@@ -97,9 +97,9 @@ module Highball
       end
 
       # Makes these the bytes of the file. After an exception it is unchanged (unless `in_place`).
-      def replace(bytes)
+      def replace(bytes, in_place: @in_place)
         @stamp = nil
-        exact = @in_place ? write_in_place(bytes) : write_beside(bytes)
+        exact = in_place ? write_in_place(bytes) : write_beside(bytes)
         stat = @io.stat
         know(bytes, stat, exact && !stat.mtime.nsec.zero?) # (some file systems keep only seconds)
       end
