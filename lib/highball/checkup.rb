@@ -140,27 +140,16 @@ module Highball
 
     # `highball doctor` leaves this out where nothing says that there are several machines.
     def sessions
-      where = local_sessions or return
+      return unless defined?(Highball::Session::Folder)
 
+      folder = ::ObjectSpace.each_object(Highball::Session::Folder).first or return
       Finding.new(cause: :local_sessions,
-                  what: "sessions are #{where}: with several machines, a user is logged in on one of them alone",
+                  what: "sessions are files in #{folder.path}: with several machines, a user is logged in on one of " \
+                        "them alone",
                   remedy: "Keep sessions in the cookie, or in a store that all machines reach: Redis, or Solid Cache.",
                   **place(/session_store|Session::PStore/, "config/initializers/session_store.rb",
                           "config/application.rb", "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb",
                           "config.ru", "app.rb"))
-    end
-
-    # Where sessions are if that is this machine.
-    def local_sessions
-      folder = ::ObjectSpace.each_object(Highball::Session::Folder).first if defined?(Highball::Session::Folder)
-      return "files in #{folder.path}" if folder
-      return unless rails && defined?(::ActionDispatch::Session::CacheStore)
-      return unless rails.config.session_store == ::ActionDispatch::Session::CacheStore
-
-      case rails.config.session_options[:cache] || ::Rails.cache
-      when ::ActiveSupport::Cache::FileStore then "in a cache in files"
-      when ::ActiveSupport::Cache::MemoryStore then "in the memory of each worker"
-      end
     end
 
     # `highball doctor` leaves this out where Highball sends such files, or a proxy may.

@@ -42,7 +42,7 @@ module Highball
       # Any other object, as Marshal writes it.
       class Dumped
         # Larger objects are always copied by Marshal, because Plain keeps one in memory.
-        MOST_PLAIN_BYTES = 4096
+        MOST_PLAIN_BYTES = 16 * 1024
         private_constant :MOST_PLAIN_BYTES
 
         attr_reader :bytes

@@ -6,7 +6,7 @@ require "active_record"
 
 module Sessions
   # Sessions in a table of SQLite, as the gem activerecord-session_store has them, which Debian does not package. To
-  # compare with. As in Rails 7.1 and later, a reader and a writer do not wait for each other, and commits are not synced.
+  # compare with. As in Rails 7.1 and later, readers do not wait for a writer, and commits are not synced.
   class SqliteTable < ActionDispatch::Session::AbstractSecureStore
     # Makes the table.
     def self.create(path)
