@@ -85,7 +85,7 @@ module Highball
     end
 
     def more
-      [eager_load, concurrency, pool, cable, sendfile_header, development_gems, assets].compact
+      [eager_load, concurrency, pool, cable, sessions, sendfile_header, development_gems, assets].compact
     end
 
     def rails = defined?(::Rails.application) && ::Rails.application
@@ -136,6 +136,20 @@ module Highball
                   remedy: "Name an adapter that workers share in config/cable.yml: redis, solid_cable or postgresql. " \
                           "Or serve with --workers 1 and more threads.",
                   **place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml"))
+    end
+
+    # `highball doctor` leaves this out where nothing says that there are several machines.
+    def sessions
+      return unless defined?(Highball::Session::Folder)
+
+      folder = ::ObjectSpace.each_object(Highball::Session::Folder).first or return
+      Finding.new(cause: :local_sessions,
+                  what: "sessions are files in #{folder.path}: with several machines, a user is logged in on one of " \
+                        "them alone",
+                  remedy: "Keep sessions in the cookie, or in a store that all machines reach: Redis, or Solid Cache.",
+                  **place(/session_store|Session::PStore/, "config/initializers/session_store.rb",
+                          "config/application.rb", "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb",
+                          "config.ru", "app.rb"))
     end
 
     # `highball doctor` leaves this out where Highball sends such files, or a proxy may.

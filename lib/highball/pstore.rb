@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 require_relative "pstore/store_file"
-require_relative "pstore/whole_table"
-require_relative "pstore/root_table"
+require_relative "pstore/snapshot"
 
+# An application server for Ruby, and what comes with it.
 module Highball
   # A hash in a file, changed by transactions: Ruby's PStore, with the same methods and the same files. It needs no
   # gem and no server:
@@ -22,8 +22,9 @@ module Highball
   # - A file that has not changed is not read again, and unchanged data is not written. A transaction copies only the
   #   roots that it uses.
   #
-  # Parts, in reading order: StoreFile (lock, read and replace the file), WholeTable and RootTable (what a transaction
-  # sees), Entry (one root of a RootTable). docs/pstore.md has the guarantees and their limits.
+  # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
+  # is known of it), WholeTable and RootTable (what a transaction sees), Entry (one root of a RootTable), Plain (copies
+  # small values). docs/pstore.md has the guarantees and their limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
@@ -33,6 +34,8 @@ module Highball
     # Transactions that find the file unchanged, after which its table is divided into roots. That takes about as long
     # as loading it four times: it is worth it for files that change seldom, or only here.
     UNCHANGED_BEFORE_DIVIDED = 4
+    # A transaction that may change a smaller file loads all of its table: that takes less time than comparing roots.
+    SMALL_BYTES = 256
     NEVER = { Object => :never }.freeze
     private_constant :NEVER
 
@@ -63,25 +66,25 @@ module Highball
       @ultra_safe = true
       @lock = Thread::Mutex.new
       @thread = @table = @snapshot = nil
-      @unchanged = 0
     end
 
     # Runs the block in a transaction, and returns its value. At the end, the changes are written, unless #abort was
     # called or the block was left in another way: by an exception, `break`, `throw`, Thread#kill.
     #
-    # read_only:: Changes raise an Error. Several processes can read at the same time. A missing file is an empty store.
+    # read_only:: Changes raise an Error. Several processes can read at the same time. The block sees the state at its
+    #             beginning; writers need not wait for it. A missing file is an empty store.
     #
     # Transactions of the same store cannot be nested; those of different stores can.
     def transaction(read_only = false, &block) # rubocop:disable Style/OptionalBooleanParameter
       if @thread_safe
         raise Error, "nested transaction" if @lock.owned?
 
-        @lock.synchronize { locked_transaction(read_only, block) }
+        @lock.synchronize { read_only ? reading(&block) : writing(&block) }
       else
         raise Error, "nested transaction" unless @lock.try_lock
 
         begin
-          locked_transaction(read_only, block)
+          read_only ? reading(&block) : writing(&block)
         ensure
           @lock.unlock
         end
@@ -157,18 +160,39 @@ module Highball
 
     private
 
-    def locked_transaction(read_only, block)
-      @thread = Thread.current
-      @read_only = read_only
-      @aborted = false
-      @table = @file.lock(!read_only) ? read_table : WholeTable.new({}, nil)
-      value = nil
-      catch(self) { value = block.call(self) }
+    # If the file is as this process knows it, nothing is read from it, so no lock is needed.
+    def reading(&block)
+      return locked(true, &block) unless @snapshot && @file.current?
+
+      inside(true, known_table(true), &block)
+    ensure
+      @table = @thread = nil
+    end
+
+    def writing(&block)
+      locked(false, &block)
+    ensure
+      @table = @thread = nil
+    end
+
+    def locked(read_only, &block)
+      table = @file.lock(!read_only) ? read_table(read_only) : WholeTable.new({}, nil)
+      value = inside(read_only, table, &block)
       Thread.handle_interrupt(NEVER) { save } unless @aborted || read_only
       value
     ensure
-      @table = @thread = nil
       Thread.handle_interrupt(NEVER) { @file.unlock }
+    end
+
+    # Runs the block of the transaction. Returns its value, or nil if #commit or #abort ended it.
+    def inside(read_only, table)
+      @thread = Thread.current
+      @read_only = read_only
+      @aborted = false
+      @table = table
+      value = nil
+      catch(self) { value = yield(self) }
+      value
     end
 
     def table
@@ -183,30 +207,19 @@ module Highball
       @table
     end
 
-    def read_table
-      return known_table if @snapshot && @file.unchanged?
+    def read_table(read_only)
+      return known_table(read_only) if @snapshot && @file.unchanged?
 
-      @unchanged = 0
       bytes = @file.read
       table = parse(bytes)
-      @snapshot = bytes if bytes.bytesize <= MOST_KEPT_BYTES
+      @snapshot = bytes.bytesize <= MOST_KEPT_BYTES ? Snapshot.new(bytes) : nil
       WholeTable.new(table, bytes)
     end
 
-    # The table of an unchanged file, which is not read again. The snapshot is its bytes, or its entries.
-    def known_table
-      if @snapshot.is_a?(String) && (@unchanged += 1) >= UNCHANGED_BEFORE_DIVIDED
-        @snapshot = RootTable.divide(parse(@snapshot)) || Undivided.new(@snapshot)
-      end
-      return RootTable.new(@snapshot) if @snapshot.is_a?(Hash)
-
-      bytes = @snapshot.is_a?(Undivided) ? @snapshot.bytes : @snapshot
-      WholeTable.new(parse(bytes), bytes)
+    # The table of an unchanged file, which is not read again.
+    def known_table(read_only)
+      @snapshot.table(read_only) { |bytes| parse(bytes) }
     end
-
-    # The bytes of a table whose roots cannot be copied one by one: they share objects, for example.
-    Undivided = Struct.new(:bytes)
-    private_constant :Undivided
 
     def parse(bytes)
       return {} if bytes.empty? # a new file
@@ -220,10 +233,10 @@ module Highball
     def save
       raise Error, "the process was forked in a transaction: the changes here are not written" if @file.forked?
 
-      bytes, snapshot = @table.changes { |table| dump(table) }
+      bytes, entries = @table.changes { |table| dump(table) }
       return unless bytes
 
-      snapshot ||= @snapshot.is_a?(Undivided) ? Undivided.new(bytes) : bytes
+      snapshot = @snapshot&.after(bytes, entries) || Snapshot.new(bytes, entries)
       # (It stays forgotten if writing fails: then the next transaction reads the file.)
       @snapshot = nil
       @file.replace(bytes)
@@ -242,7 +255,7 @@ module Highball
   end
 
   # What PStore.install! puts in the place of ::PStore: threads do not wait unless asked to, as there.
-  class PStore::Installed < PStore # rubocop:disable Style/ClassAndModuleChildren
+  class PStore::Installed < PStore # :nodoc: # rubocop:disable Style/ClassAndModuleChildren
     class << self
       attr_accessor :durable
     end

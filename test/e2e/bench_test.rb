@@ -3,6 +3,7 @@
 require "json"
 require "open3"
 require "shellwords"
+require "timeout"
 require_relative "../support/e2e_test"
 require_relative "../support/process_facts"
 
@@ -52,6 +53,21 @@ class BenchTest < E2ETest
     # The answer's array, its hash and its body at least; a server that makes a hundred has another mistake.
     assert_includes 3.0..100.0, ruby["objects_per_request"]
     assert_operator ruby["gc_us_per_request"], :<, 1000
+  end
+
+  # (All rows take nine minutes.)
+  def test_pstore_is_measured_beside_rubys
+    command = [HighballServer::BINARY, "bench", "pstore", "--rounds", "1"]
+    Open3.popen2e(environment, *command) do |_, out, run|
+      rows = Timeout.timeout(MOST_SECONDS) { Array.new(4) { out.gets.to_s } }
+      assert_match(/\A\| roots \|.*\| reads.s \| writes.s \|/, rows.first)
+      assert_match(/\A\| 1 \| 10 \| 1 read, 0 write \| Ruby's \| [1-9]\d* \| 0 \|/, rows[2])
+      assert_match(/\A\| 1 \| 10 \| 1 read, 0 write \| Highball's, .* [1-9]\d* \| 0 \| \d+\.\d× \|/, rows[3])
+    ensure
+      Process.kill(:INT, run.pid)
+      run.join
+    end
+    wait_for("its readers to end") { ProcessFacts.with_environment("TMPDIR", @temporary).empty? }
   end
 
   def test_what_is_missing_is_named_with_its_package

@@ -67,6 +67,17 @@ class DoctorTest < E2ETest
     refute_includes examine(blog, "-w", "1").keys, "cable_adapter"
   end
 
+  def test_sessions_that_other_machines_do_not_have
+    app = folder_with("config.ru" => "require 'highball/session/pstore'\n" \
+                                     "use Highball::Session::PStore, folder: \"\#{__dir__}/sessions\"\n" \
+                                     "run ->(env) { [200, {}, []] }\n")
+    agent = ["--agent-check", "127.0.0.1:#{free_port}"]
+    check = examine(app, *agent).fetch("local_sessions")
+    assert_equal ["warning", "config.ru:2"], [check["state"], File.basename(check["at"])]
+    assert_match(%r{files in #{app}/sessions: with several machines}, check["what"])
+    refute_includes examine(app).keys, "local_sessions"
+  end
+
   def test_files_that_nothing_sends
     blog = copy_of_example("blog")
     change(blog, "config/environments/production.rb", /^end/,

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "minitest/mock"
 require_relative "../support/pstore_test_case"
 
 # The file of a PStore: when it is read and written, its mode and owner, full disks.
@@ -34,6 +35,56 @@ class PStoreFilesTest < PStoreTestCase
       5.times { @store.transaction(true) { @store[:a] } }
     end
     assert_empty reads
+  end
+
+  def test_reading_an_unchanged_file_takes_no_lock_and_any_change_is_seen
+    @store.transaction { @store[:a] = { number: 1 } }
+    3.times { content }
+    File.open(@path) do |other|
+      other.flock(File::LOCK_EX)
+      Timeout.timeout(5) { assert_equal({ a: { number: 1 } }, content) }
+      reading = Thread.new { File.chmod(0o600, @path) && content } # another change time
+      wait_for_sleep(reading)
+      other.flock(File::LOCK_UN)
+      assert_equal({ a: { number: 1 } }, reading.value)
+    end
+    change_in_place({ a: { number: 2 } })
+    assert_equal({ a: { number: 2 } }, content)
+  end
+
+  # (Another machine's change may be seen late there.)
+  def test_a_file_that_may_be_on_another_machine_is_locked_to_be_read
+    @store.transaction { @store[:a] = 1 }
+    Highball::PStore::Stamp.stub(:local?, false) do
+      store = Highball::PStore.new(@path)
+      settle
+      2.times { content(store) }
+      File.open(@path) do |other|
+        other.flock(File::LOCK_EX)
+        reading = Thread.new { content(store) }
+        wait_for_sleep(reading)
+        other.flock(File::LOCK_UN)
+        assert_equal({ a: 1 }, reading.value)
+      end
+    end
+  end
+
+  def test_which_file_systems_are_of_this_machine
+    local = ->(path) { Highball::PStore::Stamp.local?(File.stat(path)) }
+    assert local.call("/dev/shm") if File.directory?("/dev/shm")
+    refute local.call("/proc/self")
+  end
+
+  # While the time of the file does not tell, the bytes are compared.
+  def test_changes_of_the_same_size_within_a_tick_are_seen
+    in_place = Highball::PStore.new(@path, in_place: true, durable: false)
+    200.times do |number|
+      value = 100 + (number % 50)
+      (number.even? ? in_place : @store).transaction { |store| store[:a] = value }
+      assert_equal({ a: value }, content(in_place))
+      change_in_place({ a: value + 1 })
+      assert_equal([{ a: value + 1 }] * 2, [content(in_place), content])
+    end
   end
 
   def test_a_file_that_is_removed_replaced_or_emptied_is_seen
@@ -128,6 +179,14 @@ class PStoreFilesTest < PStoreTestCase
   end
 
   private
+
+  # As Ruby's PStore does it.
+  def change_in_place(table)
+    File.open(@path, File::RDWR) do |file|
+      file.flock(File::LOCK_EX)
+      file.binmode.write(Marshal.dump(table))
+    end
+  end
 
   # Runs the block with the rights of an ordinary user.
   def as_nobody

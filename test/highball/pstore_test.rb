@@ -65,6 +65,29 @@ class PStoreTest < PStoreTestCase
     3.times { assert(@store.transaction(true) { @store[:d].equal?(@store[:c]) }) }
   end
 
+  # Small values are copied without Marshal, from the second time on.
+  def test_copies_are_those_that_marshal_would_make
+    identity = {}.compare_by_identity
+    identity[+"a"] = 1
+    marked = (+"x").tap { |text| text.instance_variable_set(:@a, 1) }
+    values = [
+      { "a" => [1, +"x", { b: [nil, 1.5, [+"deep"]] }], :c => "ä".encode("ISO-8859-1"), 2 => +"" }, [], {}, [[[]]],
+      [+"shared"] * 2, { a: (shared = [1]), b: [shared] }, Hash.new(5), identity, [marked], [1..2, 3r],
+      [+"itself"].tap { |list| list << list }, (1..40).inject([]) { |list, _| [list] },
+      [Hash.ruby2_keywords_hash({ a: +"x" })]
+    ]
+    @store.transaction { values.each_with_index { |value, index| @store[index] = value } }
+    settle
+    6.times do
+      @store.transaction(true) do
+        values.each_with_index do |value, index|
+          assert_equal Marshal.dump(value), Marshal.dump(copy = @store[index]), "value #{index}"
+          spoil(copy)
+        end
+      end
+    end
+  end
+
   def test_names_keep_their_order
     @store.transaction { %i[a b c].each { |name| @store[name] = 1 } }
     @store.transaction { @store[:a] = 2 }
@@ -222,6 +245,16 @@ class PStoreTest < PStoreTestCase
   end
 
   private
+
+  # Changes every part of a copy: the next one must not have the changes.
+  def spoil(object, depth = 50)
+    return if depth.zero?
+
+    parts = object.is_a?(Hash) ? object.values : object
+    parts.each { |part| spoil(part, depth - 1) } if parts.is_a?(Array)
+    object << "spoilt" if object.is_a?(Array) || (object.is_a?(String) && !object.frozen?)
+    object["spoilt"] = 1 if object.is_a?(Hash)
+  end
 
   def assert_nested
     assert_match(/nested/, assert_raises(Highball::PStore::Error) { @store.transaction { nil } }.message)

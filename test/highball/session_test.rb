@@ -186,6 +186,32 @@ class SessionTest < Minitest::Test
     end
   end
 
+  # A process that is killed while it changes a session leaves the old state or the new one: it writes once, and cuts
+  # the file off if the session has become shorter.
+  def test_a_process_that_is_killed_leaves_a_whole_session
+    cookie = cookie_of(get("/add?text=#{'x' * 2000}"))
+    inode = File.stat(files.first).ino
+    states = ["y" * 3000, "z" * 10, "a" * 2500, "b"]
+    states.product(%i[pwrite truncate]).each do |text, step|
+      before = get("/show", cookie).body
+      pid = fork { kill_before(step) && get("/add?text=#{text}", cookie) && exit!(0) }
+      Process.wait(pid)
+      assert_includes [before, { "text" => text }.inspect], get("/show", cookie).body
+      get("/add?text=#{text}", cookie)
+      assert_equal({ "text" => text }.inspect, get("/show", cookie).body)
+    end
+    assert_equal inode, File.stat(files.first).ino
+  end
+
+  def test_readers_never_see_half_a_change
+    cookie = cookie_of(get("/add?text=x"))
+    pid = fork { loop { [3000, 10, 4050].each { |length| get("/add?text=#{rand(10).to_s * length}", cookie) } } }
+    500.times { assert_match(/\A\{"text"=>"(.)\1*"\}\z/, get("/show", cookie).body.gsub(" => ", "=>")) }
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   def test_a_folder_that_others_can_read_is_refused
     Dir.mkdir(@folder, 0o755)
     assert_match(/chmod 700/, assert_raises(Highball::Session::Error) { store }.message)
@@ -195,6 +221,10 @@ class SessionTest < Minitest::Test
   end
 
   private
+
+  def kill_before(step)
+    File.prepend(Module.new { define_method(step) { |*| Process.kill(:KILL, Process.pid) } })
+  end
 
   def store
     @store ||= Highball::Session::PStore.new(method(:app), folder: @folder, lifetime: 3600, most: 256,

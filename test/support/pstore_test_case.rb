@@ -9,6 +9,8 @@ require "highball/pstore"
 # Tests look at tables that are divided into roots as soon as possible.
 Highball::PStore.__send__(:remove_const, :UNCHANGED_BEFORE_DIVIDED)
 Highball::PStore::UNCHANGED_BEFORE_DIVIDED = 1
+Highball::PStore.__send__(:remove_const, :SMALL_BYTES)
+Highball::PStore::SMALL_BYTES = 0
 
 # A test with a store in a temporary folder.
 class PStoreTestCase < Minitest::Test

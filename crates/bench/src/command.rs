@@ -17,7 +17,8 @@ use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::workload::Workload;
 use crate::{
-    app, bound, compare, fairness, idle, install, isolation, load, machine, report, worker_memory, Failure,
+    app, bound, compare, fairness, idle, install, isolation, load, machine, pstore, report, worker_memory,
+    Failure,
 };
 
 /// What people may ask.
@@ -70,6 +71,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Some("idle") => idle::run(&options, interrupt),
         Some("isolation") => isolation::run(&options, interrupt),
         Some("memory") => worker_memory::run(&options, interrupt),
+        Some("pstore") => pstore::run(&options),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
     }
@@ -109,6 +111,9 @@ fn command() -> clap::Command {
         .subcommand(
             clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
         )
+        .subcommand(clap::Command::new("pstore").about(
+            "How many transactions a second do Highball's PStore and Ruby's make? (--seconds, --rounds)",
+        ))
         .subcommand(
             clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
         )

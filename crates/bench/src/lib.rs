@@ -8,7 +8,7 @@
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
 //! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
-//! measurement), `interrupt` (INT and TERM), `output` (what it prints), `command` (the command line).
+//! measurement), `pstore` (what Ruby measures by itself), `interrupt` (INT and TERM), `output` (what it prints), `command` (the command line).
 
 mod app;
 mod bound;
@@ -27,6 +27,7 @@ pub mod method;
 mod output;
 pub mod process_tree;
 mod progress;
+mod pstore;
 pub mod report;
 pub mod results;
 mod ruby_work;

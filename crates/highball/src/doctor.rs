@@ -27,6 +27,9 @@ const OF_SEVERAL_WORKERS: &str = "cable_adapter";
 /// and this is no problem where Highball sends such files, or a proxy may.
 const SENDFILE_HEADER: &str = "sendfile_header";
 
+/// And this where a load balancer distributes requests by agent checks: nothing else tells one machine from several.
+const LOCAL_SESSIONS: &str = "local_sessions";
+
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -148,6 +151,7 @@ fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
     let what = booted.framework.clone() + &gems.collect::<String>();
     let is_met = |finding: &&Finding| match finding.cause.as_str() {
         OF_SEVERAL_WORKERS => app.workers > 1,
+        LOCAL_SESSIONS => !settings.admin.agent_binds.is_empty(),
         SENDFILE_HEADER => app.sendfile.is_empty() && settings.trusted_proxies.is_empty(),
         _ => true,
     };

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "plain"
+
 module Highball
   class PStore
     # A root's value as a RootTable keeps it between transactions. Applications get copies, because they may change
@@ -39,17 +41,36 @@ module Highball
 
       # Any other object, as Marshal writes it.
       class Dumped
+        # Larger objects are always copied by Marshal, because Plain keeps one in memory.
+        MOST_PLAIN_BYTES = 16 * 1024
+        private_constant :MOST_PLAIN_BYTES
+
         attr_reader :bytes
 
         # original:: an equal object that the application does not have; made when needed if nil
         def initialize(bytes, original = nil)
           @bytes = bytes
+          @copied = false
+          @plain = nil
           @original = original
         end
 
-        def copy = Marshal.load(@bytes) # rubocop:disable Security/MarshalLoad
-        def original = @original ||= copy
+        # From the second time on, a small and plain object is copied without Marshal, which takes less time.
+        def copy
+          return @plain.copy if @plain
+
+          @plain = plain if @copied && @plain.nil?
+          @copied = true
+          load
+        end
+
+        def original = @original ||= load
         def immutable? = false
+
+        private
+
+        def load = Marshal.load(@bytes) # rubocop:disable Security/MarshalLoad
+        def plain = (@bytes.bytesize <= MOST_PLAIN_BYTES && Plain.of(load)) || false
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "open_files"
+require_relative "stamp"
 require_relative "temporary"
 
 module Highball
@@ -18,6 +19,9 @@ module Highball
       # every 4 to 10 ms. Some file systems keep only seconds.
       TICK_SECONDS = 0.02
       COARSE_TICK_SECONDS = 2.0
+      # The bytes of a smaller file are kept while its time is that recent. Comparing them takes less time than setting
+      # an exact time, or than parsing them.
+      MOST_COMPARED_BYTES = 16 * 1024
 
       # create:: whether `lock` makes a missing file
       # follow:: whether the path may be a symbolic link
@@ -27,12 +31,13 @@ module Highball
         @follow = follow
         @durable = durable
         @in_place = in_place
-        @io = @stamp = nil
+        @io = @stamp = @recent = nil
       end
 
       # Waits for the lock: with other readers, or alone. Returns false if it would be for readers and there is no file.
       # However this ends, also by Thread#kill or a Timeout, `unlock` must follow.
       def lock(exclusive)
+        @exclusive = exclusive
         close if @io && (forked? || (exclusive && !@writable))
         while @io || open_file(exclusive)
           @io.flock(exclusive ? File::LOCK_EX : File::LOCK_SH)
@@ -64,11 +69,22 @@ module Highball
       def forked? = !OpenFiles.process.equal?(@process)
 
       # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
-      # sets it to the nanosecond, which no other change repeats.
+      # sets it to the nanosecond, which no other change repeats. While the time is not exact, the bytes are compared.
       def unchanged?
+        return false unless @stamp&.of?(@stat)
+        return true unless @recent
+        return false unless @io.pread(@stat.size, 0) == @recent
+
+        @recent = nil if !@exclusive && settled?(@stat)
+        true
+      end
+
+      # The same without a lock, of the file that the path names at this moment. False if that cannot be known.
+      def current?
         stamp = @stamp
-        stamp && stamp.ino == @stat.ino && stamp.size == @stat.size && (stamp <=> @stat).zero? &&
-          stamp.dev == @stat.dev && stamp.ctime == @stat.ctime
+        stamp && !@recent && stamp.local? && stamp.of?(File.stat(@path))
+      rescue SystemCallError
+        false
       end
 
       # The bytes of the locked file.
@@ -76,16 +92,16 @@ module Highball
         bytes = @stat.size.zero? ? String.new : @io.pread(@stat.size, 0)
         raise Error, "file #{@path} was changed without a lock while it was read" if bytes.bytesize != @stat.size
 
-        @stamp = settled? ? @stat : nil
+        know(bytes, @stat, settled?(@stat))
         bytes
       end
 
       # Makes these the bytes of the file. After an exception it is unchanged (unless `in_place`).
-      def replace(bytes)
+      def replace(bytes, in_place: @in_place)
         @stamp = nil
-        @in_place ? write_in_place(bytes) : write_beside(bytes)
-        @stamp = @io.stat
-        @stamp = nil if @stamp.mtime.nsec.zero? # the file system keeps only seconds
+        exact = in_place ? write_in_place(bytes) : write_beside(bytes)
+        stat = @io.stat
+        know(bytes, stat, exact && !stat.mtime.nsec.zero?) # (some file systems keep only seconds)
       end
 
       private
@@ -124,11 +140,18 @@ module Highball
         false
       end
 
-      def settled?
-        tick = @stat.mtime.nsec.zero? ? COARSE_TICK_SECONDS : TICK_SECONDS
-        Time.now - @stat.mtime > tick
+      # exact:: whether any other change of the file will have another time
+      def know(bytes, stat, exact)
+        @recent = (bytes unless exact)
+        @stamp = (Stamp.new(stat) if exact || bytes.bytesize <= MOST_COMPARED_BYTES)
       end
 
+      def settled?(stat)
+        tick = stat.mtime.nsec.zero? ? COARSE_TICK_SECONDS : TICK_SECONDS
+        Time.now - stat.mtime > tick
+      end
+
+      # Returns whether the time of the file is exact.
       def write_beside(bytes)
         target = File.symlink?(@path) ? File.realpath(@path) : @path
         temporary = Temporary.create(target, like: @stat)
@@ -137,6 +160,7 @@ module Highball
         temporary.rename
         adopt(temporary.io)
         sync_folder(File.dirname(target)) if @durable
+        true
       rescue StandardError
         temporary&.discard unless @io.equal?(temporary&.io)
         raise
@@ -159,9 +183,15 @@ module Highball
       def write_in_place(bytes)
         write_from_start(bytes)
         @io.truncate(bytes.bytesize) if bytes.bytesize < @stat.size
+        exact = bytes.bytesize > MOST_COMPARED_BYTES
+        set_exact_time if exact
+        @io.fsync if @durable
+        exact
+      end
+
+      def set_exact_time
         now = Time.now
         File.utime(now, now, @path)
-        @io.fsync if @durable
       end
 
       # (One call writes all bytes, unless the disk is full or a signal arrives.)

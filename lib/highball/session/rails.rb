@@ -4,8 +4,8 @@ require "action_dispatch"
 require "action_dispatch/middleware/session/abstract_store"
 require_relative "store"
 
-module ActionDispatch
-  module Session
+module ActionDispatch # :nodoc:
+  module Session # :nodoc:
     # Sessions in files, for Rails applications. In config/initializers/session_store.rb:
     #
     #     require "highball/session/rails"
@@ -15,6 +15,7 @@ module ActionDispatch
     class HighballStore < AbstractSecureStore
       prepend Highball::Session::Store
 
+      # options:: those of Rails's session stores, and those of Highball::Session::PStore
       def self.new(app, options = {})
         root = Rails.root if defined?(::Rails.root)
         folder = File.expand_path(options[:folder] || Highball::Session::Store::DEFAULTS[:folder], root || Dir.pwd)
