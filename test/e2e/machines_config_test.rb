@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "English"
+require "open3"
 require "psych"
 require_relative "../support/e2e_test"
 require_relative "../support/agent_check"
@@ -13,6 +14,19 @@ class MachinesConfigTest < E2ETest
   include BehindWebServers
 
   DURATION = /\A\d+s\z/
+
+  # The keys that Kamal documents (`kamal docs`), as far as they are used, with examples. Kamal refuses other keys, and
+  # values of other types than those of its examples. A text may also be a number there.
+  KAMAL = {
+    "service" => "blog", "image" => "me/blog", "deploy_timeout" => 30, "drain_timeout" => 30,
+    "servers" => { "web" => { "hosts" => ["10.0.0.5"], "cmd" => "bin/web", "options" => { "memory" => "2g" } } },
+    "boot" => { "limit" => "25%", "wait" => 10 },
+    "proxy" => { "host" => "blog.example", "app_port" => 3000,
+                 "healthcheck" => { "interval" => 3, "path" => "/health", "timeout" => 3 } },
+    "registry" => { "username" => "me", "password" => ["SECRET"] },
+    "env" => { "secret" => ["SECRET"], "clear" => { "WEB_CONCURRENCY" => "2", "RAILS_MAX_THREADS" => "3" } },
+    "builder" => { "arch" => "amd64" }
+  }.freeze
 
   def setup
     super
@@ -61,6 +75,7 @@ class MachinesConfigTest < E2ETest
   def test_kamal
     deploy = Psych.safe_load(printed_for("kamal", *@options, "--machines", "10.0.0.5,::1", "--host", "*.example"))
     assert_equal %w[service image servers boot proxy deploy_timeout drain_timeout registry env builder], deploy.keys
+    assert_nil problem_with_kamal(deploy, KAMAL)
     web = deploy.dig("servers", "web")
     assert_equal %w[10.0.0.5 ::1], web["hosts"]
     assert_equal({ "limit" => 1, "wait" => 5 }, deploy["boot"])
@@ -71,7 +86,7 @@ class MachinesConfigTest < E2ETest
 
   def test_nomad
     job = printed_for("nomad", *@options)
-    parse_hcl(job)
+    assert_equal job.count("{"), job.count("}")
     arguments = job[/args = \[(.*?)^\s*\]/m, 1].gsub(/^\s*#.*/, "").scan(/"([^"]*)"/).flatten
     assert_operator job[/kill_timeout = "(\d+)s"/, 1].to_i, :>, stop_seconds(arguments)
     assert_equal({ "http" => 3000, "admin" => 9394, "agent" => 9395 },
@@ -80,6 +95,19 @@ class MachinesConfigTest < E2ETest
       assert_equal 200, ask(admin_port, "/readyz")
       assert_equal "up ready 100%", ask_agent("\n", port: agent_port)
     end
+  end
+
+  # The parts that Nomad's documentation names, in the places that it names.
+  def test_nomad_jobs_have_the_parts_that_are_documented
+    job = parse_hcl(printed_for("nomad", *@options)) or skip "hcl2tojson is not installed"
+    blog = job.dig("job", 0, "blog")
+    group = blog.dig("group", 0, "web")
+    task = group.dig("task", 0, "highball")
+    assert_equal %w[group type update], blog.keys.sort
+    assert_equal %w[constraint count network service task], group.keys.sort
+    assert_equal %w[config driver kill_signal kill_timeout resources template], task.keys.sort
+    assert_equal %w[http admin agent], task.dig("config", 0, "ports")
+    assert_equal(%w[admin agent http], group["network"].flat_map { |network| network["port"].flat_map(&:keys) }.sort)
   end
 
   def test_every_configuration_of_haproxy_is_accepted
@@ -102,6 +130,19 @@ class MachinesConfigTest < E2ETest
   def kubernetes_objects
     objects = Psych.parse_stream(printed_for("kubernetes", *@options)).to_ruby
     objects.to_h { |object| [object["kind"], object] }
+  end
+
+  # The first key or value that Kamal would refuse; nil: there is none.
+  def problem_with_kamal(value, example, key = "deploy.yml")
+    fits = example.is_a?(String) ? [String, Integer].include?(value.class) : value.is_a?(example.class)
+    return "#{key}: #{value.inspect}" unless fits
+    return value.filter_map { |one| problem_with_kamal(one, example.first, key) }.first if example.is_a?(Array)
+    return unless example.is_a?(Hash)
+
+    unknown = value.keys - example.keys
+    return "#{key}: unknown: #{unknown.join(', ')}" if unknown.any?
+
+    value.filter_map { |name, one| problem_with_kamal(one, example.fetch(name), "#{key}/#{name}") }.first
   end
 
   # Highball with these arguments, on other ports of the loopback network, and without waiting at its end.
@@ -132,17 +173,14 @@ class MachinesConfigTest < E2ETest
     HttpConnection.tcp(port).use { |connection| connection.get(path, { "Host" => "127.0.0.1:#{port}" }).status }
   end
 
-  # By HashiCorp's syntax, where a parser is installed.
+  # By HashiCorp's syntax, where a parser is installed: the job, as a hash.
   def parse_hcl(text)
-    assert_equal text.count("{"), text.count("}")
-    return unless WebServer.installed?("python3")
+    return unless WebServer.installed?("hcl2tojson")
 
-    script = "import sys\ntry:\n import hcl2\nexcept ImportError:\n sys.exit()\nhcl2.loads(sys.stdin.read())"
-    IO.popen(["python3", "-c", script], "r+", err: %i[child out]) do |parser|
-      parser.write(text)
-      parser.close_write
-      output = parser.read
-      assert_empty output
-    end
+    path = File.join(folder_with, "blog.nomad.hcl")
+    File.write(path, text)
+    output, errors, ended = Open3.capture3("hcl2tojson", path)
+    assert_predicate ended, :success?, errors
+    JSON.parse(output)
   end
 end

@@ -15,6 +15,7 @@ use super::health::{self, AppHealth};
 use super::weight::{Gauge, Observed};
 use super::Sources;
 use highball_config::AppId;
+use highball_front::figures::Times;
 use highball_front::{AppLoad, Report};
 use std::collections::BTreeMap;
 use std::io;
@@ -29,6 +30,8 @@ const NAME_TIME: Duration = Duration::from_millis(300);
 const NAME_BYTES: usize = 256;
 /// How long a report of the front counts: those who ask more often, or are many, cost its event loop nothing.
 const FRESH: Duration = Duration::from_millis(100);
+/// What a request that took longer counts as.
+const LONGEST: Duration = Duration::from_secs(1);
 /// The most letters of a reason.
 const REASON_LETTERS: usize = 200;
 
@@ -161,8 +164,23 @@ fn observed(load: &AppLoad, earlier: Option<(Duration, &AppLoad)>) -> Observed {
         observed.busy = observed.busy.max(mean.min(observed.threads));
         observed.waited = new.queue_time.sum().saturating_sub(old.queue_time.sum()).as_secs_f64();
         observed.waits = new.queue_time.count().saturating_sub(old.queue_time.count()) as f64;
+        (observed.served, observed.ends) = time_and_number(&new.service_time, &old.service_time);
     }
     observed
+}
+
+/// How long requests took that have ended since an earlier report, in seconds, and how many there were. None counts as longer
+/// than a second, by its bucket: a stream of minutes says nothing about the speed of others.
+fn time_and_number(new: &Times, old: &Times) -> (f64, f64) {
+    let (mut time, mut number) = (0.0, 0.0);
+    for ((limit, all), (_, earlier)) in new.buckets().zip(old.buckets()) {
+        let up_to = all.saturating_sub(earlier) as f64;
+        // The middle of the bucket: each begins at half of its limit.
+        time += (up_to - number) * (0.75 * limit.as_secs_f64()).min(LONGEST.as_secs_f64());
+        number = up_to;
+    }
+    let longer = new.count().saturating_sub(old.count()) as f64 - number;
+    (time + longer * LONGEST.as_secs_f64(), number + longer)
 }
 
 #[cfg(test)]

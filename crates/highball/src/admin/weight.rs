@@ -3,11 +3,14 @@
 //! ```text
 //! load       = (busy threads + waiting requests) / threads
 //! free share = 1 - load, at least 0.1
-//! weight     = 100 % * free share / (1 + queue time / 100 ms), at least 1 %
+//! speed      = 50 ms / service time, from 0.1 to 1
+//! weight     = 100 % * free share * speed / (1 + queue time / 100 ms), at least 1 %
 //! ```
 //!
-//! Load and queue time are smoothed. With the free share as its weight, a slower server settles at a load below 1 as long
-//! as all servers together can carry the load; the queue time tells servers apart that are all overloaded.
+//! All of them are smoothed. With the free share as its weight, a slower server settles at a load below 1 as long as all
+//! servers together can carry the load. The speed counts while all have free threads: a balancer that looks at open requests
+//! (leastconn) would otherwise keep as many threads of a slow server busy as of a fast one, and each of their requests would
+//! take long. The queue time tells servers apart that are all overloaded.
 
 use std::time::Duration;
 
@@ -20,6 +23,12 @@ const HALVING_QUEUE_TIME: Duration = Duration::from_millis(100);
 const MOST_QUEUE_TIME: Duration = Duration::from_secs(1);
 /// The free share of a server without a free thread. The queue time takes the rest.
 const LEAST_FREE_SHARE: f64 = 0.1;
+/// The mean service time from which on a longer one lowers the weight, and that from which on it does not any more. Shorter ones
+/// would not be worth it; longer ones would leave too few steps of a percent for the load.
+const FULL_SPEED_TIME: Duration = Duration::from_millis(50);
+const LEAST_SPEED: f64 = 0.1;
+/// Requests per second without any time that count beside the others: what is known of a server that gets none is forgotten.
+const FORGETTING_RATE: f64 = 0.25;
 /// A weight that differs less from the last one, as a share of that, is not reported.
 const NOTABLE_CHANGE: f64 = 0.1;
 
@@ -36,6 +45,10 @@ pub(super) struct Observed {
     pub(super) waited: f64,
     /// and how many there were.
     pub(super) waits: f64,
+    /// How long threads had the requests that have ended, together, in seconds,
+    pub(super) served: f64,
+    /// and how many there were.
+    pub(super) ends: f64,
 }
 
 impl Observed {
@@ -47,6 +60,8 @@ impl Observed {
             queue: self.queue + other.queue,
             waited: self.waited + other.waited,
             waits: self.waits + other.waits,
+            served: self.served + other.served,
+            ends: self.ends + other.ends,
         }
     }
 
@@ -75,6 +90,9 @@ impl Observed {
 pub(super) struct Gauge {
     load: f64,
     queue_time: f64,
+    /// Of the requests that have ended: seconds of service, and number, each per second.
+    served: f64,
+    ends: f64,
     reported: Option<f64>,
 }
 
@@ -85,6 +103,10 @@ impl Gauge {
             elapsed.map_or(1.0, |time| 1.0 - (-time.as_secs_f64() / SMOOTHING_TIME.as_secs_f64()).exp());
         self.load += share * (observed.load() - self.load);
         self.queue_time += share * (observed.queue_time(elapsed.unwrap_or_default()) - self.queue_time);
+        if let Some(seconds) = elapsed.map(|time| time.as_secs_f64()).filter(|seconds| *seconds > 0.0) {
+            self.served += share * (observed.served / seconds - self.served);
+            self.ends += share * (observed.ends / seconds - self.ends);
+        }
         let weight = self.exact_weight();
         let is_notable =
             |reported: f64| (weight - reported).abs() > reported * NOTABLE_CHANGE || weight >= 99.5;
@@ -95,7 +117,16 @@ impl Gauge {
 
     fn exact_weight(&self) -> f64 {
         let free_share = (1.0 - self.load).clamp(LEAST_FREE_SHARE, 1.0);
-        100.0 * free_share / (1.0 + self.queue_time / HALVING_QUEUE_TIME.as_secs_f64())
+        100.0 * free_share * self.speed() / (1.0 + self.queue_time / HALVING_QUEUE_TIME.as_secs_f64())
+    }
+
+    fn speed(&self) -> f64 {
+        let service_time = self.served / (self.ends + FORGETTING_RATE);
+        if service_time > 0.0 {
+            (FULL_SPEED_TIME.as_secs_f64() / service_time).clamp(LEAST_SPEED, 1.0)
+        } else {
+            1.0
+        }
     }
 
     /// In percent, from 1 to 100.
@@ -165,8 +196,56 @@ mod tests {
         assert_eq!(gauge.weight(), 100, "an idle server reports all of its weight");
     }
 
+    #[test]
+    fn long_requests_lower_it() {
+        let served = |ms: f64| {
+            let mut gauge = Gauge::default();
+            let observed = Observed { served: 20.0 * ms / 1000.0, ends: 20.0, ..busy(0.0, 0.0) };
+            (0..30).for_each(|_| gauge.observe(&observed, SECOND));
+            gauge
+        };
+        assert_eq!([1.0, 40.0].map(|ms| served(ms).weight()), [100; 2]);
+        // A value within a tenth of the last is not reported.
+        for (ms, weights) in [(100.0, 50..=55), (200.0, 25..=28), (5000.0, 10..=11)] {
+            assert!(weights.contains(&served(ms).weight()), "{ms} ms: {:?}", served(ms));
+        }
+        let mut idle = served(5000.0);
+        (0..60).for_each(|_| idle.observe(&busy(0.0, 0.0), SECOND));
+        assert_eq!(idle.weight(), 100, "what was long ago is forgotten");
+    }
+
+    /// How a balancer that sends a request to the server with the fewest open ones for its weight shares out requests, each of
+    /// which takes `service_ms`: the means in balance, in open requests. There are threads enough.
+    fn open_requests(service_ms: &[f64], per_second: f64) -> Vec<f64> {
+        let mut gauges = vec![Gauge::default(); service_ms.len()];
+        let mut open = vec![0.0; service_ms.len()];
+        for _ in 0..120 {
+            let weights: Vec<f64> = gauges.iter().map(|gauge| f64::from(gauge.weight())).collect();
+            let rates: f64 = weights.iter().zip(service_ms).map(|(weight, ms)| weight * 1000.0 / ms).sum();
+            for (server, ms) in service_ms.iter().enumerate() {
+                open[server] = weights[server] * per_second / rates;
+                let ends = open[server] * 1000.0 / ms;
+                let observed = Observed { served: open[server], ends, ..busy(open[server], 0.0) };
+                gauges[server].observe(&observed, SECOND);
+            }
+        }
+        open
+    }
+
+    #[test]
+    fn a_slow_server_gets_few_requests_while_others_are_free() {
+        let few = open_requests(&[40.0, 40.0, 40.0, 160.0], 180.0);
+        assert!(few[3] < few[0] * 0.5, "a quarter of the speed: {few:?}");
+        let many = open_requests(&[40.0, 40.0, 40.0, 160.0], 700.0);
+        assert!(many[3] > many[0] * 0.5, "the others are busy: {many:?}");
+        assert!(many.iter().all(|open| *open < 10.0), "one has too many: {many:?}");
+        let equal = open_requests(&[160.0; 4], 100.0);
+        assert!(equal.iter().all(|open| (*open - 4.0).abs() < 0.1), "equal ones have as many: {equal:?}");
+    }
+
     /// Servers that get requests by their weights: `speeds` and `demand` in threads' worth of work.
     fn settle(speeds: &[f64], demand: f64, seconds: usize) -> Vec<Vec<f64>> {
+        const REQUEST_SECONDS: f64 = 0.03; // on a server of speed 1
         let mut gauges = vec![Gauge::default(); speeds.len()];
         let mut queues = vec![0.0_f64; speeds.len()];
         let mut history = Vec::new();
@@ -181,6 +260,8 @@ mod tests {
                 let observed = Observed {
                     waited: mean_wait * 10.0,
                     waits: 10.0,
+                    served: work.min(10.0),
+                    ends: work.min(10.0) * speeds[server] / REQUEST_SECONDS,
                     ..busy(work.min(10.0), queues[server])
                 };
                 gauges[server].observe(&observed, SECOND);
