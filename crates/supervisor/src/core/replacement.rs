@@ -17,17 +17,21 @@ pub enum ReplacementCause {
     TimedOut,
     /// It has more memory than it may have.
     OverMemory,
+    /// An operator has asked for it.
+    Asked,
 }
 
 impl ReplacementCause {
     /// Every cause, in the order of [`Counts`].
-    pub(crate) const ALL: [ReplacementCause; 2] = [ReplacementCause::TimedOut, ReplacementCause::OverMemory];
+    pub(crate) const ALL: [ReplacementCause; 3] =
+        [ReplacementCause::TimedOut, ReplacementCause::OverMemory, ReplacementCause::Asked];
 
     /// The word for it in metrics and `highball status`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ReplacementCause::TimedOut => "timeout",
             ReplacementCause::OverMemory => "memory",
+            ReplacementCause::Asked => "operator",
         }
     }
 }
@@ -37,6 +41,7 @@ impl fmt::Display for ReplacementCause {
         f.write_str(match self {
             ReplacementCause::TimedOut => "a request exceeded its time limit, and its thread is still at it",
             ReplacementCause::OverMemory => "it is over its memory limit",
+            ReplacementCause::Asked => "an operator has asked for it",
         })
     }
 }
@@ -146,6 +151,6 @@ mod tests {
     fn counts_are_by_cause() {
         let mut counts = Counts::default();
         counts.add(ReplacementCause::OverMemory);
-        assert_eq!(counts.by_name(), [("timeout", 0), ("memory", 1)]);
+        assert_eq!(counts.by_name(), [("timeout", 0), ("memory", 1), ("operator", 0)]);
     }
 }

@@ -171,6 +171,7 @@ impl Books {
             }
             AppLog::Replaced { cause: ReplacementCause::TimedOut, .. } => "replacement: done, timed out",
             AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
+            AppLog::Replaced { cause: ReplacementCause::Asked, .. } => "replacement: done, asked for",
             AppLog::ReplacementDelayed { .. } => "replacement: delayed",
             AppLog::NotReplaced { .. } => "replacement: given up",
             AppLog::Restarted { .. } => "restart: done",
