@@ -49,6 +49,9 @@ _highball() {
             highball,stop)
                 cmd="highball__subcmd__stop"
                 ;;
+            highball,top)
+                cmd="highball__subcmd__top"
+                ;;
             highball,upgrade)
                 cmd="highball__subcmd__upgrade"
                 ;;
@@ -85,6 +88,9 @@ _highball() {
             highball__subcmd__help,stop)
                 cmd="highball__subcmd__help__subcmd__stop"
                 ;;
+            highball__subcmd__help,top)
+                cmd="highball__subcmd__help__subcmd__top"
+                ;;
             highball__subcmd__help,upgrade)
                 cmd="highball__subcmd__help__subcmd__upgrade"
                 ;;
@@ -95,7 +101,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --help --version serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -246,6 +252,10 @@ _highball() {
                     return 0
                     ;;
                 --admin-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -511,7 +521,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -662,6 +672,10 @@ _highball() {
                     return 0
                     ;;
                 --admin-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -929,7 +943,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1080,6 +1094,10 @@ _highball() {
                     return 0
                     ;;
                 --admin-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1331,7 +1349,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__help)
-            opts="serve doctor config init status restart refork upgrade stop memory bench help"
+            opts="serve doctor config init status top restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1498,6 +1516,20 @@ _highball() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        highball__subcmd__help__subcmd__top)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         highball__subcmd__help__subcmd__upgrade)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1593,7 +1625,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --help"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --threads --early-hints --config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --probe-timeout --preload --no-new-privs --refork-after --memory-limit --memory-budget --max-boot-failures --max-output --log-format --access-log --request-id --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1744,6 +1776,10 @@ _highball() {
                     return 0
                     ;;
                 --admin-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2018,6 +2054,28 @@ _highball() {
             ;;
         highball__subcmd__stop)
             opts="-p -h --port --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        highball__subcmd__top)
+            opts="-p -h --port --once --backtraces --json --token --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -34,7 +34,7 @@ class AdminTest < UpgradeTestCase
 
   def test_requests_that_are_none
     serve("probe", *admin)
-    assert_equal 404, ask_admin("/").status
+    assert_equal 404, ask_admin("/other").status
     assert_equal 404, ask_admin("/readyz/other").status
     assert_equal 200, ask_admin("/readyz/probe").status
     post = ask_admin("/livez", method: "POST")

@@ -26,6 +26,7 @@ class Terminal
   end
 
   def type(line) = @input.puts(line)
+  def press(keys) = @input.write(keys)
   def ctrl_c = @input.write("\x03")
 
   # Waits until this is to be seen behind what was seen before: what it matches.
@@ -46,6 +47,12 @@ class Terminal
     status
   end
 
+  # Closes it, as a window is closed.
+  def hang_up
+    @input.close
+    @output.close
+  end
+
   def finish
     @input.close
     HighballServer.kill(@pid, "KILL") if @pid
@@ -56,7 +63,7 @@ class Terminal
 
   def read
     loop { @screen << @output.readpartial(4096).force_encoding("UTF-8").scrub.delete("\r") }
-  rescue EOFError, Errno::EIO
+  rescue IOError, Errno::EIO
     nil # the terminal has been closed
   end
 end

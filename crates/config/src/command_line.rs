@@ -15,11 +15,12 @@ use crate::given::{Given, Origin, Raw};
 use crate::help;
 use crate::options::{did_you_mean, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
-use crate::{AppSelector, Selector};
+use crate::{AppSelector, Display, Selector};
 
 /// The names of all commands.
-pub const COMMANDS: [&str; 11] = [
-    "serve", "doctor", "config", "init", "status", "restart", "refork", "upgrade", "stop", "memory", "bench",
+pub const COMMANDS: [&str; 12] = [
+    "serve", "doctor", "config", "init", "status", "top", "restart", "refork", "upgrade", "stop", "memory",
+    "bench",
 ];
 
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Stop { selector: Selector },
     Bench { arguments: Vec<OsString> },
     Memory { json: bool, gc: bool, selector: Selector },
+    Top { display: Display, selector: Selector },
     Help(String),
     Version(String),
 }
@@ -85,6 +87,7 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             gc: matches.get_flag("gc"),
             selector: selector(matches),
         }),
+        Some(("top", matches)) => Ok(Command::Top { display: display(matches), selector: selector(matches) }),
         Some((_, matches)) => serve(matches),
         None => serve(&matches),
     }
@@ -118,6 +121,7 @@ pub fn command() -> clap::Command {
         .subcommand(config())
         .subcommand(init())
         .subcommand(status())
+        .subcommand(top())
         .subcommand(with_selector_args(
             clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
         ))
@@ -198,6 +202,36 @@ fn status() -> clap::Command {
     with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
         .arg(json())
         .arg(check)
+}
+
+fn top() -> clap::Command {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let command = clap::Command::new("top")
+        .about("Show what a running server does: workers, and the requests that they are at")
+        .long_about(
+            "Show what a running server does: its applications, their workers, and every request that a worker is at, with \
+             its age and what its thread does. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
+             application, + and - change the number of workers, k replaces the worker of the request, q ends. Where standard \
+             output is no terminal, one picture is printed",
+        );
+    with_selector_args(command).args([
+        flag("once", "Print one picture, for scripts and logs"),
+        flag("backtraces", "Print one picture, with the backtraces of all requests"),
+        flag("json", "Print one picture as JSON, for programs"),
+        flag("token", "Print the token by which the dashboard takes orders (option `admin_actions`)"),
+    ])
+}
+
+fn display(matches: &ArgMatches) -> Display {
+    match ["token", "json", "backtraces", "once"].map(|name| matches.get_flag(name)) {
+        [true, ..] => Display::Token,
+        [_, true, ..] => Display::Json,
+        [_, _, true, _] => Display::Once { backtraces: true },
+        [_, _, _, true] => Display::Once { backtraces: false },
+        _ => Display::Live,
+    }
 }
 
 /// Its options are the benchmark's own business.

@@ -64,6 +64,7 @@ pub(crate) struct ServerFields {
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) admin: Vec<Address>,
     pub(crate) admin_hosts: Vec<String>,
+    pub(crate) admin_actions: bool,
     pub(crate) agent_check: Vec<Address>,
     pub(crate) stuck_after: Option<Duration>,
     pub(crate) drain_grace: Duration,

@@ -143,10 +143,33 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Show what a running instance does.
+    Top {
+        /// In which form.
+        display: Display,
+        /// Which instance.
+        selector: Selector,
+    },
     /// Print this help text on standard output.
     Help(String),
     /// Print this version line on standard output.
     Version(String),
+}
+
+/// What `highball top` shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// A picture that follows what happens, with keys. One picture where standard output is no terminal.
+    Live,
+    /// One picture, as text.
+    Once {
+        /// With the backtraces of the requests.
+        backtraces: bool,
+    },
+    /// One picture, as JSON.
+    Json,
+    /// The token for the dashboard.
+    Token,
 }
 
 /// Selects one of the running instances; with neither, the only one.
@@ -226,6 +249,7 @@ pub fn parse_asking(
         Command::Stop { selector } => Invocation::Stop { selector },
         Command::Bench { arguments } => Invocation::Bench { arguments },
         Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },
+        Command::Top { display, selector } => Invocation::Top { display, selector },
         Command::Help(text) => Invocation::Help(text),
         Command::Version(text) => Invocation::Version(text),
     })

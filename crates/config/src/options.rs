@@ -547,10 +547,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("there is none"),
         section: Section::Server,
         example: "127.0.0.1:9394",
-        doc: "Address for health checks (`/livez`, `/readyz`) and metrics (`/metrics`), apart from the addresses of the \
-              applications: an IP address with or without a port (9394), or `unix:/path`. May be given several times. It \
-              shows the names and the load of all applications to everybody who reaches it: use an address that only \
-              your monitoring reaches. See [observability.md](observability.md#health-checks).",
+        doc: "Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and a dashboard (`/`), apart from the addresses \
+              of the applications: an IP address with or without a port (9394), or `unix:/path`. May be given several times. It \
+              shows the names and the load of all applications, and the paths of running requests, to everybody who reaches it: \
+              use an address that only you and your monitoring reach. See [observability.md](observability.md#health-checks).",
     },
     Opt {
         name: "admin_host",
@@ -564,6 +564,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "Host name by which the addresses of `admin` are reached, beside IP addresses and `localhost`. May be given several \
               times. Requests for other names are refused, so that no website can have a browser in your network read \
               them (DNS rebinding). `*` allows every name.",
+    },
+    Opt {
+        name: "admin_actions",
+        scope: Scope::Server,
+        short: None,
+        env: &[],
+        form: Form::Flag(|f, on| f.server.admin_actions = on),
+        default: Default::Is("off"),
+        section: Section::Server,
+        example: "on",
+        doc: "Whether the dashboard at the addresses of `admin` has buttons: restart, refork, more and fewer workers, replace the \
+              worker of a request. They ask for a token, which `highball top --token` prints to the server's user and root, and which \
+              is another one after each start. See [top.md](top.md#buttons).",
     },
     Opt {
         name: "agent_check",

@@ -511,6 +511,7 @@ fn server(
     let admin = AdminSettings {
         binds: fields.admin_addresses(),
         hosts: std::mem::take(&mut fields.admin_hosts),
+        takes_orders: fields.admin_actions,
         agent_binds: fields.agent_addresses(),
         stuck_after: fields.stuck_after,
     };

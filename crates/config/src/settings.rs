@@ -24,6 +24,8 @@ pub struct AdminSettings {
     pub binds: Vec<Bind>,
     /// Host names beside those of this machine; `*` is every one.
     pub hosts: Vec<String>,
+    /// Whether the dashboard takes orders from those who have its token.
+    pub takes_orders: bool,
     /// Where the agent checks of load balancers are answered; none: nowhere.
     pub agent_binds: Vec<Bind>,
     /// Time without a free thread and without an answer after which an application counts as stuck.

@@ -123,7 +123,7 @@ pub(crate) fn without_ours(cookies: &[u8]) -> Vec<u8> {
 }
 
 /// Compares in a time that does not depend on where they differ.
-pub(crate) fn are_equal(one: &[u8], other: &[u8]) -> bool {
+pub fn are_equal(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }

@@ -5,7 +5,8 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`workers`] (those that come and go),
+//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`running`] (all of
+//! them, for operators), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
 mod answers;
@@ -16,6 +17,7 @@ mod overrun;
 mod overruns;
 mod placing;
 mod ringing;
+mod running;
 mod service_time;
 mod wake;
 mod worker;

@@ -74,6 +74,10 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
                 // The command that asked may have ended.
                 let _ = reply.send(shared.report());
             }
+            Command::ListRequests { most, to } => {
+                let requests = shared.apps.borrow().iter().map(|app| app.running(most)).collect();
+                let _ = to.send(requests); // as above
+            }
             Command::AddApp(app) => shared.add_app(app),
             Command::ChangeApp(app) => shared.change_app(app),
             Command::RemoveApp(app) => shared.remove_app(app),

@@ -16,6 +16,7 @@
 //! - `https`: sending clients to HTTPS, and keeping them there;
 //! - `on_demand`: names that get a certificate when a client asks for one; `own_request`: what the server itself asks an application;
 //! - [`figures`]: what is counted and measured of requests;
+//! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -51,6 +52,7 @@ mod own_request;
 pub mod protocol;
 pub mod refusals;
 pub mod route;
+mod running;
 mod shared;
 #[cfg(test)]
 mod test_answers;
@@ -70,6 +72,7 @@ pub use dispatch::geometry::geometry;
 pub use front::run;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
+pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use transport::activated::{activate, close_other_activated};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};

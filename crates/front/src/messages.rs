@@ -12,6 +12,7 @@ use crate::cache::CacheReport;
 use crate::figures::{Figures, RequestCounts};
 use crate::files::Assets;
 use crate::refusals::failure::{DevelopmentPages, Failure};
+use crate::running::RunningRequests;
 
 /// When the front begins to accept connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,13 @@ pub enum Command {
     ReopenLogs,
     /// Report the state.
     Report(oneshot::Sender<Report>),
+    /// List the requests that wait or are with a worker, by application.
+    ListRequests {
+        /// The most of each application: the oldest ones.
+        most: usize,
+        /// Where the list goes.
+        to: oneshot::Sender<Vec<RunningRequests>>,
+    },
     /// There is one application more.
     AddApp(Arc<App>),
     /// An application is reached elsewhere, has other limits, or another access log.

@@ -1,38 +1,46 @@
-//! Health checks and metrics, at addresses apart from those of the applications (option `admin`), and the agent checks of
+//! Health checks, metrics and a dashboard, at addresses apart from those of the applications (option `admin`), and the agent checks of
 //! load balancers (option `agent_check`).
 //!
 //! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
-//! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check.
+//! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check. Only those by which
+//! dashboards follow what happens are long, and have places apart from the others.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`agent`] (agent
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`dashboard`] (`/`: its page and its
+//! orders, for which there is a [`token`]), [`streams`] (`/events`: those who follow), [`agent`] (agent
 //! checks), [`weight`] (the share of requests that balancers should send here).
 
 mod agent;
+mod dashboard;
 mod exposition;
 mod health;
 mod metrics;
 mod processes;
 mod request;
+mod streams;
+mod token;
 mod weight;
 
 use crate::at_root;
 use crate::configuration::Configuration;
+use crate::overview::Observer;
 use crate::reports;
 use agent::Agent;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
-use processes::Processes;
+pub(crate) use processes::Processes;
 use request::{Request, Response, Unreadable};
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use streams::Streams;
+pub(crate) use token::Token;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, watch, Semaphore};
+use tokio::sync::{mpsc, watch, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info};
@@ -90,6 +98,12 @@ pub(crate) struct Sources {
     pub(crate) tls: Option<Arc<front::Tls>>,
     pub(crate) processes: Arc<Processes>,
     pub(crate) agent: Arc<Agent>,
+    /// For the dashboard: what the server does,
+    pub(crate) observer: Arc<Observer>,
+    /// those who follow that,
+    pub(crate) streams: Arc<Streams>,
+    /// and the token of those from whom orders are taken.
+    pub(crate) token: Arc<Token>,
 }
 
 impl Sources {
@@ -110,10 +124,12 @@ impl Sources {
             "/readyz" => health::ready(self, request, None).await,
             path => match path.strip_prefix("/readyz/") {
                 Some(app) => health::ready(self, request, Some(app)).await,
-                None => Response::text(
-                    404,
-                    "not found; there are /livez, /readyz, /readyz/APPLICATION and /metrics\n",
-                ),
+                None => dashboard::respond(self, path).await.unwrap_or_else(|| {
+                    Response::text(
+                        404,
+                        "not found; there are /, /livez, /readyz, /readyz/APPLICATION and /metrics\n",
+                    )
+                }),
             },
         }
     }
@@ -247,17 +263,11 @@ async fn accept_all(socket: Socket, sources: Sources) {
             match &socket.accepting {
                 Accepting::Tcp(listener) => {
                     let (stream, _) = listener.accept().await?;
-                    tokio::spawn(async move {
-                        let _place = place;
-                        let _ = timeout(EXCHANGE_TIME, kind.exchange(stream, true, &sources)).await;
-                    })
+                    tokio::spawn(async move { kind.serve(stream, true, place, &sources).await })
                 }
                 Accepting::Unix(listener) => {
                     let (stream, _) = listener.accept().await?;
-                    tokio::spawn(async move {
-                        let _place = place;
-                        let _ = timeout(EXCHANGE_TIME, kind.exchange(stream, false, &sources)).await;
-                    })
+                    tokio::spawn(async move { kind.serve(stream, false, place, &sources).await })
                 }
             };
             io::Result::Ok(())
@@ -278,31 +288,47 @@ enum Kind {
 }
 
 impl Kind {
-    async fn exchange(
+    /// Serves a connection, which has a place meanwhile: one that turns into a stream has one of those.
+    async fn serve(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
         checks_host: bool,
+        place: OwnedSemaphorePermit,
         sources: &Sources,
-    ) -> io::Result<()> {
+    ) {
+        let exchanged = timeout(EXCHANGE_TIME, self.exchange(stream, checks_host, sources)).await;
+        drop(place);
+        if let Ok(Ok(Some(stream))) = exchanged {
+            streams::serve(stream, sources).await;
+        }
+    }
+
+    /// Answers. The connection comes back if it is to become a stream.
+    async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+        self,
+        stream: S,
+        checks_host: bool,
+        sources: &Sources,
+    ) -> io::Result<Option<S>> {
         match self {
             Kind::Http => exchange(stream, checks_host, sources).await,
-            Kind::Agent => agent::exchange(stream, sources).await,
+            Kind::Agent => agent::exchange(stream, sources).await.map(|()| None),
         }
     }
 }
 
 /// Answers the request of a connection. A client that leaves, or sends nothing, gets no answer.
-async fn exchange(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
     checks_host: bool,
     sources: &Sources,
-) -> io::Result<()> {
+) -> io::Result<Option<S>> {
     let request = match request::read(&mut stream).await {
         Ok(request) => request,
-        Err(Unreadable::Gone) => return Ok(()),
+        Err(Unreadable::Gone) => return Ok(None),
         Err(Unreadable::Wrong(status, why)) => {
             stream.write_all(&Response::text(status, why).bytes(false)).await?;
-            return stream.shutdown().await;
+            return stream.shutdown().await.map(|()| None);
         }
     };
     let is_refused =
@@ -312,11 +338,13 @@ async fn exchange(
             421,
             "this host name is not known here; use an IP address or localhost, or name the host with the option admin_host\n",
         ),
+        ("GET", false) if request.path == "/events" => return Ok(Some(stream)),
         ("GET" | "HEAD", false) => sources.respond(&request).await,
+        ("POST", false) => dashboard::obey(sources, &request).await,
         _ => Response::text(405, "only GET and HEAD\n").with("allow", "GET, HEAD"),
     };
     stream.write_all(&response.bytes(request.method == "HEAD")).await?;
-    stream.shutdown().await
+    stream.shutdown().await.map(|()| None)
 }
 
 /// A listening socket.

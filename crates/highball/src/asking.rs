@@ -214,6 +214,11 @@ pub(crate) fn ask(address: &Address, question: Question) -> io::Result<Answer> {
     crate::event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
 }
 
+/// The same, beside other things that this process does.
+pub(crate) async fn ask_aside(address: &Address, question: Question) -> io::Result<Answer> {
+    ask_in_time(address, question).await.map(|(answer, _)| answer)
+}
+
 async fn ask_in_time(address: &Address, question: Question) -> io::Result<(Answer, Peer)> {
     let limit = question.time_limit() + ANSWER_SLACK;
     let answer =

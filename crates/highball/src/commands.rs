@@ -1,5 +1,5 @@
 //! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
-//! that is selected, and asking it. `highball memory` finds and asks by the same functions.
+//! that is selected, and asking it. `highball memory` and `highball top` find and ask by the same functions.
 
 use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
@@ -411,7 +411,7 @@ fn matches(selector: &Selector, status: &Status) -> bool {
         && selector.app.as_ref().is_none_or(|app| status.apps.iter().any(|one| is_selected(app, one)))
 }
 
-fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
+pub(crate) fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
     selector.is(&app.name, &app.app, &app.link)
 }
 
@@ -426,7 +426,7 @@ fn the_whole<'a>(found: &'a [Instance], selector: &Selector) -> Result<&'a Insta
 }
 
 /// The only one that serves. One that has been succeeded only finishes its requests, and takes no commands.
-fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
+pub(crate) fn the_only(found: &[Instance]) -> Result<&Instance, CommandError> {
     let mut serving = found.iter().filter(|instance| instance.status.successor.is_none());
     if let (Some(one), None) = (serving.next(), serving.next()) {
         return Ok(one);

@@ -1,7 +1,9 @@
 //! What a running Highball tells about itself, by a Unix socket that only its user and root may talk to
 //! (`control_places`). One line of JSON asks, one line of JSON answers.
 
+use crate::actions::Action;
 use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
+use crate::overview::report::Overview;
 use highball_supervisor::{Diagnosis, RubyHeap};
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};
@@ -57,6 +59,21 @@ pub(crate) enum Question {
         /// Whether workers run a full garbage collection first.
         gc: bool,
     },
+    /// What does it do at this moment?
+    Overview {
+        /// Whether workers are asked what their threads do.
+        states: bool,
+    },
+    /// Do this with an application.
+    Act {
+        /// The number of the application.
+        app: u32,
+        /// What to do.
+        #[serde(flatten)]
+        action: Action,
+    },
+    /// By which token does the dashboard take orders?
+    DashboardToken,
 }
 
 impl Question {
@@ -64,6 +81,7 @@ impl Question {
     pub(crate) fn time_limit(self) -> Duration {
         match self {
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
+            Question::Overview { .. } => 2 * EXCHANGE_TIME,
             _ => EXCHANGE_TIME,
         }
     }
@@ -121,6 +139,18 @@ pub(crate) enum Answer {
     Memory {
         /// All that there are.
         ruby: Vec<RubyProcess>,
+    },
+    /// What it does.
+    Overview(Box<Overview>),
+    /// It does what was asked for.
+    Begun {
+        /// What that is, in words.
+        what: String,
+    },
+    /// The token for the dashboard.
+    DashboardToken {
+        /// None: the dashboard takes no orders.
+        token: Option<String>,
     },
 }
 

@@ -12,10 +12,12 @@
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
 //! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
 //! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of
-//! `highball memory`), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
+//! `highball memory`), `overview` (what the server does at this moment), `top` (which shows that in a terminal), `actions` (what operators
+//! do with it), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
 //! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
 
 mod acme;
+mod actions;
 mod admin;
 mod asking;
 mod at_root;
@@ -41,6 +43,7 @@ mod memory;
 mod open_files;
 mod openers;
 mod output;
+mod overview;
 mod pidfile;
 mod process_list;
 mod puma;
@@ -49,6 +52,7 @@ mod reports;
 mod root_policy;
 mod service_notification;
 mod started_path;
+mod top;
 mod wiring;
 
 use admin::AdminThread;
@@ -64,6 +68,7 @@ use highball_supervisor::{
     Supervisor, TicketKeys, UpgradeContext,
 };
 use output::{complain, print};
+use overview::Observer;
 use pidfile::Pidfile;
 use readiness::Readiness;
 use rustix::process::geteuid;
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Bench { arguments }) => done(benchmark::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
+        Ok(Invocation::Top { display, selector }) => done(top::top(display, &selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             done(print(&format!("{}\n", text.trim_end())))
         }
@@ -318,13 +324,26 @@ impl ListeningServer {
             Blueprint { settings: Arc::clone(&settings), apps, purpose, output, launcher: launcher.clone() };
         let supervisor = Supervisor::new(blueprint, notify);
         let (serving_in, serving) = watch::channel(false);
+        let processes = Arc::default();
+        let observer = Arc::new(Observer::new(
+            configuration.clone(),
+            started,
+            to_front.downgrade(),
+            to_supervisor.downgrade(),
+            Arc::clone(&processes),
+            launcher.clone(),
+        ));
+        let token = Arc::new(admin::Token::new()?);
         let sources = admin::Sources {
             configuration: configuration.clone(),
             front: to_front.downgrade(),
             supervisor: to_supervisor.downgrade(),
             tls: tls.clone(),
-            processes: Arc::default(),
+            processes: Arc::clone(&processes),
             agent: Arc::default(),
+            observer: Arc::clone(&observer),
+            token: Arc::clone(&token),
+            streams: Arc::default(),
         };
         let admin = AdminThread::start(admin, sources, serving.clone())?;
         let control = Arc::new(ControlHandler {
@@ -340,6 +359,8 @@ impl ListeningServer {
             supervisor: to_supervisor.clone(),
             front: to_front.clone(),
             launcher: launcher.clone(),
+            observer,
+            token,
         });
 
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);

@@ -1,7 +1,7 @@
 //! Joins the supervisor and the front, which do not know each other: translates the messages of one into commands for the
 //! other, and puts their two reports together.
 
-use crate::admin::Addresses;
+use crate::admin::{Addresses, Token};
 use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
@@ -10,6 +10,7 @@ use crate::instance::{
     MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RestartStatus, RubyProcess,
     Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
+use crate::overview::{Detail, Observer};
 use crate::readiness::Readiness;
 use crate::reports;
 use highball_acme::{Keeper, NameReport};
@@ -214,7 +215,7 @@ fn request_failure(failure: Failure) -> RequestFailure {
     RequestFailure { status: refusal.status(), what, repeated, request }
 }
 
-/// Answers `highball status`, `highball restart`, `highball refork`, `highball stop` and `highball memory`.
+/// Answers `highball status`, `highball restart`, `highball refork`, `highball stop`, `highball memory` and `highball top`.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     pub(crate) configuration: Configuration,
@@ -231,6 +232,9 @@ pub(crate) struct ControlHandler {
     pub(crate) supervisor: mpsc::Sender<Order>,
     pub(crate) front: mpsc::Sender<Command>,
     pub(crate) launcher: Launcher,
+    pub(crate) observer: Arc<Observer>,
+    /// The token of the dashboard.
+    pub(crate) token: Arc<Token>,
 }
 
 impl ControlHandler {
@@ -268,6 +272,20 @@ impl ControlHandler {
             }),
             Question::Status => Some(Answer::Status(Box::new(self.status().await?))),
             Question::Memory { gc } => Some(Answer::Memory { ruby: self.ruby_processes(gc).await? }),
+            Question::Overview { states } => {
+                let detail = Detail { states, backtraces: true, clients: true };
+                Some(Answer::Overview(Box::new(self.observer.overview(detail).await?)))
+            }
+            Question::Act { app, action } => {
+                Some(match action.perform(AppId(app), &self.supervisor).await? {
+                    Ok(what) => Answer::Begun { what },
+                    Err(why) => Answer::Refused { why },
+                })
+            }
+            Question::DashboardToken => {
+                let token = self.token.for_operators(&self.configuration.now());
+                Some(Answer::DashboardToken { token })
+            }
         }
     }
 

@@ -42,6 +42,7 @@ pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
 pub use diagnosis::overrun::OverrunReport;
 pub use diagnosis::request_failure::{RequestFailure, What};
+pub use diagnosis::thread_states::{AskedThreads, ThreadState};
 pub use diagnosis::{Diagnosis, Excerpt};
 pub use probe::{Probe, ProbeFailure};
 pub use process::launcher::Launcher;
@@ -184,6 +185,14 @@ pub enum Order {
         /// By application; of each the mold first, then the workers by number.
         to: oneshot::Sender<Vec<AskedHeap>>,
     },
+    /// Ask these workers where their threads are. The answer lists those that there are at once; what they answer comes
+    /// later.
+    AskThreads {
+        /// By application and number.
+        workers: Vec<(AppId, u32)>,
+        /// In the same order.
+        to: oneshot::Sender<Vec<AskedThreads>>,
+    },
 }
 
 /// A request that has exceeded its time limit.
@@ -225,6 +234,8 @@ pub enum AppOrder {
         /// The cause.
         cause: ReplacementCause,
     },
+    /// This many workers more, or fewer.
+    MoreWorkers(i32),
     /// A request has exceeded its time limit, and its worker is still at it: log where.
     RequestTimedOut(Overrun),
     /// A retiring worker has nothing in flight any more that a client waits for.

@@ -66,7 +66,7 @@ pub struct AppReport {
     pub wanted: u16,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
-    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`.
+    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`, `operator`.
     pub replaced: Vec<(&'static str, u64)>,
     /// Its memory.
     pub memory: MemoryReport,
@@ -109,7 +109,7 @@ pub struct WorkerReport {
     /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
     /// `halted`.
     pub state: &'static str,
-    /// Why it is replaced, if it is: `timeout` or `memory`.
+    /// Why it is replaced, if it is: `timeout`, `memory` or `operator`.
     pub replaced_for: Option<&'static str>,
     /// Serving threads.
     pub threads: u16,

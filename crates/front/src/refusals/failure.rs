@@ -149,7 +149,7 @@ pub(crate) fn path(block: &[u8]) -> Vec<u8> {
 }
 
 /// Env key and value of each field in a head block.
-fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
+pub(crate) fn fields(block: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     Fields::new(block.get(FIXED_BYTES..).unwrap_or_default()).map(|field| {
         let name = match field.key {
             OTHER => std::str::from_utf8(field.name).unwrap_or_default(),

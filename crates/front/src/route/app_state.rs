@@ -28,6 +28,7 @@ use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
 use crate::refusals::error_pages::ErrorPages;
 use crate::refusals::failure::{Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
+use crate::running::RunningRequests;
 
 /// One application, as the front knows it.
 #[derive(Debug)]
@@ -438,6 +439,12 @@ impl AppState {
             self.events.send(AppEvent::Drained);
         }
         drained
+    }
+
+    /// The oldest of its requests, at most `most`.
+    pub(crate) fn running(&self, most: usize) -> RunningRequests {
+        let (oldest, more) = self.dispatcher.borrow().running(most);
+        RunningRequests { app: self.id, oldest, more }
     }
 
     pub(crate) fn report(&self) -> AppLoad {

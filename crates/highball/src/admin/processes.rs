@@ -12,10 +12,10 @@ const FRESH: Duration = Duration::from_secs(5);
 
 /// What a process takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taken {
-    pub(super) figures: ProcessFigures,
+pub(crate) struct Taken {
+    pub(crate) figures: ProcessFigures,
     /// Each page divided by the number of processes that share it; `None`, where this process may not know it.
-    pub(super) proportional_bytes: Option<u64>,
+    pub(crate) proportional_bytes: Option<u64>,
 }
 
 /// What was read last, of each process.
@@ -24,7 +24,7 @@ pub(crate) struct Processes(Mutex<Option<(Instant, BTreeMap<i32, Taken>)>>);
 
 impl Processes {
     /// What these processes take. Those that have ended meanwhile are left out.
-    pub(super) async fn of(&self, pids: Vec<i32>) -> BTreeMap<i32, Taken> {
+    pub(crate) async fn of(&self, pids: Vec<i32>) -> BTreeMap<i32, Taken> {
         let mut last = self.0.lock().await;
         if let Some((at, taken)) = &*last {
             if at.elapsed() < FRESH && pids.iter().all(|pid| taken.contains_key(pid)) {

@@ -1,6 +1,7 @@
-//! A request for health or metrics, and its answer.
+//! A request for health, metrics or the dashboard, and its answer.
 
 use highball_front::http_syntax;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -19,6 +20,11 @@ pub(super) struct Request {
     pub(super) wants_json: bool,
     /// None in a request of HTTP/1.0.
     pub(super) host: Option<String>,
+    pub(super) authorization: Option<String>,
+    /// The page that a browser sends it for, as the browser says: its origin,
+    pub(super) origin: Option<String>,
+    /// and whether that is of this server.
+    pub(super) fetch_site: Option<String>,
 }
 
 /// Why there is no request.
@@ -70,6 +76,12 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Unreadable> {
             }
         } else if field.name.eq_ignore_ascii_case("accept") {
             request.wants_json |= value.contains("application/json");
+        } else if field.name.eq_ignore_ascii_case("authorization") {
+            request.authorization = Some(value.trim().to_owned());
+        } else if field.name.eq_ignore_ascii_case("origin") {
+            request.origin = Some(value.trim().to_ascii_lowercase());
+        } else if field.name.eq_ignore_ascii_case("sec-fetch-site") {
+            request.fetch_site = Some(value.trim().to_owned());
         }
     }
     Ok(Some(request))
@@ -96,7 +108,7 @@ pub(super) fn is_host_allowed(request: &Request, allowed: &[String]) -> bool {
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
-    field: Option<(&'static str, &'static str)>,
+    field: Option<(&'static str, Cow<'static, str>)>,
     pub(super) body: String,
 }
 
@@ -110,15 +122,15 @@ impl Response {
     }
 
     /// With one more field.
-    pub(super) fn with(self, name: &'static str, value: &'static str) -> Response {
-        Response { field: Some((name, value)), ..self }
+    pub(super) fn with(self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Response {
+        Response { field: Some((name, value.into())), ..self }
     }
 
     /// As it is sent.
     pub(super) fn bytes(&self, is_head: bool) -> Vec<u8> {
         let Response { status, content_type, field, body } = self;
         let reason = http_syntax::reason_phrase(*status);
-        let field = field.map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
+        let field = field.as_ref().map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
         let length = body.len();
         let body = if is_head { "" } else { body };
         format!(

@@ -24,17 +24,21 @@ pub enum ReplacementCause {
     TimedOut,
     /// It has more memory than it may have.
     OverMemory,
+    /// An operator has asked for it.
+    Asked,
 }
 
 impl ReplacementCause {
     /// Every cause, in the order of [`Counts`].
-    pub(crate) const ALL: [ReplacementCause; 2] = [ReplacementCause::TimedOut, ReplacementCause::OverMemory];
+    pub(crate) const ALL: [ReplacementCause; 3] =
+        [ReplacementCause::TimedOut, ReplacementCause::OverMemory, ReplacementCause::Asked];
 
     /// The word for it in metrics and `highball status`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ReplacementCause::TimedOut => "timeout",
             ReplacementCause::OverMemory => "memory",
+            ReplacementCause::Asked => "operator",
         }
     }
 }
@@ -44,6 +48,7 @@ impl fmt::Display for ReplacementCause {
         f.write_str(match self {
             ReplacementCause::TimedOut => "a request exceeded its time limit, and its thread is still at it",
             ReplacementCause::OverMemory => "it is over its memory limit",
+            ReplacementCause::Asked => "an operator has asked for it",
         })
     }
 }
@@ -79,7 +84,9 @@ impl Replacement {
 /// Workers of a pool of this size that may be replaced at a time, for one cause.
 pub(crate) fn at_a_time(pool: u16, cause: ReplacementCause) -> usize {
     match cause {
-        ReplacementCause::TimedOut => (usize::from(pool) / POOL_PER_REPLACEMENT).max(1),
+        ReplacementCause::TimedOut | ReplacementCause::Asked => {
+            (usize::from(pool) / POOL_PER_REPLACEMENT).max(1)
+        }
         // Each of them takes memory, which is scarce.
         ReplacementCause::OverMemory => 1,
     }
@@ -177,7 +184,7 @@ impl Replacements {
     /// When the next replacement for this cause may begin, in a pool of this size.
     pub(crate) fn due(&self, cause: ReplacementCause, pool: u16) -> Instant {
         match cause {
-            ReplacementCause::TimedOut => self.pace.due(pool),
+            ReplacementCause::TimedOut | ReplacementCause::Asked => self.pace.due(pool),
             ReplacementCause::OverMemory => self.memory.pace.due(pool),
         }
     }
@@ -246,6 +253,6 @@ mod tests {
     fn counts_are_by_cause() {
         let mut counts = Counts::default();
         counts.add(ReplacementCause::OverMemory);
-        assert_eq!(counts.by_name(), [("timeout", 0), ("memory", 1)]);
+        assert_eq!(counts.by_name(), [("timeout", 0), ("memory", 1), ("operator", 0)]);
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod failed_request;
 pub(crate) mod overrun;
 pub(crate) mod request_failure;
+pub(crate) mod thread_states;
 
 use crate::child;
 use crate::core::restart::Failure;

@@ -114,6 +114,10 @@ fn of_thread(place: &ThreadPlace, seen: Option<&Seen>) -> String {
             format!("it waits for another thread or process ({call})")
         }
         _ if is_running && computes => format!("it computes ({percent} % CPU)"),
+        // A thread that runs Ruby code waits in no system call, but for the GVL.
+        _ if is_running && seen.is_some_and(|seen| seen.call == Some("futex")) => {
+            "it waits for the GVL, while another thread runs Ruby code".into()
+        }
         _ if is_running => "it runs Ruby code, or waits for its turn to".into(),
         Some(call) if computes => {
             format!("it computes in native code, without the GVL ({}, {percent} % CPU)", visible(call))
@@ -212,6 +216,9 @@ mod tests {
         assert_eq!(of("a:1:in `stop'", "sleep_forever", None), "it has stopped itself (Thread.stop)");
         assert_eq!(of("a:1:in `synchronize'", "sleep_forever", None), "it waits for a mutex");
         assert_eq!(of("a:1:in `loop'", "run", Some(&seen(98, 'R', None))), "it computes (98 % CPU)");
+        let waits = of("a:1:in `loop'", "run", Some(&seen(20, 'S', Some("futex"))));
+        assert_eq!(waits, "it waits for the GVL, while another thread runs Ruby code");
+        assert!(of("a:1:in `loop'", "run", None).starts_with("it runs Ruby code, or waits"));
         let native = of("a:1:in `call'", "sleep", Some(&seen(98, 'R', None)));
         assert_eq!(native, "it computes in native code, without the GVL (call, 98 % CPU)");
         let waits = of("a:1:in `wait_readable'", "sleep", Some(&seen(0, 'S', Some("ppoll"))));

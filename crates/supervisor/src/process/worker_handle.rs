@@ -90,6 +90,11 @@ impl WorkerHandle {
         self.thread_questions.ask(|| self.control.send(&ToWorker::Threads, &[]))
     }
 
+    /// The same, for those who look all the time.
+    pub(crate) fn ask_threads_unless_silent(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        self.thread_questions.ask_unless_silent(|| self.control.send(&ToWorker::Threads, &[]))
+    }
+
     /// It has become the mold of this boot; `None` if it never sent `hello`.
     pub(crate) fn into_mold(self, boot: u32, inbox: &Inbox) -> Option<MoldHandle> {
         let process = self.process?.watched_as(Who::Mold(boot), inbox.clone());

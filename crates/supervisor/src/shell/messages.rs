@@ -7,6 +7,7 @@ use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
 use crate::diagnosis::overrun::{describe, look, OverrunReport};
 use crate::diagnosis::request_failure::RequestFailure;
+use crate::diagnosis::thread_states::AskedThreads;
 use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
@@ -75,6 +76,20 @@ impl Supervisor {
         let cores = &self.core.apps;
         let apps = self.apps.iter_mut().filter_map(|(id, app)| Some((app, cores.get(id)?)));
         apps.flat_map(|(app, core)| app.ask_heaps(core, gc)).collect()
+    }
+
+    /// Asks these workers where their threads are. Nothing is waited for here.
+    pub(super) fn ask_threads(&mut self, workers: &[(AppId, u32)]) -> Vec<AskedThreads> {
+        let asked = workers.iter().filter_map(|(id, worker)| {
+            let (app, core) = (self.apps.get_mut(id)?, self.core.apps.get(id)?);
+            let pid = app.pid_of_worker(*worker);
+            let answer = match app.workers.get_mut(worker).filter(|_| hears(core, *worker)) {
+                Some(handle) => handle.ask_threads_unless_silent(),
+                None => Err(NotAsked::NotServing),
+            };
+            Some(AskedThreads { app: *id, worker: *worker, pid, answer })
+        });
+        asked.collect()
     }
 }
 
@@ -181,6 +196,7 @@ impl AppSupervisor {
             }
             AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
             AppOrder::ReplaceWorker { worker, cause } => AppEvent::ReplaceWorker { worker, cause },
+            AppOrder::MoreWorkers(more) => AppEvent::MoreWorkers(more),
             AppOrder::RequestTimedOut(overrun) => {
                 self.overran(overrun, core);
                 return None;

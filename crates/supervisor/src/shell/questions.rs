@@ -4,11 +4,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Questions under way per process: a process that is stopped is not asked again and again, and its control
 /// socket keeps its room for what matters more.
 const UNANSWERED: usize = 4;
+
+/// Time after which a process that has not answered counts as silent.
+const SILENT_AFTER: Duration = Duration::from_millis(500);
 
 /// Why a process was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub type Answer<A> = oneshot::Receiver<A>;
 /// The questions that one process has not answered yet, oldest first.
 #[derive(Debug)]
 pub(crate) struct Questions<A> {
-    unanswered: VecDeque<oneshot::Sender<A>>,
+    unanswered: VecDeque<(Instant, oneshot::Sender<A>)>,
 }
 
 impl<A> Default for Questions<A> {
@@ -44,13 +48,25 @@ impl<A> Questions<A> {
         }
         send().map_err(|_| NotAsked::Unreachable)?;
         let (to, answer) = oneshot::channel();
-        self.unanswered.push_back(to);
+        self.unanswered.push_back((Instant::now(), to));
         Ok(answer)
+    }
+
+    /// The same, but a process that is silent is not asked again: those who look at it all the time leave room for questions
+    /// that matter more.
+    pub(crate) fn ask_unless_silent(
+        &mut self,
+        send: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Answer<A>, NotAsked> {
+        match self.unanswered.front() {
+            Some((asked, _)) if asked.elapsed() >= SILENT_AFTER => Err(NotAsked::Busy),
+            _ => self.ask(send),
+        }
     }
 
     /// Passes an answer on. False when nothing was asked: that is a protocol error of the process.
     pub(crate) fn answered(&mut self, answer: A) -> bool {
-        let Some(to) = self.unanswered.pop_front() else { return false };
+        let Some((_, to)) = self.unanswered.pop_front() else { return false };
         let _ = to.send(answer); // the client may have stopped waiting
         true
     }
@@ -86,6 +102,18 @@ mod tests {
         assert!(questions.answered(1));
         assert!(questions.ask(|| Ok(())).is_ok());
         drop(answers);
+    }
+
+    #[test]
+    fn one_that_is_silent_is_not_asked_by_those_who_look_all_the_time() {
+        let mut questions: Questions<u64> = Questions::default();
+        let answers = [questions.ask_unless_silent(|| Ok(())), questions.ask_unless_silent(|| Ok(()))];
+        assert!(answers.iter().all(Result::is_ok), "it may be about to answer");
+        questions.unanswered[0].0 -= SILENT_AFTER;
+        assert_eq!(questions.ask_unless_silent(|| panic!("it is asked")).unwrap_err(), NotAsked::Busy);
+        assert!(questions.ask(|| Ok(())).is_ok());
+        assert!(questions.answered(1));
+        assert!(questions.ask_unless_silent(|| Ok(())).is_ok());
     }
 
     #[test]

@@ -174,6 +174,7 @@ impl Books {
             AppLog::Replaced { retires_first: true, .. } => "replacement: done, memory, the old one first",
             AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
             AppLog::MemoryLimitTooSmall { .. } => "replacement: limit of memory too small",
+            AppLog::Replaced { cause: ReplacementCause::Asked, .. } => "replacement: done, asked for",
             AppLog::ReplacementDelayed { .. } => "replacement: delayed",
             AppLog::NotReplaced { .. } => "replacement: given up",
             AppLog::Restarted { .. } => "restart: done",

@@ -466,7 +466,7 @@ impl World {
         let workers = workers.filter(|workers| !workers.is_empty());
         let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
         match cause {
-            ReplacementCause::TimedOut => AppEvent::ReplaceWorker { worker, cause },
+            ReplacementCause::TimedOut | ReplacementCause::Asked => AppEvent::ReplaceWorker { worker, cause },
             ReplacementCause::OverMemory if self.rng.u32(..8) == 0 => {
                 AppEvent::MemoryLimitTooSmall { over: self.any_excess() }
             }

@@ -143,7 +143,7 @@ impl App {
         let (memory, retires_first) = (replacement.memory, replacement.retires_first());
         replacement.relieved_by = Some(if retires_first { now + RETIRE_FIRST_TIME } else { deadline });
         match cause {
-            ReplacementCause::TimedOut => self.replacements.pace.begin(now),
+            ReplacementCause::TimedOut | ReplacementCause::Asked => self.replacements.pace.begin(now),
             ReplacementCause::OverMemory => self.replacements.memory.begin(served, pool, now),
         }
         self.log(AppLog::Replacing { worker: number, cause, memory });

@@ -1,0 +1,147 @@
+//! What threads do at requests. All who look within half a second share one look, so that workers are asked no more often
+//! than that, however many look.
+
+use highball_config::AppId;
+use highball_front::{RequestStage, RunningRequest, RunningRequests};
+use highball_supervisor::{Order, ThreadState};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, Mutex};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a look counts.
+const FRESH: Duration = Duration::from_millis(500);
+/// Requests that are younger are over before anybody has read about them.
+const LEAST_AGE: Duration = Duration::from_millis(100);
+/// Workers that are looked at: those with the oldest requests.
+const MOST_WORKERS: usize = 32;
+/// Time for the supervisor to ask them.
+const ASKING_TIME: Duration = Duration::from_millis(300);
+
+/// A request at a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) app: AppId,
+    pub(crate) worker: u32,
+    pub(crate) ticket: u64,
+}
+
+impl Key {
+    pub(crate) fn of(app: AppId, request: &RunningRequest) -> Option<Key> {
+        request.at.map(|(worker, ticket)| Key { app, worker, ticket })
+    }
+}
+
+/// What is known of requests.
+pub(crate) type States = HashMap<Key, ThreadState>;
+
+/// The last look.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadStates(Mutex<Option<(Instant, Arc<States>)>>);
+
+impl ThreadStates {
+    /// What the threads do at these requests. Those of which nothing can be found out are left out.
+    pub(crate) async fn of(
+        &self,
+        supervisor: &mpsc::WeakSender<Order>,
+        requests: &[RunningRequests],
+    ) -> Arc<States> {
+        let mut last = self.0.lock().await;
+        match &*last {
+            Some((at, states)) if at.elapsed() < FRESH => Arc::clone(states),
+            _ => {
+                let states = Arc::new(look(supervisor, requests).await.unwrap_or_default());
+                *last = Some((Instant::now(), Arc::clone(&states)));
+                states
+            }
+        }
+    }
+}
+
+async fn look(supervisor: &mpsc::WeakSender<Order>, requests: &[RunningRequests]) -> Option<States> {
+    let mut tickets = tickets_by_worker(requests);
+    let workers: Vec<_> = tickets.iter().map(|(worker, _)| *worker).collect();
+    if workers.is_empty() {
+        return None;
+    }
+    let (to, asked) = oneshot::channel();
+    let asking = async {
+        supervisor.upgrade()?.send(Order::AskThreads { workers, to }).await.ok()?;
+        asked.await.ok()
+    };
+    let mut looks = JoinSet::new();
+    for asked in timeout(ASKING_TIME, asking).await.ok()?? {
+        let (app, worker) = (asked.app, asked.worker);
+        let at = tickets.iter().position(|(key, _)| *key == (app, worker))?;
+        let (_, tickets) = tickets.swap_remove(at);
+        looks.spawn(async move { (app, worker, asked.states(&tickets).await) });
+    }
+    let mut states = States::new();
+    while let Some(found) = looks.join_next().await {
+        let Ok((app, worker, found)) = found else { continue };
+        states.extend(found.into_iter().map(|state| (Key { app, worker, ticket: state.ticket }, state)));
+    }
+    Some(states)
+}
+
+/// A worker of an application.
+type WorkerOf = (AppId, u32);
+
+/// The requests that workers are at, for those workers that have the oldest.
+fn tickets_by_worker(requests: &[RunningRequests]) -> Vec<(WorkerOf, Vec<u64>)> {
+    let mut workers: BTreeMap<WorkerOf, (Duration, Vec<u64>)> = BTreeMap::new();
+    for RunningRequests { app, oldest, .. } in requests {
+        let is_begun =
+            |request: &&RunningRequest| request.age >= LEAST_AGE && request.stage != RequestStage::Placed;
+        for request in oldest.iter().filter(is_begun) {
+            let Some((worker, ticket)) = request.at else { continue };
+            let (age, tickets) = workers.entry((*app, worker)).or_default();
+            *age = request.age.max(*age);
+            tickets.push(ticket);
+        }
+    }
+    let mut workers: Vec<_> = workers.into_iter().collect();
+    workers.sort_by_key(|(_, (age, _))| std::cmp::Reverse(*age));
+    workers.truncate(MOST_WORKERS);
+    workers.into_iter().map(|(worker, (_, tickets))| (worker, tickets)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(worker: u32, ticket: u64, age_ms: u64, stage: RequestStage) -> RunningRequest {
+        RunningRequest {
+            stage,
+            at: Some((worker, ticket)),
+            method: "GET".into(),
+            path: "/".into(),
+            client: String::new(),
+            age: Duration::from_millis(age_ms),
+            body_bytes: 0,
+            answer_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn those_with_the_oldest_requests_are_looked_at() {
+        let running = |worker, age| request(worker, u64::from(worker), age, RequestStage::Running);
+        let oldest: Vec<_> = (1..=40).map(|worker| running(worker, 1000 + u64::from(worker))).collect();
+        let workers = tickets_by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
+        assert_eq!((workers.len(), workers[0].0), (MOST_WORKERS, (AppId(1), 40)));
+    }
+
+    #[test]
+    fn young_ones_and_those_that_were_not_begun_are_not() {
+        let oldest = vec![
+            request(1, 1, 5000, RequestStage::Placed),
+            request(2, 2, 5, RequestStage::Running),
+            request(3, 3, 5000, RequestStage::Abandoned),
+            request(3, 4, 4000, RequestStage::Answering),
+        ];
+        let workers = tickets_by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
+        assert_eq!(workers, [((AppId(1), 3), vec![3, 4])]);
+    }
+}

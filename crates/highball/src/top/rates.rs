@@ -1,0 +1,102 @@
+//! What two reports say together: requests a second, the share of a processor, times of the last seconds.
+
+use crate::overview::report::{AppOverview, Overview, WorkerOverview};
+use std::collections::VecDeque;
+
+/// Reports that are kept: rates are those of some seconds.
+const KEPT: usize = 6;
+
+/// The last reports.
+#[derive(Debug, Default)]
+pub(super) struct History(VecDeque<Overview>);
+
+impl History {
+    /// Those of another process are forgotten.
+    pub(super) fn add(&mut self, overview: Overview) {
+        self.0.retain(|earlier| earlier.pid == overview.pid && earlier.at_ms < overview.at_ms);
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(overview);
+    }
+
+    pub(super) fn now(&self) -> Option<&Overview> {
+        self.0.back()
+    }
+
+    fn before(&self) -> Option<&Overview> {
+        self.0.front().filter(|_| self.0.len() > 1)
+    }
+
+    /// Seconds between the two reports, if there are two.
+    fn seconds(&self) -> Option<f64> {
+        Some((self.now()?.at_ms - self.before()?.at_ms) as f64 / 1000.0)
+    }
+
+    fn app_before(&self, app: &AppOverview) -> Option<&AppOverview> {
+        self.before()?.apps.iter().find(|before| before.id == app.id)
+    }
+
+    /// A counter of an application, a second.
+    pub(super) fn rate(&self, app: &AppOverview, counter: fn(&AppOverview) -> u64) -> Option<f64> {
+        let more = counter(app).saturating_sub(counter(self.app_before(app)?));
+        Some(more as f64 / self.seconds()?)
+    }
+
+    /// The time within which this share of the answers of the last seconds began, in milliseconds: the limit of a bucket.
+    pub(super) fn quantile_ms(&self, app: &AppOverview, share: f64) -> Option<f64> {
+        let (now, before) = (&app.times, &self.app_before(app)?.times);
+        let all = now.count.saturating_sub(before.count);
+        if all == 0 || now.counts.len() != before.counts.len() {
+            return None;
+        }
+        let wanted = (all as f64 * share).ceil();
+        let up_to = now.counts.iter().zip(&before.counts).map(|(now, before)| now.saturating_sub(*before));
+        let bucket = up_to.into_iter().position(|count| count as f64 >= wanted);
+        Some(bucket.and_then(|bucket| now.limits_ms.get(bucket)).copied().unwrap_or(f64::INFINITY))
+    }
+
+    /// The share of a processor that a worker takes, in percent.
+    pub(super) fn cpu_percent(&self, app: &AppOverview, worker: &WorkerOverview) -> Option<f64> {
+        let before = self.app_before(app)?.workers.iter().find(|before| before.pid == worker.pid)?;
+        let took = worker.cpu_ms?.saturating_sub(before.cpu_ms?);
+        Some(took as f64 / 10.0 / self.seconds()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overview::report::TimesOverview;
+
+    fn overview(at_ms: u64, answered: u64, counts: [u64; 2], cpu_ms: u64) -> Overview {
+        let worker = WorkerOverview { pid: Some(7), cpu_ms: Some(cpu_ms), ..WorkerOverview::default() };
+        let times = TimesOverview { limits_ms: vec![1.0, 2.0], counts: counts.to_vec(), count: answered };
+        let app = AppOverview { answered, times, workers: vec![worker], ..AppOverview::default() };
+        Overview { pid: 1, at_ms, apps: vec![app], ..Overview::default() }
+    }
+
+    #[test]
+    fn rates_are_differences() {
+        let mut history = History::default();
+        history.add(overview(1000, 10, [10, 10], 100));
+        let app = history.now().unwrap().apps[0].clone();
+        assert_eq!(history.rate(&app, |app| app.answered), None);
+        history.add(overview(3000, 30, [20, 28], 1100));
+        let app = history.now().unwrap().apps[0].clone();
+        assert_eq!(history.rate(&app, |app| app.answered), Some(10.0));
+        assert_eq!(history.quantile_ms(&app, 0.5), Some(1.0));
+        assert_eq!(history.quantile_ms(&app, 0.9), Some(2.0));
+        assert_eq!(history.quantile_ms(&app, 0.95), Some(f64::INFINITY));
+        assert_eq!(history.cpu_percent(&app, &app.workers[0]), Some(50.0));
+    }
+
+    #[test]
+    fn a_report_of_another_process_is_the_first_one() {
+        let mut history = History::default();
+        history.add(overview(1000, 10, [0, 0], 0));
+        history.add(Overview { pid: 2, ..overview(9000, 5, [0, 0], 0) });
+        let app = history.now().unwrap().apps[0].clone();
+        assert_eq!(history.rate(&app, |app| app.answered), None);
+    }
+}
