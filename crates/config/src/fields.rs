@@ -107,6 +107,8 @@ pub(crate) struct AppFields {
     pub(crate) threads: u16,
     pub(crate) early_hints: bool,
     pub(crate) timeout_header: Option<String>,
+    pub(crate) request_start: bool,
+    pub(crate) server_timing: bool,
     pub(crate) ruby: Option<PathBuf>,
     pub(crate) user: Option<RunsAs>,
     pub(crate) env: BTreeMap<String, String>,

@@ -1270,6 +1270,32 @@ pub(crate) static OPTIONS: &[Opt] = &[
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
     },
     Opt {
+        name: "request_start",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.request_start = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether the application gets the time at which a request began to wait for a worker in `X-Request-Start`, if no proxy \
+              has sent that field or `X-Queue-Start`: milliseconds since 1970. APM gems and autoscalers compute the queue time \
+              from it. `env[\"highball.queue_time\"]` is there without this option. See `docs/observability.md`.",
+    },
+    Opt {
+        name: "server_timing",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.server_timing = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether the application's responses have a `Server-Timing` field, which browsers show in their developer tools: how many \
+              milliseconds the request waited for a worker (`queue`), and how long the application took to begin its answer (`app`). \
+              Everybody sees these times.",
+    },
+    Opt {
         name: "request_id",
         scope: Scope::Server,
         short: None,

@@ -403,6 +403,8 @@ fn app(
         threads: fields.threads,
         early_hints: fields.early_hints,
         timeout_header: fields.timeout_header.clone(),
+        request_start: fields.request_start,
+        server_timing: fields.server_timing,
         prestart: fields.prestart.unwrap_or(!(many && fields.is_development())),
         environment: fields.environment,
         ruby: fields.ruby,

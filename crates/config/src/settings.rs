@@ -173,6 +173,10 @@ pub struct App {
     pub early_hints: bool,
     /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.
     pub timeout_header: Option<String>,
+    /// Whether it gets `X-Request-Start` also where no proxy has sent it.
+    pub request_start: bool,
+    /// Whether clients get `Server-Timing`.
+    pub server_timing: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
     /// The user that its processes run as.
@@ -245,6 +249,8 @@ impl App {
             name: differing.name,
             hosts: differing.hosts,
             limits: differing.limits,
+            request_start: differing.request_start,
+            server_timing: differing.server_timing,
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,

@@ -4,7 +4,7 @@
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
 //! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`cached`] (answers from the
-//! response cache), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
@@ -23,6 +23,7 @@ mod received;
 mod relay;
 mod request;
 mod secured;
+mod timing;
 mod upload;
 mod web_socket;
 
@@ -117,6 +118,8 @@ struct Connection {
     user: Option<Rc<[u8]>>,
     /// The id of the request at hand, if requests get one.
     request_id: Option<RequestId>,
+    /// The client gets to know how long the request at hand has waited and taken.
+    reports_timing: bool,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The request at hand is to be counted.
@@ -325,6 +328,7 @@ impl Connection {
             cache_waits: 0,
             user: None,
             request_id: None,
+            reports_timing: false,
             entry: None,
             is_uncounted: false,
             wants_web_socket: false,
@@ -382,6 +386,7 @@ impl Connection {
                     return self.refuse(refusal, false).await;
                 }
                 self.shared.turn.activate(&app);
+                self.begin_wait(&app);
                 self.begin_limit(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {

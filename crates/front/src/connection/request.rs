@@ -12,7 +12,6 @@ use crate::access_log::{quoted, Entry};
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
-use crate::figures::Moments;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::conditions::Conditions;
@@ -44,6 +43,7 @@ impl Connection {
         }
         self.forget_client();
         (self.request_id, self.login, self.user) = (None, None, None);
+        self.reports_timing = false;
         self.cache_waits = 0;
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
@@ -419,6 +419,7 @@ impl Connection {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
         }
+        let moments = self.moments_of(&settings, recipient, received_us, bytes);
         let fill = watch.as_ref().and_then(Watch::fill);
         let asked = Conditions::of(&self.head, bytes);
         if fill.is_some_and(Fill::has_conditions) {
@@ -428,7 +429,7 @@ impl Connection {
         self.compression = self.stage_of(app, bytes);
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
-        inner.moments = Moments { are_measured: self.shared.measures, received_us, ..Moments::default() };
+        inner.moments = moments;
         let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
