@@ -125,6 +125,8 @@ pub(crate) struct Moments {
     pub(crate) received_us: u64,
     /// How long it was with proxies before that, in microseconds, if a trusted one reports it.
     pub(crate) proxies_us: u64,
+    /// The number of the worker that has it; 0: none had.
+    pub(crate) worker: u32,
     /// Its body was there: it began to wait for a worker.
     pub(crate) queued_us: u64,
     /// It was given to a worker.

@@ -8,7 +8,7 @@ use std::task::{ready, Context, Poll};
 use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Login, Step};
-use crate::access_log::{quoted, Entry};
+use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
@@ -221,6 +221,9 @@ impl Connection {
         }
         self.note(self.head.target(bytes), bytes);
         let Some((app, prefix_bytes)) = found else { return self.no_app(bytes) };
+        if let Some(step) = self.check_health(&app, prefix_bytes, bytes) {
+            return step;
+        }
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
@@ -473,17 +476,17 @@ impl Connection {
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2.0",
         };
-        let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
-        let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
+        let field = |key| head.field(key, bytes);
+        let texts = [
+            Some(head.method_name(bytes)),
+            Some(target),
+            field(known_key::REFERER),
+            field(known_key::USER_AGENT),
+            field(known_key::HOST),
+        ];
         // A request that has waited began before it did.
         let begun_us = self.entry.take().map_or_else(now_us, |entry| entry.begun_us);
-        self.entry = Some(Entry {
-            request_line: format!("{method} {target} {version}"),
-            referer: field(known_key::REFERER),
-            user_agent: field(known_key::USER_AGENT),
-            begun_us,
-            is_hit: false,
-        });
+        self.entry = Some(Entry::new(texts, version, begun_us));
     }
 }
 

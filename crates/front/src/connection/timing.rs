@@ -24,8 +24,9 @@ impl Connection {
         // Reports of others have been dropped, unless no proxies are known: then they are the application's to judge.
         let is_believed = recipient == Recipient::Proxy;
         let proxies_us = if is_believed { request_start::waited_us(&self.head, bytes) } else { 0 };
+        let is_logged = self.access_log().is_some_and(|log| log.measures_requests());
         Moments {
-            are_measured: self.shared.measures || settings.server_timing,
+            are_measured: self.shared.measures || settings.server_timing || is_logged,
             received_us,
             proxies_us,
             queued_us: received_us,
