@@ -209,7 +209,7 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
-    /// How they are written, if that is a log of its own.
+    /// How they are written, if that is no log of the server.
     pub access_log_rules: LogRules,
     /// Certificates for its hosts, beside those of the server.
     pub certificates: Vec<CertificateFiles>,

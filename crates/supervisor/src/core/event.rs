@@ -43,6 +43,8 @@ pub(crate) enum ReceivedSignal {
     MoreWorkers,
     /// TTOU.
     FewerWorkers,
+    /// PWR.
+    DumpThreads,
     /// CHLD.
     ChildEnded,
 }

@@ -24,6 +24,7 @@ pub(crate) mod questions;
 pub(crate) mod reaper;
 mod reports;
 pub(crate) mod signals;
+mod thread_dump;
 mod upgrading;
 pub(crate) mod watched_fd;
 
@@ -47,6 +48,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use thread_dump::Dumps;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tracing::instrument::WithSubscriber;
@@ -72,6 +74,7 @@ pub struct Supervisor {
     answers: HashMap<Ticket, AnswerTo>,
     last_ticket: u64,
     upgrading: Upgrading,
+    dumps: Dumps,
     has_ended: bool,
     /// Children may have ended of which no signal will come.
     unreaped: bool,
@@ -105,6 +108,7 @@ impl Supervisor {
             answers: HashMap::new(),
             last_ticket: 0,
             upgrading: Upgrading::default(),
+            dumps: Dumps::default(),
             has_ended: false,
             unreaped: false,
             is_quiet: false,
@@ -171,6 +175,9 @@ impl Supervisor {
     async fn handle(&mut self, happening: Happening) {
         match happening {
             Happening::Signal(ReceivedSignal::ChildEnded) => self.reap(),
+            Happening::Signal(ReceivedSignal::DumpThreads) if self.upgrading.serving.is_none() => {
+                self.dump_threads();
+            }
             Happening::Signal(signal) => self.happened.push_back(Event::Signal(signal)),
             Happening::Order(order) => self.ordered(order).await,
             Happening::News(app, News::Ended(who)) => {
