@@ -5,12 +5,14 @@
 //! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`agent`] (agent
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`heaps`] (what Ruby's garbage collectors
+//! do), [`agent`] (agent
 //! checks), [`weight`] (the share of requests that balancers should send here).
 
 mod agent;
 mod exposition;
 mod health;
+mod heaps;
 mod metrics;
 mod processes;
 mod request;
@@ -20,6 +22,7 @@ use crate::at_root;
 use crate::configuration::Configuration;
 use crate::reports;
 use agent::Agent;
+use heaps::Heaps;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
 use processes::Processes;
@@ -89,6 +92,7 @@ pub(crate) struct Sources {
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) tls: Option<Arc<front::Tls>>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) heaps: Arc<Heaps>,
     pub(crate) agent: Arc<Agent>,
 }
 

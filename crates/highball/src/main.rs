@@ -324,6 +324,7 @@ impl ListeningServer {
             supervisor: to_supervisor.downgrade(),
             tls: tls.clone(),
             processes: Arc::default(),
+            heaps: Arc::default(),
             agent: Arc::default(),
         };
         let admin = AdminThread::start(admin, sources, serving.clone())?;
